@@ -195,7 +195,7 @@ def _write_out(state, view, epilogue, tile, target):
     for loop in written:
         sch.unroll(loop)
     sch.reverse_compute_at(epilogue.rv, outer[0], preserve_unit_loops=True)
-    written_out(sch, epilogue.rv, 2, target)
+    written_out(sch, epilogue.rv, 2, target, columns=tile[1])
     # A scope of its own, so that these do not share memory with what does not stay in registers.
     sch.set_scope(view.rv, 0, "local")
     init = write_out_tile(sch, view, tile, [*reduced, *written][0], target)

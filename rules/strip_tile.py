@@ -32,6 +32,7 @@ from ansor_deploy.space import (
     divisors,
     extent,
     factor,
+    first_that_fits,
     inline_producers,
     is_marked,
     keeps_busy,
@@ -43,6 +44,7 @@ from ansor_deploy.space import (
     reading_vectors,
     register_tiles,
     split_tiles,
+    sums_pairs,
     takes_lanes,
     tirx,
     tvm,
@@ -73,6 +75,8 @@ MOST_WRITTEN = 256
 # Tiles of a window that are offered, the best first, and the widest of them, in vectors.
 OFFERED, MOST_VECTORS = 8, 2
 BYTE = 8  # bits
+# Registers for products of bytes, of 16 bits, where their sums of 32 bits are in others.
+PAIRED = 2
 # Results along a row from which sharing inputs pays: with fewer, multiply-adds wait for each other.
 SMALLEST = 4
 
@@ -95,7 +99,8 @@ def apply(state, block, target):
     offered = strips.tiles(target) if strips else []
     if strips is None or not offered:
         raise ValueError("no tile fits the registers")
-    tile = state.choose("register", offered, ordered=True)
+    guess = first_that_fits(view, epilogue, offered, target)
+    tile = state.choose("register", offered, guess, ordered=True)
     by_panels = strips.divides(tile) and state.choose(
         "span",
         [True, False],
@@ -120,7 +125,7 @@ def apply(state, block, target):
         widen_once(state, view, [*tasks, *tiles[:at]], tiles[at:], target)
     sch.reverse_compute_at(epilogue.rv, tiles[-1], preserve_unit_loops=True)
     _pad(sch, strips.padding, tasks[-1], target)
-    written_out(sch, epilogue.rv, len(view.spatial), target)
+    written_out(sch, epilogue.rv, len(view.spatial), target, columns=tile[-1])
     init = write_out_tile(sch, view, tile, reduced[0], target)
     cut_columns(sch, [init, view.rv, epilogue.rv], view.spatial[-1], tile[-1])
     state.finish(init, view.rv, epilogue.rv, strips.padding.rv)
@@ -130,6 +135,8 @@ def apply(state, block, target):
 def _pays(strips, target):
     """Whether its input is padded fastest in strips, most likely."""
     view = strips.view
+    if sums_pairs(view, target):
+        return True
     if strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS:
         return False
     results, padded = math.prod(view.spatial), math.prod(strips.padding.spatial)
@@ -322,12 +329,15 @@ def _window_tiles(view, target):
     row that leaves no room for some results beside their inputs has none.
     """
     window, columns = _Window.of(view), view.spatial[-1]
-    lane = lanes(target, view.bits)
+    wide = sums_pairs(view, target)
+    lane = lanes(target, BYTE if wide else view.bits)
+    sums, beside = (view.bits // BYTE, PAIRED) if wide else (1, 0)
     width = lane if columns > lane else math.gcd(columns, lane)
     scored = []
     for vectors in range(1, min(MOST_VECTORS, math.ceil(columns / width)) + 1):
         for size in range(min(SMALLEST, window.results), window.results + 1):
-            if vectors * (size + window.inputs(size) + 1) <= target.vector_registers:
+            held = vectors * (sums * size + window.inputs(size) + 1) + beside
+            if held <= target.vector_registers:
                 score = window.cost(size, vectors) * _waste(columns, vectors * width)
                 scored.append((score, (*[1] * (len(view.spatial) - 2), size, vectors * width)))
     scored.sort()

@@ -10,8 +10,10 @@ import click
 from msgspec import Struct
 
 from ..errors import UsageError
+from ..project import MARKER, Project
 from ..registry.title import shape_text
-from ..space.rule import rule_set, rules_digest
+from ..space.rule import rule_set
+from ..space.rule_files import rules_digest
 from ..system.environment import shipped
 from ..system.json_types import Digest
 from ..views.plain import QuietReport
@@ -21,7 +23,7 @@ from .helptext import Group, with_examples
 from .options import input_shape_option, rule_set_options
 from .output import Answer, answering
 from .requests import chosen_target, rule_files
-from .values import InputShapes, shapes_together
+from .shapes import InputShapes, shapes_together
 
 if TYPE_CHECKING:
     from ..space import rule as space
@@ -115,6 +117,29 @@ def explain_command(
     explained = [explain(number, tasks[number - 1], where, asked) for number in numbers]
     lines = [line for task in explained for line in (*explanation_lines(task, total), "")][:-1]
     return Answer(Explain(str(model), where.name, [rule.name for rule in asked], explained), lines)
+
+
+class New(Struct, frozen=True):
+    """`rules new --json`: the files that were written."""
+
+    files: list[str]
+
+
+@with_examples("rules new serial-small")
+@command.command("new")
+@click.argument("name")
+@answering
+def new_command(name: str) -> Answer:
+    """Write a rule that works, and its test, to be changed.
+
+    NAME.py goes into the project's rules/ folder, or that of this folder, which becomes a project;
+    its test into tests/.
+    """
+    from ..space.new_rule import write_rule
+
+    files = [str(path) for path in write_rule(name, Project.find().root or Path(), MARKER)]
+    lines = [*(f"wrote {file}" for file in files), f"try it: pytest {files[1]}"]
+    return Answer(New(files), lines)
 
 
 def rule_lines(number: int, rule: Rule) -> list[str]:

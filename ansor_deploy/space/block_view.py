@@ -58,6 +58,12 @@ def divisions(root: Any, kind: str) -> list[tuple[Any, int]]:
     return [(one.a, int(one.b.value)) for one in found if isinstance(one.b, tirx.IntImm)]
 
 
+def _is_of_floats(index: Any) -> bool:
+    """Whether an index is made of floats."""
+    casts = collect(index, tirx.Cast)
+    return any(str(cast.value.ty.dtype).startswith("float") for cast in casts)
+
+
 def sums_products(statement: Any) -> bool:
     """Whether it is out = out + a * b, whatever a and b are."""
     added = getattr(statement, "value", None)
@@ -141,6 +147,12 @@ class BlockView:
         return isinstance(getattr(self.node.body, "value", None), tvm.ir.TensorLoad)
 
     @property
+    def widens_bytes(self) -> bool:
+        """Whether it makes 16 bits of bytes, as what multiplies pairs of these reads them."""
+        (made, *_), read = self.node.writes, [region.source for region in self.node.reads]
+        return str(made.source.dtype) == "int16" and any(one.dtype.bits == 8 for one in read)
+
+    @property
     def operands(self) -> list[tuple[Any, list[Any]]]:
         """Each buffer that it reads apart from its own output, with its index expressions.
 
@@ -177,9 +189,13 @@ class BlockView:
 
     @property
     def bits(self) -> int:
-        """Bits of the widest element that it writes, or reads to compute with: not as an index."""
+        """Bits of the widest element that it writes, or reads to compute with: not as an index.
+
+        What a place in a table is computed from in floats, is read to compute with.
+        """
         loads = collect(self.node.body, tvm.ir.TensorLoad)
-        indices = [one for load in loads for i in load.indices for one in collect(i, type(load))]
+        places = [i for load in loads for i in load.indices if not _is_of_floats(i)]
+        indices = [one for i in places for one in collect(i, tvm.ir.TensorLoad)]
         values = [one for one in loads if not any(one.same_as(other) for other in indices)]
         buffers = [load.source for load in values] + [one.source for one in self.node.writes]
         return max(8, *(int(buffer.dtype.bits) for buffer in buffers))
@@ -258,7 +274,8 @@ class BlockView:
         """Why consumers should not each compute it; "" where they should."""
         if not consumers:
             return "it is an output"
-        if any(consumer.is_reduction for consumer in consumers) and self.calls(COSTLY):
+        reduced = any(consumer.is_reduction for consumer in consumers)
+        if reduced and (self.calls(COSTLY) or self.widens_bytes):
             return "a reduction would compute it again for every use"
         if len(consumers) > 1 and self.calls():
             return "several consumers would each compute it"

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._tvm import tirx, tvm
 from ..marks.dot import DOT
+from ..marks.long_dot import LONG_DOT
 from ..marks.partial_lanes import kept_in_lanes
 from ..marks.partition import partitioned
 from ..target import Target
@@ -94,23 +95,33 @@ def partition_columns(sch: Any, block: Any, columns: int) -> None:
     for loop in reversed(sch.get_loops(block)):
         if columns == 1 or sch.get(loop).kind == tirx.ForKind.PARALLEL:
             break
-        if DOT in sch.get(loop).annotations:
-            continue  # it is of steps, between the vectors and their lanes
+        if {DOT, LONG_DOT} & set(sch.get(loop).annotations):
+            continue  # it is of steps, between the vectors and their lanes, or innermost
         columns //= extent(sch, loop)
         partitioned(sch, loop)
 
 
 def written_out(
-    sch: Any, block: Any, count: int, target: Target, within: Sequence[Any] = ()
+    sch: Any,
+    block: Any,
+    count: int,
+    target: Target,
+    within: Sequence[Any] = (),
+    columns: int = 0,
 ) -> None:
     """The `count` innermost loops of a block as straight vector code.
 
     One vector register a vectorised loop: LLVM handles odd widths badly, unrolling well.
-    within: loops inside of these, which are brought between the vectors and their lanes.
+    within: loops inside of these, which are brought between the vectors and their lanes. columns:
+    of the tile whose vectors these are, where the last of them may be cut short.
     """
     loops = sch.get_loops(block)
     *outer, last = loops[len(loops) - len(within) - count : len(loops) - len(within)]
-    vectors, inner = split_lanes(sch, last, target, BlockView(sch, block).bits)
+    width = math.gcd(columns or extent(sch, last), lanes(target, BlockView(sch, block).bits))
+    cut = extent(sch, last) % width
+    vectors, inner = sch.split(last, [None, width])
+    for loop in [vectors, inner] if cut else []:
+        partitioned(sch, loop)
     if within:
         sch.reorder(vectors, *within, inner)
     for loop in [*outer, vectors, *within]:
@@ -190,6 +201,7 @@ def multi_level_tile(state: State, view: BlockView, target: Target) -> list[list
 def finish_levels(state: State, block: str, levels: list[list[Any]], target: Target) -> None:
     """Outer tiles parallel, the innermost loop in vectors, the rest unrolled by pragma.
 
+    levels: the six of the pattern "SSRSRS", as `split_levels` and `tiled` give them.
     Padding and other producers that are not inlined: where they are computed is a choice.
     """
     sch = state.sch

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..marks.dot import STEPS, summed_by_fours
+from .._tvm import tirx
+from ..marks.dot import STEPS, summed_at_once
+from ..marks.long_dot import summed_by_sixteens
 from ..marks.partition import partitioned
+from ..marks.tap_pairs import summed_by_pairs
 from ..target import Target
 from .block_view import BlockView
-from .loops import partition_columns, written_out
-from .packing import is_by_fours
+from .loops import extent, partition_columns, written_out
+from .packing import WIDE, packed_steps, sums_pairs
 
 
 def split_tiles(
@@ -17,8 +21,8 @@ def split_tiles(
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """A reduction's loops as (over tiles, within a tile, over what it reduces).
 
-    Those over tiles are marked where the last one is cut short. Of steps that are summed up by
-    fours, the four are the last loop within a tile.
+    Those over tiles are marked where the last one is cut short. Of steps that are summed up some at
+    once, these are the last loop within a tile.
     """
     extents, loops = view.spatial, sch.get_loops(view.rv)
     reduced = loops[len(tile) :]
@@ -26,12 +30,12 @@ def split_tiles(
     for (outer, _), whole, size in zip(pairs, extents, tile, strict=True):
         if whole % size:
             partitioned(sch, outer)
-    four = []
-    if is_by_fours(view):
-        reduced[-1], steps = sch.split(reduced[-1], [None, STEPS])
-        summed_by_fours(sch, steps)
-        four = [steps]
-    return [outer for outer, _ in pairs], [*(inner for _, inner in pairs), *four], reduced
+    inner = [inner for _, inner in pairs]
+    if count := packed_steps(view):
+        reduced[-1], steps = sch.split(reduced[-1], [None, count])
+        (summed_at_once if count <= STEPS else summed_by_sixteens)(sch, steps)
+        inner.append(steps)
+    return [outer for outer, _ in pairs], inner, reduced
 
 
 def write_out_tile(
@@ -41,12 +45,32 @@ def write_out_tile(
 
     start: the loop before which that is done.
     """
-    four = sch.get_loops(view.rv)[-1:] if is_by_fours(view) else []
-    written_out(sch, view.rv, len(tile), target, four)
+    steps, loops = packed_steps(view), sch.get_loops(view.rv)
+    if steps > STEPS:
+        for loop in loops[-1 - len(tile) : -1]:
+            sch.unroll(loop)
+    elif sums_pairs(view, target):
+        _written_out_by_pairs(sch, loops[: -len(tile)], loops[-len(tile) :])
+    else:
+        written_out(sch, view.rv, len(tile), target, loops[-1:] if steps else [])
     # A block without its init is no reduction any more: annotate first, then decompose.
     init = sch.decompose_reduction(view.rv, start)
     written_out(sch, init, len(tile), target)
     return init
+
+
+def _written_out_by_pairs(sch: Any, around: list[Any], tile: list[Any]) -> None:
+    """A tile of taps of bytes, a vector of them each; around: the loops around the tile's."""
+    *rows, columns = tile
+    vectors, lanes = sch.split(columns, [None, math.gcd(WIDE, extent(sch, columns))])
+    for loop in [*rows, vectors]:
+        if extent(sch, loop) > 1:
+            sch.unroll(loop)
+    sch.vectorize(lanes)
+    kinds = [sch.get(loop).kind for loop in around]
+    written = [at for at, kind in enumerate(kinds) if kind == tirx.ForKind.UNROLLED]
+    if written:
+        summed_by_pairs(sch, around[written[0]])
 
 
 def cut_columns(sch: Any, blocks: list[Any], extent: int, columns: int) -> None:

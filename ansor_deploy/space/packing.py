@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .._tvm import tirx, tvm, uses
-from ..marks.dot import STEPS, has_dot, is_one_instruction, multiplies_signed
+from ..marks.dot import PAIR, STEPS, multiplied_rows, multiplies_signed, steps_at_once
 from ..marks.interleaved import interleave
+from ..marks.long_dot import LONG_STEPS
 from ..marks.partition import partitioned
 from ..marks.widened_panels import HALVES
 from ..target import Target
-from .block_view import REDUCE, SPATIAL, BlockView
+from .block_view import KEPT, REDUCE, SPATIAL, BlockView
 from .loops import extent, lanes, parallel, parallel_map
 from .state import State
 
@@ -19,6 +21,8 @@ PACKING_PAYS = 64
 PACKING_WINS = 128
 # Of a second cache, about: lines that are so much of it apart share a set.
 WAYS = 16
+# Columns whose taps are summed up by pairs in one vector of bytes.
+WIDE = 16
 # A builder takes a stage of this mark out of the program, and runs it on the constant.
 ON_CONSTANT = "meta_schedule.layout_rewrite_preproc"
 
@@ -63,39 +67,59 @@ def in_words(view: BlockView) -> list[Any]:
     return [b for b, _ in view.operands if str(b.dtype) == "int32"]
 
 
-def multiplies_by_fours(view: BlockView, columns: int, target: Target) -> bool:
-    """Whether a processor best sums up four steps at once, with so many columns in a panel.
+def multiplied_at_once(view: BlockView, columns: int, target: Target) -> int:
+    """How many steps a processor best sums up at once, with so many columns in a panel; 0: none.
 
-    The operands are bytes, four of a row beside each other, or of four lines of a column, and
-    signed ones.
+    The operands are a row's, beside each other, or of as many lines of a column, and signed bytes.
     """
     deep, factors = view.axes(REDUCE)[-1], rows_and_weights(view, target)
-    if not factors or int(deep.dom.extent) % STEPS:
-        return False
+    steps = steps_at_once(target, math.gcd(columns, lanes(target)))
+    if not factors or not steps or int(deep.dom.extent) % steps:
+        return 0
     row, weight = ([i for i in indices if uses(i, deep.var)] for indices in factors)
     last = factors[0][-1]
     beside = len(row) == 1 and row[0].same_as(last) and _is_from(last, deep.var, 1)
-    whole = len(weight) == 1 and _is_from(weight[0], deep.var, STEPS)
-    width = math.gcd(columns, lanes(target))
-    if has_own_taps(view):
-        return whole and is_one_instruction(target, width)
-    return beside and whole and has_dot(target, width)
+    whole = len(weight) == 1 and _is_from(weight[0], deep.var, steps)
+    of_lines = has_own_taps(view) and multiplied_rows(target) == "uint8"
+    return steps if whole and (of_lines or (beside and not has_own_taps(view))) else 0
+
+
+def sums_sixteens(view: BlockView, target: Target) -> bool:
+    """Whether a processor sums up sixteen steps of signed bytes at once, of which all are whole."""
+    whole = view.reduced[-1] % LONG_STEPS == 0
+    return whole and multiplies_signed(target) and bool(rows_and_weights(view, target))
 
 
 def rows_and_weights(view: BlockView, target: Target) -> list[list[Any]]:
-    """The indices of rows and of weights, of bytes that the processor multiplies; else none.
+    """The indices of rows and of weights, of types that the processor multiplies; else none.
 
     Of signed rows weights are constants: only these are known to have no -128.
     """
-    kinds = [str(buffer.dtype) for buffer, _ in view.operands]
+    kinds, rows = [str(buffer.dtype) for buffer, _ in view.operands], multiplied_rows(target)
     weights = [kind == "int8" for kind in kinds]
-    if multiplies_signed(target) and all(weights):
+    if rows == "int8" and all(weights):
         weights = [view.has_constant(buffer) for buffer, _ in view.operands]
-    elif multiplies_signed(target) or "uint8" not in kinds:
+    elif kinds == ["int16", "int16"] and rows == "int16":
+        column = view.axes(SPATIAL)[-1].var
+        weights = [any(uses(i, column) for i in indices) for _, indices in view.operands]
+    elif rows == "int8" or rows not in kinds:
         return []
     if sorted(weights) != [False, True]:
         return []
     return [view.operands[weights.index(one)][1] for one in (False, True)]
+
+
+def sums_pairs(view: BlockView, target: Target) -> bool:
+    """Whether a processor sums up two taps of signed bytes at once, of each column its own."""
+    if not multiplies_signed(target) or view.spatial[-1] % WIDE or len(view.operands) != 2:
+        return False
+    column, reduced = view.axes(SPATIAL)[-1].var, [axis.var for axis in view.axes(REDUCE)]
+    for buffer, indices in view.operands:
+        moves = indices and uses(indices[-1], column)
+        if str(buffer.dtype) != "int8" or not moves or any(uses(indices[-1], v) for v in reduced):
+            return False
+    weights = [b for b, _ in view.operands if view.has_constant(b) or _is_made_beforehand(view, b)]
+    return len(weights) == 1
 
 
 def has_own_taps(view: BlockView) -> bool:
@@ -111,17 +135,22 @@ def _is_from(index: Any, var: Any, multiple: int) -> bool:
     return not uses(beside, var) and isinstance(rest, tirx.IntImm) and int(rest.value) == 0
 
 
-def is_by_fours(view: BlockView) -> bool:
-    """Whether an operand of a reduction has been packed by four steps."""
+def packed_steps(view: BlockView) -> int:
+    """The steps by which an operand of a reduction has been packed; 0 where none has been."""
     deep, column = view.axes(REDUCE)[-1].var, view.axes(SPATIAL)[-1].var
+    kinds = [str(buffer.dtype) for buffer, _ in view.operands]
+    wide, signed = "int16" in kinds, kinds == ["int8", "int8"]
     for buffer, indices in view.operands:
-        if str(buffer.dtype) != "int8" or len(indices) < 3:
+        if str(buffer.dtype) not in ("int8", "int16") or len(indices) < 3:
             continue
         steps = int(buffer.shape[-1])
-        whole = steps == STEPS or (steps == STEPS // 2 and uses(indices[-3], deep))
-        if whole and uses(indices[-1], deep) and uses(indices[-2], column):
-            return True
-    return False
+        if not (uses(indices[-1], deep) and uses(indices[-2], column)):
+            continue
+        if steps == PAIR and uses(indices[-3], deep):
+            return PAIR if wide else STEPS
+        if (steps == STEPS and not wide) or (steps == LONG_STEPS and signed):
+            return steps
+    return 0
 
 
 def panel_room(view: BlockView, columns: int, target: Target) -> int:
@@ -146,29 +175,35 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
     Of others with contiguous columns it is a choice, where enough rows use a panel. Returns whether
     there are panels of constants.
     """
-    constant, by_fours = False, multiplies_by_fours(view, columns, target)
-    order = _in_pairs if multiplies_signed(target) else _in_fours
+    constant, steps = False, multiplied_at_once(view, columns, target)
+    order = _order(view, steps, target)
     sch, buffers = state.sch, [region.source for region in view.node.reads]
     column = view.axes(SPATIAL)[-1].var
     for position, indices in view.reads:
         axes = [at for at, index in enumerate(indices) if index.same_as(column)]
         if len(axes) != 1 or len(indices) < 2:
             continue
-        fours = by_fours and str(buffers[position].dtype) == "int8"
-        places = order if fours else None
+        by_steps = steps and str(buffers[position].dtype) in ("int8", "int16")
+        places = order if by_steps else None
         if _is_made_beforehand(view, buffers[position]):
             _transform(view, position, axes[0], columns, places)
             constant = True
             continue
+        whole = view.spatial[-1] % columns == 0
+        if by_steps and whole and _is_made_for(view, buffers[position]):
+            _transform(view, position, axes[0], columns, places)
+            continue
         free = view.has_constant(buffers[position])
         apart = axes[0] != len(indices) - 1
-        if free or apart or fours or _is_worth_packing(state, view, indices, columns, target):
+        if free or apart or by_steps or _is_worth_packing(state, view, indices, columns, target):
             copy = _pack(sch, view.rv, position, axes[0], columns, places)
             constant |= free
             if free:
                 sch.annotate(copy, ON_CONSTANT, True)
-            elif fours:
-                _pack_by_fours(sch, copy, math.gcd(columns, target.vector_bytes))
+            elif by_steps and apart:
+                _pack_words(sch, copy, steps)
+            elif by_steps:
+                _pack_by_steps(sch, copy, steps, math.gcd(columns, target.vector_bytes))
             elif apart:
                 # Its elements are gathered anyway: straight loops do that best.
                 sch.parallel(sch.fuse(*sch.get_loops(copy)[:-1]))
@@ -186,18 +221,30 @@ def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
     )
 
 
+def _is_made_for(view: BlockView, buffer: Any) -> bool:
+    """Whether a stage that a rewriting made computes the operand: it can as well write panels."""
+    made = [one for one in view.producers if one.node.writes[0].source.same_as(buffer)]
+    return any(KEPT in (one.node.annotations or {}) for one in made)
+
+
 # The innermost places of a step and a column of a panel.
 _Places = Callable[[Any, Any], list[Any]]
 
 
-def _in_fours(deep: Any, column: Any) -> list[Any]:
-    return [deep // STEPS, column, deep % STEPS]
+def _order(view: BlockView, steps: int, target: Target) -> _Places:
+    """How a processor wants weights that are multiplied, so many steps at once."""
+    if not multiplies_signed(target):
+        return partial(_in_steps, steps)
+    return partial(_in_steps, LONG_STEPS) if sums_sixteens(view, target) else _in_two_pairs
 
 
-def _in_pairs(deep: Any, column: Any) -> list[Any]:
+def _in_steps(steps: int, deep: Any, column: Any) -> list[Any]:
+    return [deep // steps, column, deep % steps]
+
+
+def _in_two_pairs(deep: Any, column: Any) -> list[Any]:
     """Of four columns a register: two steps of each, and then the other two."""
-    pair = STEPS // 2
-    return [deep // STEPS, column // 4, deep % STEPS // pair, column % 4, deep % pair]
+    return [deep // STEPS, column // 4, deep % STEPS // PAIR, column % 4, deep % PAIR]
 
 
 def _pack(
@@ -205,7 +252,7 @@ def _pack(
 ) -> Any:
     """Copy an operand into panels of `columns`, and return the copying block.
 
-    [b, .., c, ..] -> [b, c / columns, .., .., c % columns], and by fours
+    [b, .., c, ..] -> [b, c / columns, .., .., c % columns], and by four steps
     [b, .., k, c] -> [b, c / columns, .., k / 4, c % columns, k % 4]
     """
     copy = sch.cache_read(block, position, "global")
@@ -213,20 +260,29 @@ def _pack(
     return copy
 
 
-def _pack_by_fours(sch: Any, copy: Any, width: int) -> None:
-    """Copy four rows at a time, put between each other. width: columns that are read at once."""
+def _pack_by_steps(sch: Any, copy: Any, steps: int, width: int) -> None:
+    """Copy some rows at a time, put between each other. width: columns that are read at once."""
     *batch, deep, column = sch.get_loops(copy)
     whole = extent(sch, column) % width == 0
-    (four, step), (vectors, lane) = (
-        sch.split(loop, [None, size]) for loop, size in ((deep, STEPS), (column, width))
+    (some, step), (vectors, lane) = (
+        sch.split(loop, [None, size]) for loop, size in ((deep, steps), (column, width))
     )
-    sch.reorder(*batch, four, vectors, step, lane)
+    sch.reorder(*batch, some, vectors, step, lane)
     if not whole:
         partitioned(sch, vectors)
         partitioned(sch, lane)
     interleave(sch, step)
     sch.vectorize(lane)
-    parallel(sch, [*batch, four])
+    parallel(sch, [*batch, some])
+
+
+def _pack_words(sch: Any, copy: Any, steps: int) -> None:
+    """Copy the steps of each column, which lie beside each other, as one word."""
+    *batch, column, deep = sch.get_loops(copy)
+    some, step = sch.split(deep, [None, steps])
+    sch.reorder(*batch, some, column, step)
+    sch.vectorize(step)
+    parallel(sch, [*batch, some])
 
 
 def _transform(

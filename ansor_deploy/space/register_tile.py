@@ -18,13 +18,14 @@ from typing import Any
 
 from .._tvm import tirx
 from ..marks.added_prefetch import fetching_added
-from ..marks.dot import multiplies_signed
+from ..marks.dot import STEPS, multiplied_rows
 from ..marks.prefetch import prefetching, prefetching_rows
 from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..marks.streamed import streaming
 from ..target import Target
 from .block_view import BlockView
 from .cores import keeps_busy
+from .fitting import first_that_fits
 from .loops import (
     extent,
     inline_producers,
@@ -36,9 +37,9 @@ from .loops import (
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import (
     in_words,
-    is_by_fours,
     made_float32,
     pack_operands,
+    packed_steps,
     panel_bytes,
     panel_elements,
     panel_room,
@@ -57,6 +58,8 @@ ROWS_WORTH = 3
 # Steps of a long reduction that are written out at once, and how many are the guess.
 WRITTEN = (1, 2, 4, 8)
 WRITTEN_GUESS = 4
+# Axes of what has been widened as one row after the other, wherever a row of an image ends.
+ROW = 2
 # Weights of four bits that share a word.
 IN_WORD = 8
 
@@ -79,7 +82,8 @@ def tile_reduction(
     offered = register_tiles(view, target, steps)
     if not offered:
         raise ValueError("no tile fits the registers")
-    tile = state.choose("register", offered, ordered=True)
+    guess = first_that_fits(view, epilogue, offered, target)
+    tile = state.choose("register", offered, guess, ordered=True)
     rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, tile, target)
     constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
     panel = panel_elements(view, tile[-1])
@@ -88,6 +92,8 @@ def tile_reduction(
     parts, depth = _in_parts(state, outer, reducing, room, target)
     written, most = _whole_words(view, steps[rank:]), _written(state, reduction, target)
     reduced = _unrolled_steps(state, depth, written, most, by_lane=by_lane)
+    # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
+    crosses, wide = bool(width and width % tile[-2]), False
     if parts:
         *rows, task = outer
         sch.reorder(task, *parts, *rows, *reduced, *inner)
@@ -102,15 +108,19 @@ def tile_reduction(
             widen_once(state, view, order[:at], order[at:], target)
             _fetch_ahead(state, order, outer[-1], panel, target)
             _fetch_steps(state, view, reduced, target)
-        _fetch_rows(state, view, order, tile[-2], target)
-        task = _shared(sch, order, target.cores)
+        wide = order[-1] is outer[-1] and _widens_rows(
+            state, view, order[:-1], target, crosses=crosses
+        )
+        if not wide and rank > 1:
+            _fetch_rows(state, view, order, tile[-2], target)
+        task = _shared(sch, order[:-1] if wide else order, target.cores)
         if _adds_a_tensor(view, epilogue):
             fetching_added(sch, task)
-    sch.reverse_compute_at(epilogue.rv, task, preserve_unit_loops=True)
-    # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
-    crosses = width and width % tile[-2]
+    sch.reverse_compute_at(epilogue.rv, order[-1] if wide else task, preserve_unit_loops=True)
+    if wide:
+        _place_rows(state, view, task, target)
     _place_producers(state, view, None if parts or crosses else task, target)
-    written_out(sch, epilogue.rv, 1 if parts else rank, target)
+    written_out(sch, epilogue.rv, 1 if parts else rank, target, columns=tile[-1])
     init = write_out_tile(sch, view, tile, (parts or reduced)[0], target)
     cut_columns(sch, [init, reduction, epilogue.rv], columns, tile[-1])
     state.finish(init, reduction, epilogue.rv)
@@ -260,9 +270,10 @@ def _whole_words(view: BlockView, steps: list[int]) -> list[int]:
 
 
 def _written(state: State, reduction: Any, target: Target) -> int:
-    """How many steps are written out by guess: of signed bytes LLVM would compute all at once."""
-    by_fours = is_by_fours(BlockView(state.sch, reduction))
-    return 1 if by_fours and multiplies_signed(target) else WRITTEN_GUESS
+    """How many steps are written out by guess: LLVM would have products of all in registers."""
+    steps = packed_steps(BlockView(state.sch, reduction))
+    apart = 0 < steps <= STEPS and multiplied_rows(target) != "uint8"
+    return 1 if apart else WRITTEN_GUESS
 
 
 def _unrolled_steps(
@@ -310,6 +321,31 @@ def unrolled_innermost(
     if by_lane and step % ROW_LANES == 0:
         reading_vectors(sch, inner)
     return [*loops[:-1], outer], [inner]
+
+
+def _widens_rows(
+    state: State, view: BlockView, rows: list[Any], target: Target, *, crosses: bool
+) -> bool:
+    """Whether each tile of rows is widened by itself, for all panels, which is a choice.
+
+    crosses: whether tiles begin and end in different rows of an image.
+    """
+    widened = [one for one in view.producers if one.widens_bytes]
+    tiles = math.prod(extent(state.sch, loop) for loop in rows)
+    apart = crosses and any(len(one.spatial) > ROW for one in widened)
+    if not widened or tiles == 1 or apart:
+        return False
+    idle = not keeps_busy(tiles, target.cores)
+    return state.choose("rows", [True, False], guess=int(idle))
+
+
+def _place_rows(state: State, view: BlockView, rows: Any, target: Target) -> None:
+    """What a tile of rows reads, widened before all panels multiply by it."""
+    for producer in view.producers:
+        if producer.widens_bytes:
+            state.sch.compute_at(producer.rv, rows, preserve_unit_loops=True)
+            vectorized(state.sch, state.sch.get_loops(producer.rv)[-1], target, producer.bits)
+            state.finish(producer.rv)
 
 
 def _place_producers(state: State, view: BlockView, task: Any | None, target: Target) -> None:

@@ -23,12 +23,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
-from ..system.digest import file_sha256, sha256
-from ..system.environment import shipped
+from ..system.digest import sha256
 from ..system.regular_file import read_regular
-from ..system.toml_file import TomlFile, read_toml
+from .rule_files import file_digest, shipped_files
 from .rule_process import RuleProcess, rule_process
 
+RULE_MODULE = "ansor_deploy_rule_"  # what the names of modules of rules begin with
 _MOST_BYTES = 1 << 20
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def rule_set(files: Sequence[Path], kind: str, precision: str = "default") -> li
     files: a user's own, asked before the shipped ones; they run in a process of their own.
     precision: "strict" for none of the shipped ones that rewrite. UsageError as of `load_rule`.
     """
-    process = rule_process(tuple((path, _file_digest(path)) for path in files)) if files else None
+    process = rule_process(tuple((path, file_digest(path)) for path in files)) if files else None
     own = [_apart(process, path) for path in files] if process else []
     return before_shipped([rule for rule in own if kind in rule.kinds], kind, precision)
 
@@ -110,44 +110,13 @@ def _elsewhere(*words: Any) -> Any:
     raise RuntimeError("a user's rule runs in a process of its own")
 
 
-def rules_digest(files: Sequence[Path], kind: str, precision: str = "default") -> str:
-    """SHA-256 over the files that `rule_set` loads, in order; none of them is run.
-
-    UsageError where a file cannot be read.
-    """
-    paths = (*files, *_shipped_files(kind, precision))
-    return sha256("\n".join(f"{path.stem} {_file_digest(path)}" for path in paths))
-
-
-def _file_digest(path: Path) -> str:
-    try:
-        return file_sha256(path)
-    except OSError as error:
-        raise UsageError(f"the rule cannot be read: {error.strerror}", file=path) from error
-
-
 @cache
 def shipped_rules(kind: str, precision: str = "default") -> tuple[Rule, ...]:
     """The rules shipped with the tool for a kind of target, as `order.toml` orders them.
 
     precision: "strict" for those alone that leave what is computed as it is.
     """
-    return tuple(load_rules(_shipped_files(kind, precision), kind))
-
-
-def _shipped_files(kind: str, precision: str) -> list[Path]:
-    order = read_toml(shipped("rules") / "order.toml")
-    left_out = order.data["rewriting"] if precision == "strict" else ()
-    return [path for path in ordered_files(order, kind) if path.stem not in left_out]
-
-
-def ordered_files(order: TomlFile, kind: str) -> list[Path]:
-    """The files that the order names for a kind; UsageError where there is no such file."""
-    files = [order.path.parent / f"{name}.py" for name in order.data.get(kind, [])]
-    for path in files:
-        if not path.is_file():
-            raise order.error(f"there is no rule {path.stem!r} beside this file", kind)
-    return files
+    return tuple(load_rules(shipped_files(kind, precision), kind))
 
 
 def load_rules(files: Sequence[Path], kind: str) -> list[Rule]:
@@ -193,7 +162,7 @@ def _run(path: Path, source: bytes) -> ModuleType:
 
     No bytecode is left beside a user's file, or trusted: Python goes by times of change.
     """
-    name = f"ansor_deploy_rule_{sha256(str(path.resolve()))[:12]}"
+    name = f"{RULE_MODULE}{sha256(str(path.resolve()))[:12]}"
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = str(path)
     try:

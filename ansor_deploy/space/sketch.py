@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from .._tvm import tvm
@@ -16,10 +18,12 @@ from ..target import Target
 from .annotate import annotate
 from .code_size import TooMuchCodeError, check_size
 from .question import Chooser, Decision
-from .rule import Rule
+from .rule import RULE_MODULE, Rule
 from .rule_process import RuleProcess
 from .state import State
 from .trace import replay
+
+_FRAMES = 3  # of a rule's file, that a message names
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,14 @@ def _follow(step: Step, state: State, target: Target) -> State:
 
 
 def raised(error: Exception) -> str:
-    """What a rule did that raised an error, as the end of a sentence."""
-    return f"raised {type(error).__name__}: {last_line(error)}"
+    """What a rule did that raised an error, as the end of a sentence, and where in its file."""
+    frames = [
+        f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
+        for frame, line in walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").startswith(RULE_MODULE)
+    ]
+    where = f" ({', '.join(frames[:_FRAMES])})" if frames else ""
+    return f"raised {type(error).__name__}: {last_line(error)}{where}"
 
 
 def last_line(error: Exception) -> str:

@@ -14,13 +14,14 @@ from itertools import product
 from typing import Any
 
 from .._tvm import uses
-from ..marks.dot import has_dot, is_one_instruction, multiplies_signed
+from ..marks.dot import multiplied_rows, multiplies_signed, steps_at_once
 from ..marks.row_vectors import ROW_LANES
 from ..system.host import architecture
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView, divisions
 from .cores import FAIR, busy, tile_tasks, worth_cores
 from .loops import lanes
+from .packing import sums_pairs, sums_sixteens
 from .tiles import divisors
 
 # Registers kept beside the accumulators and one step's vectors of the panel: an element of a row.
@@ -32,13 +33,15 @@ LOADED_REGISTERS = 3
 # vectors, the accumulators and a step's of the panel. A tile without room for them, such as 8x12,
 # reads elements, for the search to try: it has more of a tile for more instructions.
 BESIDE_ROWS = 2
-# And where bytes are widened to multiply pairs of them (`marks/dot.py`): of a row's the two vectors
-# and what they are masked by; a panel's vector is two.
-WIDENED_REGISTERS = 2
+# And where products are no part of a sum yet, as those of pairs of 16 bits (`marks/dot.py`): one.
+PRODUCT_REGISTER = 1
 # And where products of 16 bits are added up before they are widened, accumulators: LLVM has those
 # of several in hand, and sends what is beyond to the stack at each step. A load counts for a third
 # there, beside three instructions, and bytes of a row for two, which a table spreads over lanes.
 MOST_SUMS, WIDENED_LOAD, SPREAD_ROW = 8, 1 / 3, 2.0
+# And where lanes are of steps (`marks/long_dot.py`): a sum of each of a vector's columns has a
+# register, and a load stands beside twelve instructions.
+MOST_LONG_SUMS, LONG_LOAD = 4, 1 / 6
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
@@ -59,6 +62,8 @@ FEW_TAPS = 9
 # Registers that their accumulators and inputs get where each channel has its own taps, which stay
 # in others. As measured: with 32 registers 9 accumulators are faster than more, with 16 it is 6.
 OWN_TAPS_REGISTERS = 11
+# And where these are of bytes (`marks/tap_pairs.py`), of which sums take four registers each.
+PAIRED_REGISTERS, BYTE = 6, 8
 
 
 def register_tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
@@ -128,22 +133,26 @@ class _Model:
         """The model of a block."""
         registers, ahead, uneven = target.vector_registers, 1, UNEVEN
         operands, with_rows = indexing_axes(view), 0
-        sums, load, each = registers, 1.0, 1.0
+        sums, load, each, bits = registers, 1.0, 1.0, view.bits
         if math.prod(view.reduced) <= FEW_TAPS:
-            if all(column for *_, column in operands):
+            if sums_pairs(view, target):
+                registers, bits = PAIRED_REGISTERS, BYTE
+            elif all(column for *_, column in operands):
                 registers, uneven = min(registers // 2, OWN_TAPS_REGISTERS), 1.0
             else:  # taps written out want registers for the inputs that they share
                 registers = registers // 2 + SPARE_REGISTERS
-        elif _widens(view, target) and multiplies_signed(target):
+        elif sums_sixteens(view, target):
+            sums, load, each = MOST_LONG_SUMS, LONG_LOAD, 1.0
+        elif _adds_up_pairs(view, target) and multiplies_signed(target):
             sums, load, each = MOST_SUMS, WIDENED_LOAD, SPREAD_ROW
-        elif _widens(view, target):
-            registers, ahead = registers - WIDENED_REGISTERS, 2
+        elif _adds_up_pairs(view, target):
+            registers -= PRODUCT_REGISTER
         elif architecture(target.triple) != "x86_64":
             if math.prod(steps) == 1 and _is_along_rows(view, operands, target):
                 with_rows = registers - BESIDE_ROWS
             spared = SPARE_REGISTERS if with_rows else LOADED_REGISTERS
             registers, ahead = registers - spared, 2
-        extents, width = view.spatial, lanes(target, view.bits)
+        extents, width = view.spatial, lanes(target, bits)
         rank = len(extents)
         taps = math.prod(steps[rank:])
         return cls(
@@ -219,13 +228,13 @@ def _columns(model: _Model, group: int, *, cropped: bool) -> list[int]:
     cropped: whether the epilogue leaves columns out. Of tiles that end in two places TVM does not
     see that they are all of one size, and their accumulators would lie in memory.
     """
-    extent, lanes = model.extents[-1], model.lanes
+    extent, lanes, most = model.extents[-1], model.lanes, min(MAX_VECTORS, model.sums // 2)
     even = [
         columns
         for columns in divisors(math.gcd(extent, group))
-        if columns // model.width(columns) <= MAX_VECTORS
+        if columns // model.width(columns) <= most
     ]
-    vectors = range(1, min(MAX_VECTORS, math.ceil(extent / lanes)) + 1)
+    vectors = range(1, min(most, math.ceil(extent / lanes)) + 1)
     if group or cropped:
         return even
     return even + [count * lanes for count in vectors if extent % (count * lanes)]
@@ -279,13 +288,11 @@ def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) 
     return architecture(target.triple) == "aarch64" and along and whole
 
 
-def _widens(view: BlockView, target: Target) -> bool:
-    """Whether its bytes are widened before they are multiplied."""
-    types = {str(buffer.dtype) for buffer, _ in view.operands}
-    given = {"int8"} if multiplies_signed(target) else {"uint8", "int8"}
-    width = lanes(target)
-    paired = has_dot(target, width) and not is_one_instruction(target, width)
-    return types == given and paired
+def _adds_up_pairs(view: BlockView, target: Target) -> bool:
+    """Whether pairs of its products are added up before they are to what was there."""
+    types, rows = {str(buffer.dtype) for buffer, _ in view.operands}, multiplied_rows(target)
+    paired = rows in ("int8", "int16") and rows in types and types <= {rows, "int8"}
+    return paired and steps_at_once(target, lanes(target)) > 0
 
 
 def batch_axes(view: BlockView) -> list[int]:

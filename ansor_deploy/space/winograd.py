@@ -9,6 +9,10 @@
     sums_0[p, y, j, k], sums_1[p, y, x, k] = AT products, then A
     out[n, y, x, k] = sums_1, the tiles put together
 
+Of whole numbers all of it is exact: G is multiplied by what makes it whole, and the last sums are
+divided by that. Bytes less their zero point, and weights, stay within 16 bits where BT and AT only
+add and subtract, and sums within 32 where channels are not too many.
+
 `cook_toom.py` has the matrices. An axis with a window of one stays as it is, so that the same code
 serves one, two and three axes, and windows such as 1x3. What tiles have beyond the edges is zero,
 and cut off.
@@ -32,14 +36,22 @@ TILES, WEIGHTS, PRODUCTS, OUT = "tiles", "weights", "products", "out"
 _KEPT = {KEPT: True}
 # Types of weights; those of 16 bits are transformed as what they are in float32.
 _WEIGHTS = ("float32", "float16", "bfloat16")
+# Of whole numbers: types of data, weights and results, where bytes have been widened and where they
+# are signed; the type of transformed ones, the largest of data and weights, and what transformed
+# ones and sums stay below.
+_WIDENED, _SIGNED = ("int16", "int8", "int32"), ("int8", "int8", "int32")
+_TRANSFORMED = "int16"
+_LARGEST = (255, 128)
+_INT16, _INT32 = 1 << 15, 1 << 31
 
 
 @dataclass(frozen=True)
 class Convolution:
     """A block that Winograd's algorithm fits: stride 1, undilated, one group, channels last.
 
-    data, weight, out: its buffers. batch, places, channels, filters: extents of the result's axes
-    and of the channels. windows: of each axis of places.
+    data, weight, out: its buffers, of floats, or of whole numbers, the data as 16 bits or signed
+    bytes. batch, places, channels, filters: extents of the result's axes and of the channels.
+    windows: of each axis of places.
     """
 
     data: Any
@@ -59,9 +71,10 @@ class Convolution:
             return None
         (data, at), (weight, taps) = operands
         (written,) = [region.source for region in view.node.writes]
-        if any(str(one.dtype) != "float32" for one in (data, written)):
-            return None
-        if str(weight.dtype) not in _WEIGHTS:
+        types = [str(one.dtype) for one in (data, weight, written)]
+        floats = types[0] == types[2] == "float32" and types[1] in _WEIGHTS
+        widened = types == [*_WIDENED] and any(one.widens_bytes for one in view.producers)
+        if not floats and not widened and types != [*_SIGNED]:
             return None
         spatial, reduced = view.axes(SPATIAL), view.axes(REDUCE)
         if not len(at) == len(spatial) == len(taps) == len(reduced) + 1 > 2:
@@ -74,6 +87,42 @@ class Convolution:
         *widths, channels = view.reduced
         shapes = (batch, tuple(sizes), tuple(widths), channels, filters)
         return cls(data, weight, written, *shapes)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is of whole numbers."""
+        return str(self.out.dtype) == _WIDENED[-1]
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether bytes are multiplied, where it is computed directly."""
+        return str(self.data.dtype) == _SIGNED[0]
+
+    def fits(self, size: int) -> bool:
+        """Whether tiles of so many results along each axis are computed in the types there are."""
+        axes = [_whole(*matrices(size if w > 1 else 1, w)) for w in self.windows]
+        return not self.is_whole or _stays_whole(axes, self.channels)
+
+
+def _whole(at: Matrix, g: Matrix, bt: Matrix) -> tuple[Matrix, Matrix, Matrix, int]:
+    """Matrices of an axis, G as whole numbers, and by what it is multiplied."""
+    scale = math.lcm(*(value.denominator for row in g for value in row))
+    return at, tuple(tuple(value * scale for value in row) for row in g), bt, scale
+
+
+def _stays_whole(axes: Sequence[tuple[Matrix, Matrix, Matrix, int]], channels: int) -> bool:
+    """Whether what is made of data and weights fits 16 bits, and each sum of products 32."""
+    if any(abs(v) > 1 for at, _, bt, _ in axes for row in (*at, *bt) for v in row):
+        return False
+    reach = [[[sum(map(abs, row)) for row in one] for one in axis[:3]] for axis in axes]
+    data = _LARGEST[0] * math.prod(max(bt) for _, _, bt in reach)
+    weights = _LARGEST[1] * math.prod(max(g) for _, g, _ in reach)
+    added = [
+        max(sum(abs(v) * w for v, w in zip(row, g, strict=True)) for row in at)
+        for (at, *_), (_, g, _) in zip(axes, reach, strict=True)
+    ]
+    total = channels * data * _LARGEST[1] * math.prod(added)
+    return max(data, weights) < _INT16 and total < _INT32
 
 
 def _same(indices: Sequence[Any], wanted: Sequence[Any]) -> bool:
@@ -100,8 +149,15 @@ class _Stages:
 
     @property
     def of_axes(self) -> list[tuple[Matrix, Matrix, Matrix]]:
-        """AT, G and BT of each axis."""
-        return [matrices(self.size if w > 1 else 1, w) for w in self.conv.windows]
+        """AT, G and BT of each axis; of whole numbers G is whole."""
+        axes = [matrices(self.size if w > 1 else 1, w) for w in self.conv.windows]
+        return [_whole(*one)[:3] for one in axes] if self.conv.is_whole else axes
+
+    @property
+    def scale(self) -> int:
+        """By what the sums are too large."""
+        axes = [matrices(self.size if w > 1 else 1, w) for w in self.conv.windows]
+        return math.prod(_whole(*one)[3] for one in axes) if self.conv.is_whole else 1
 
     @property
     def counts(self) -> list[int]:
@@ -119,9 +175,12 @@ class _Stages:
         weights = self._weights(weight)
         *tile, tiles, _ = transformed.shape
 
+        kind = str(conv.out.dtype)
+
         def multiplied(*at: Any) -> Any:
             *where, p, k = at
-            return te.sum(transformed(*where, p, channel) * weights(*where, channel, k), channel)
+            value, by = transformed(*where, p, channel), weights(*where, channel, k)
+            return te.sum(value.astype(kind) * by.astype(kind), channel)
 
         products = te.compute((*tile, tiles, conv.filters), multiplied, PRODUCTS)
         out = self._put_together(self._sums(products))
@@ -145,7 +204,9 @@ class _Stages:
                 if (count - 1) * len(m) + len(bt) > int(extent)
             ]
             value = data(n, *place, c)
-            return tirx.if_then_else(tirx.all(*inside), value, 0.0) if inside else value
+            value = value.astype(_TRANSFORMED) if conv.is_whole else value
+            zero = tirx.const(0, value.ty.dtype)
+            return tirx.if_then_else(tirx.all(*inside), value, zero) if inside else value
 
         count = conv.batch * math.prod(self.counts)
         return tvm.te.compute((count, *shape, conv.channels), cut, TILES)
@@ -160,6 +221,8 @@ class _Stages:
 
     def _weights(self, weight: Any) -> Any:
         """[i.., c, k]: the transformed weights, in one stage, so that it can be run beforehand."""
+        if self.conv.is_whole:
+            return self._whole_weights(weight)
         axes = self.of_axes
 
         def transformed(*at: Any) -> Any:
@@ -177,6 +240,17 @@ class _Stages:
         return tvm.te.compute(
             (*shape, self.conv.channels, self.conv.filters), transformed, WEIGHTS, attrs=_KEPT
         )
+
+    def _whole_weights(self, weight: Any) -> Any:
+        """[i.., c, k]: those of whole numbers, along one axis after the other, as in a run."""
+        shape = [int(extent) for extent in weight.shape]
+        steps = [(d, g) for d, (_, g, bt) in enumerate(self.of_axes) if len(bt) > 1]
+        found: Any = lambda *at: weight(*at).astype(_TRANSFORMED)  # noqa: E731
+        for left, (axis, matrix) in zip(reversed(range(len(steps))), steps, strict=True):
+            shape[axis] = len(matrix)
+            name = f"{WEIGHTS}_{left}" if left else WEIGHTS
+            found = _stage(name, shape, found, axis, matrix)
+        return found
 
     def _sums(self, products: Any) -> Any:
         """[p, y.., k]: the results of each tile."""
@@ -201,7 +275,8 @@ class _Stages:
             tile = n
             for position, size, count in zip(place, sizes, self.counts, strict=True):
                 tile = tile * count + position // size
-            return sums(tile, *(y % size for y, size in zip(place, sizes, strict=True)), k)
+            value = sums(tile, *(y % size for y, size in zip(place, sizes, strict=True)), k)
+            return value if self.scale == 1 else tirx.floordiv(value, self.scale)
 
         return tvm.te.compute((conv.batch, *conv.places, conv.filters), element, OUT)
 
@@ -287,8 +362,13 @@ def _positive(terms: Sequence[tuple[Fraction, Any]]) -> tuple[Fraction, Any]:
 
 def _sum(terms: Sequence[tuple[Fraction, Any]]) -> Any:
     (first, value), *rest = sorted(terms, key=lambda term: term[0] < 0)
-    total = value if first == 1 else value * float(first)
+    total = value if first == 1 else _times(value, first)
     for coefficient, other in rest:
-        scaled = other if abs(coefficient) == 1 else other * float(abs(coefficient))
+        scaled = other if abs(coefficient) == 1 else _times(other, abs(coefficient))
         total = total + scaled if coefficient > 0 else total - scaled
     return total
+
+
+def _times(value: Any, factor: Fraction) -> Any:
+    kind = value.ty.dtype
+    return value * tirx.const(int(factor) if factor.denominator == 1 else float(factor), kind)

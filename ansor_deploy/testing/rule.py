@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._tvm import structural_equal, tvm, tvm_target
+from .._tvm import llvm_target, structural_equal, tvm
 from ..codegen.kernels.lowering import PIPELINE
 from ..runtime.model import TensorInfo
 from ..ship.verify.draws import seeded_inputs
@@ -32,7 +32,7 @@ class RuleContract(ABC):
     """Tests that every rule passes; a subclass says which file is tested, and on what program.
 
     golden: a file with the rule's drawing, the program's loops before and after; lines that begin
-    with "# " are notes. update: whether that file is written anew instead of compared.
+    with "# " are notes. update: whether that file is written anew, or made, instead of compared.
     """
 
     golden: Path | None = None
@@ -56,7 +56,7 @@ class RuleContract(ABC):
 
     def outputs(self, mod: tvm.IRModule) -> list[np.ndarray]:
         """What a program computes, here by running it on this machine."""
-        return kernel_outputs(mod)
+        return kernel_outputs(mod, effort=0)
 
     def test_it_loads_and_serves_its_target(self) -> None:
         """Its file is complete, and its docstring draws the loops before `-->` after."""
@@ -98,6 +98,8 @@ class RuleContract(ABC):
         if self.golden is None:
             return
         found = f"{drawing(self.program())}\n-->\n{drawing(self._applied(Guess()).sch.mod)}\n"
+        if self.update and not self.golden.exists():
+            self.golden.touch()
         lines = self.golden.read_text("utf-8").splitlines(keepends=True)
         notes = "".join(line for line in lines if line.startswith("# "))
         if self.update:
@@ -142,9 +144,14 @@ def drawing(mod: tvm.IRModule) -> str:
     return "\n".join(line.removeprefix(" " * 8) for line in kept)
 
 
-def kernel_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
-    """What `main` leaves in its arguments, given seeded ones, compiled for this machine and run."""
-    here = tvm_target(load_target("host", [shipped("targets")]))
+def kernel_outputs(mod: tvm.IRModule, effort: int = 3) -> list[np.ndarray]:
+    """What `main` leaves in its arguments, given seeded ones, compiled for this machine and run.
+
+    effort: of LLVM, 3 as in a library. 0 takes a third of the time: enough for whether loops are
+    right.
+    """
+    host = llvm_target(load_target("host", [shipped("targets")]))
+    here = tvm.target.Target({**host, "opt-level": effort})
     library = tvm.compile(mod, target=here, tir_pipeline=PIPELINE)
     params = enumerate(mod["main"].params)
     infos = [TensorInfo(str(at), tuple(map(int, p.shape)), str(p.dtype)) for at, p in params]

@@ -10,26 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..devices.machine import Machine, cannot_run, open_machine, runs_here
-from ..devices.registered import how_to_add, registered_for
 from ..errors import DeviceError, UsageError
 from ..registry.store import Registry
 from ..request import Request
-from ..space.rule import Rule, rule_set
 from ..system.host import RUN_64_BITS, no_runtime
+from ..target import HOST
 from .ledger import Ledger
 
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
     from ..registry.record import TaskKey
+    from ..space.rule import Rule
     from ..target import Target
     from ..views import Report
 
 
 def with_devices(request: Request, report: Report) -> Request:
     """The request with the devices that are registered for its target, where it may find some."""
-    if request.devices or not request.finds_devices:
+    if request.devices or not request.finds_devices or request.target.name == HOST:
         return request
+    from ..devices.registered import registered_for
+
     return replace(request, devices=registered_for(request.target, report))
 
 
@@ -57,6 +59,8 @@ def without_runs(request: Request, report: Report) -> Request:
 
 def nowhere(request: Request) -> str:
     """What it means that nothing runs the target's code, and the command that changes it."""
+    from ..devices.registered import how_to_add
+
     to_do = f"; to tune on a board: {how_to_add(request.target)}"
     why = f"{cannot_run(request.target)}: nothing is tuned or timed"
     return why + (to_do if request.finds_devices else "")
@@ -86,6 +90,8 @@ class Workspace:
     @cached_property
     def rules(self) -> list[Rule]:
         """The rules that are asked: the user's before the shipped ones."""
+        from ..space.rule import rule_set
+
         return rule_set(self.request.rules, self.request.target.kind, self.request.precision)
 
     def default_trace(self, task: Task) -> str:
@@ -144,6 +150,8 @@ def open_workspace(
 
 def _running(machine: Machine | None, request: Request) -> Machine:
     if machine is None:
+        from ..devices.registered import how_to_add
+
         raise DeviceError(
             cannot_run(request.target),
             f"add one: {how_to_add(request.target)}; `build` and `plan` need none",

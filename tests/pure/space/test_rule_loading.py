@@ -12,6 +12,7 @@ from helpers.cli_process import refused
 from ansor_deploy.errors import UsageError
 from ansor_deploy.project import Project
 from ansor_deploy.space import rule as r
+from ansor_deploy.space import rule_files
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.toml_file import read_toml
 
@@ -71,7 +72,7 @@ def test_light_parts_of_the_space_load_no_tvm():
 def test_an_order_may_not_name_what_is_not_there(tmp_path):
     (tmp_path / "order.toml").write_text('cuda = []\nllvm = ["absent"]\n')
     with pytest.raises(UsageError) as caught:
-        r.ordered_files(read_toml(tmp_path / "order.toml"), "llvm")
+        rule_files.ordered_files(read_toml(tmp_path / "order.toml"), "llvm")
     assert caught.value.message.startswith(f"{tmp_path / 'order.toml'}:2: ")
     assert "'absent'" in caught.value.message
 
@@ -121,20 +122,20 @@ def test_a_rule_of_another_kind_is_not_asked(tmp_path):
 
 def test_the_digest_sees_content_and_order(tmp_path):
     a, b = write(tmp_path, "a.py", "a"), write(tmp_path, "b.py", "b")
-    variants = [r.rules_digest(files, "llvm") for files in ([a, b], [b, a], [a], [])]
-    variants.append(r.rules_digest([a, b], "cuda"))
-    assert r.rules_digest([a, b], "llvm") == variants[0]
+    variants = [rule_files.rules_digest(files, "llvm") for files in ([a, b], [b, a], [a], [])]
+    variants.append(rule_files.rules_digest([a, b], "cuda"))
+    assert rule_files.rules_digest([a, b], "llvm") == variants[0]
     write(tmp_path, "a.py", "a", doc="Another.")
-    variants.append(r.rules_digest([a, b], "llvm"))
+    variants.append(rule_files.rules_digest([a, b], "llvm"))
     assert len(set(variants)) == len(variants)
 
 
 def test_the_digest_runs_no_rule(tmp_path):
     path = tmp_path / "raises.py"
     path.write_text("raise SystemExit\n")
-    assert r.rules_digest([path], "llvm")
+    assert rule_files.rules_digest([path], "llvm")
     with pytest.raises(UsageError, match="cannot be read"):
-        r.rules_digest([tmp_path / "gone.py"], "llvm")
+        rule_files.rules_digest([tmp_path / "gone.py"], "llvm")
 
 
 @pytest.mark.parametrize(

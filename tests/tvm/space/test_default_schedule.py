@@ -18,7 +18,9 @@ from ansor_deploy.marks.partial_lanes import PARTIAL_LANES
 from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.block_view import BlockView, blocks
-from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.default_schedule import _one_by_one, default_schedule
+from ansor_deploy.space.question import Guess
+from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import Sketch
 from ansor_deploy.space.tile_sizes import register_tiles
 from ansor_deploy.space.trace import dump, replay
@@ -43,14 +45,12 @@ def is_annotated(mod, kind):
     return f"T.{kind}(" in mod.script()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_no_result_changes(name):
-    mod = PROGRAMS[name]()
-    want = built.kernel_outputs(mod)
-    for target in TARGETS:
-        have = built.kernel_outputs(scheduled(name, target).mod)
-        for one, other in zip(have, want, strict=True):
-            assert compare(one, other)[0], target.name
+@pytest.mark.parametrize(("turn", "name"), list(enumerate(PROGRAMS)))
+def test_no_result_changes(turn, name):
+    """For each width of vectors in turns."""
+    have = built.loop_outputs(scheduled(name, TARGETS[turn % 3]).mod)
+    for one, other in zip(have, built.loop_outputs(PROGRAMS[name]()), strict=True):
+        assert compare(one, other)[0]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -131,6 +131,43 @@ def test_tiles_divide_columns_of_which_some_are_left_out(columns, uneven):
     product = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
     sizes = {tile[-1] for tile in register_tiles(product, built.with_vectors(32), [1] * 3)}
     assert any(40 % size for size in sizes) == uneven
+
+
+@pytest.mark.parametrize("columns", [17, 49, 50, 63])
+def test_vectors_of_a_tile_end_as_vectors_where_columns_are_left_over(columns):
+    x, w = te.placeholder((49, 32)), te.placeholder((32, columns))
+    k = te.reduce_axis((0, 32))
+    y = te.compute((49, columns), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k))
+    mod = program([x, w], te.compute(y.shape, lambda i, j: te.max(y[i, j], 0)))
+    sch = default_schedule(mod, TARGETS[0])
+    *_, last = blocks(sch)
+    *_, vectors, lanes = (sch.get(loop) for loop in sch.get_loops(last))
+    assert lanes.kind == tvm.tirx.ForKind.VECTORIZED
+    assert (int(vectors.extent), int(lanes.extent)) == (-(-columns // 16), 16)
+    have, want = built.kernel_outputs(sch.mod), built.kernel_outputs(mod)
+    np.testing.assert_allclose(have[0], want[0], rtol=1e-5, atol=1e-5)
+
+
+def rounded_again(times):
+    """A product in windows of 7 x 7, rounded to steps so many times."""
+    x, w = te.placeholder((6, 49, 32)), te.placeholder((6, 32, 49))
+    k = te.reduce_axis((0, 32))
+    y = te.compute((6, 49, 49), lambda b, i, j: te.sum(x[b, i, k] * w[b, k, j], axis=k))
+
+    def steps(value):
+        for _ in range(times):
+            value = te.max(te.min(te.nearbyint(value * 1.1), 255.0), 0.0) + 1.0
+        return value
+
+    return program([x, w], te.compute(y.shape, lambda *at: steps(y(*at))))
+
+
+@pytest.mark.parametrize(("times", "fewer"), [(1, False), (12, True), (20, True)])
+def test_a_long_epilogue_gets_a_smaller_tile(times, fewer):
+    sketch = next(_one_by_one(rounded_again(times), TARGETS[0], shipped_rules("llvm"), {}))
+    (tile,) = [one for one in sketch.guesses if one.question.about == "register"]
+    assert bool(tile.index) == fewer
+    sketch.program(Guess())  # which is not too much code
 
 
 def test_a_program_that_nothing_fits_keeps_its_loops(monkeypatch):

@@ -84,22 +84,22 @@ def test_a_product_with_one_row_is_summed_by_several_threads(transposed):
     made = first.program(Guess())
     assert is_legal(made.sch)
     assert ("threadIdx.y" in made.sch.mod.script()) == (not transposed)
-    want = built.kernel_outputs(mod)
-    for one, other in zip(built.kernel_outputs(built.in_turn(made.sch.mod)), want, strict=True):
+    want = built.loop_outputs(mod)
+    for one, other in zip(built.loop_outputs(built.in_turn(made.sch.mod)), want, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(197, 24), (17, 50), (49, 21)])
 def test_tiles_need_not_divide(rows, columns):
     mod = programs_of.matmul(rows, 24, columns)
-    want = built.kernel_outputs(mod)
+    want = built.loop_outputs(mod)
     sketch, _ = derive(mod, V100, shipped_rules("cuda")).sketches
     cut = 0
     for chooser in (Guess(), *(Random(random.Random(seed)) for seed in range(3))):
         made = sketch.program(chooser).sch
         cut += "T.where" in made.mod.script()
         assert is_legal(made)
-        for one, other in zip(built.kernel_outputs(built.in_turn(made.mod)), want, strict=True):
+        for one, other in zip(built.loop_outputs(built.in_turn(made.mod)), want, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
     assert cut
 
@@ -141,9 +141,9 @@ def test_four_random_programs_of_five_fit_the_device(name):
 
 @pytest.mark.parametrize("name", [*TILED, *REDUCED, *OTHERS])
 def test_no_result_changes(name):
-    want = built.kernel_outputs(PROGRAMS[name]())
+    want = built.loop_outputs(PROGRAMS[name]())
     for candidate in programs(name, 1):
-        have = built.kernel_outputs(built.in_turn(candidate.sch.mod))
+        have = built.loop_outputs(built.in_turn(candidate.sch.mod))
         for one, other in zip(have, want, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 

@@ -43,9 +43,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_rewritten_program_computes_the_same(name):
     make, block, sizes = CASES[name]
-    *_, want = built.kernel_outputs(make())
+    *_, want = built.loop_outputs(make())
     for size in sizes:
-        *_, have = built.kernel_outputs(rewritten(make(), f"winograd {block} {size}"))
+        *_, have = built.loop_outputs(rewritten(make(), f"winograd {block} {size}"))
         np.testing.assert_allclose(have, want, 1e-4, 1e-5 * np.abs(want).max())
 
 
@@ -104,14 +104,14 @@ class Sized(Guess):
 
 @pytest.mark.parametrize("make", [lambda: conv2d(6, 8, 16), conv2d_residual, lambda: conv_nd(1)])
 def test_the_size_is_a_choice(make):
-    *_, want = built.kernel_outputs(make())
+    *_, want = built.loop_outputs(make())
     (sketch,) = of_rule(make())
     assert [rule for _, rule in sketch.steps if rule != "always-inline"] == ["winograd"] * 2
     for at, size in enumerate("42"):
         made = sketch.program(Sized(at))
         assert made.decisions[0].question.about == "size"
         assert rewritings(made.sch.mod["main"])[0].endswith(f" {size}")
-        *_, have = built.kernel_outputs(made.sch.mod)
+        *_, have = built.loop_outputs(made.sch.mod)
         np.testing.assert_allclose(have, want, 1e-4, 1e-5 * np.abs(want).max())
 
 

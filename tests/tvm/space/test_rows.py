@@ -30,8 +30,8 @@ def test_images_rows_and_positions_are_one_axis(kernel):
     assert (view.spatial, view.reduced) == ([70, 16], [8] if kernel == 1 else [3, 3, 8])
     (epilogue,) = view.consumers
     assert epilogue.spatial == [70, 16]
-    *_, fused = built.kernel_outputs(sch.mod)
-    *_, separate = built.kernel_outputs(plain.mod)
+    *_, fused = built.loop_outputs(sch.mod)
+    *_, separate = built.loop_outputs(plain.mod)
     assert (fused == separate).all()
 
 

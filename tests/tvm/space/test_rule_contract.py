@@ -12,7 +12,8 @@ import pytest
 from helpers import built
 from helpers.programs import DRAWN
 
-from ansor_deploy.space.rule import load_rule, load_rules, ordered_files
+from ansor_deploy.space.rule import load_rule, load_rules
+from ansor_deploy.space.rule_files import ordered_files
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.toml_file import read_toml
 from ansor_deploy.target import load_target
@@ -49,7 +50,7 @@ class OfFiles(RuleContract):
 
     def outputs(self, mod):
         on_gpu = self.target().kind == "cuda"
-        return built.kernel_outputs(built.in_turn(mod) if on_gpu else mod)
+        return built.loop_outputs(built.in_turn(mod) if on_gpu else mod)
 
 
 class TestShipped(OfFiles):

@@ -85,7 +85,7 @@ def test_the_busiest_of_any_number_of_cores_has_little_more_to_do_than_the_other
 
 @cache
 def unscheduled(name):
-    return built.kernel_outputs(SHORT[name]())
+    return built.loop_outputs(SHORT[name]())
 
 
 @pytest.mark.parametrize("cores", [3, 20])
@@ -94,7 +94,7 @@ def test_the_sum_of_uneven_shares_is_right(name, cores):
     mod, target = SHORT[name](), machine(cores)
     sch = default_schedule(mod, target)
     assert side_by_side(_cut_off(sch.mod)) > 1
-    have = built.kernel_outputs(sch.mod)
+    have = built.loop_outputs(sch.mod)
     for one, other in zip(have, unscheduled(name), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4)
 

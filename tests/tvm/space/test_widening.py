@@ -49,7 +49,7 @@ def marked(sch: tvm.s_tir.Schedule) -> list[tirx.For]:
 def test_many_rows_share_panels(rows, shared):
     sch = default_schedule(layer(rows), TARGET)
     assert bool(marked(sch)) == shared
-    x, w, out = built.kernel_outputs(sch.mod)
+    x, w, out = built.loop_outputs(sch.mod)
     np.testing.assert_allclose(out, x @ w.astype(np.float32), rtol=1e-4, atol=1e-4)
 
 

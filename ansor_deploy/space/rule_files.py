@@ -1,0 +1,50 @@
+"""Which files hold the rules of a kind of target, and what a search under them is known by.
+
+No rule is loaded for that: an unchanged build asks, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import UsageError
+from ..system.digest import file_sha256, sha256
+from ..system.environment import shipped
+from ..system.toml_file import TomlFile, read_toml
+
+
+def rules_digest(files: Sequence[Path], kind: str, precision: str = "default") -> str:
+    """SHA-256 over the files that `rule_set` loads, in order; none of them is run.
+
+    UsageError where a file cannot be read.
+    """
+    paths = (*files, *shipped_files(kind, precision))
+    return sha256("\n".join(f"{path.stem} {file_digest(path)}" for path in paths))
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a rule's file; UsageError where it cannot be read."""
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        raise UsageError(f"the rule cannot be read: {error.strerror}", file=path) from error
+
+
+def shipped_files(kind: str, precision: str) -> list[Path]:
+    """The files of the rules shipped with the tool, as `order.toml` orders them.
+
+    precision: "strict" for those alone that leave what is computed as it is.
+    """
+    order = read_toml(shipped("rules") / "order.toml")
+    left_out = order.data["rewriting"] if precision == "strict" else ()
+    return [path for path in ordered_files(order, kind) if path.stem not in left_out]
+
+
+def ordered_files(order: TomlFile, kind: str) -> list[Path]:
+    """The files that the order names for a kind; UsageError where there is no such file."""
+    files = [order.path.parent / f"{name}.py" for name in order.data.get(kind, [])]
+    for path in files:
+        if not path.is_file():
+            raise order.error(f"there is no rule {path.stem!r} beside this file", kind)
+    return files
