@@ -18,14 +18,17 @@ from ..views.plan import lines
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import plan_options, reuse_option
-from .output import Answer, answering, is_verbose, quiet_option, report, verbose_option
+from .output import Answer, answering, is_verbose, report, verbose_option
 
 if TYPE_CHECKING:
     from ..tune import plan as plans
 
 
 class Neighbour(Struct, frozen=True):
-    """A task that was tuned and differs in its sizes alone. distance: in doublings."""
+    """A task that was tuned, of other sizes or for other cores and caches.
+
+    distance: in doublings.
+    """
 
     key: Digest
     name: str
@@ -115,7 +118,6 @@ class Plan(Struct, frozen=True):
 @click.argument("models", type=existing_file, nargs=-1, required=True)
 @plan_options
 @reuse_option
-@quiet_option
 @verbose_option("List every task with its nodes, what it is near to, and why it is tuned again.")
 @answering
 def command(models: tuple[Path, ...], request: Request) -> Answer:
@@ -124,10 +126,10 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
     Several models are planned as one: a task that they share is tuned once. A latency with ~ is
     an estimate; the others were measured.
 
-    A task is known if its search is over; near if it was never measured, but others that differ in
-    their sizes alone were: how far it is from the nearest is given in doublings. It is tuned again
-    if its search has not ended, or ended under other conditions, as with other rules. One with too
-    small a share of the time gets the default schedule.
+    A task is known if its search is over; near if it was never measured, but was with other sizes,
+    or for other cores and caches: how far it is from the nearest is given in doublings. It is tuned
+    again if its search has not ended, or ended under other conditions, as with other rules. One
+    with too small a share of the time gets the default schedule.
     """
     from ..pipeline import plan
 

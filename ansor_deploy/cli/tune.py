@@ -21,7 +21,6 @@ from .output import (
     Answer,
     answering,
     message_format_option,
-    quiet_option,
     report,
     verbose_option,
 )
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
     help="Measure nothing here: write candidates for the target's machine to this folder, after "
     "what it has measured of those that are there was taken in.",
 )
-@quiet_option
 @verbose_option("Tell how long each step takes, and all of the plan.")
 @answering
 @message_format_option

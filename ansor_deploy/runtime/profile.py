@@ -129,8 +129,8 @@ def measure(
     model: Model, chosen: int, inputs: Mapping[str, np.ndarray], seconds: float
 ) -> dict[str, Any]:
     """A profile's figures, as a board can send them. chosen: the interface that is run."""
-    values = [inputs[info.name] for info in model.interfaces[chosen].inputs]
-    replay = Replay(model.path, values, main_names(chosen + 1)[chosen])
+    name = "main" if model.context else main_names(chosen + 1)[chosen]
+    replay = Replay(model.path, model.arguments(inputs), name)
     whole, kernels = _in_turns(replay, seconds)
     times = map(median, zip(*kernels, strict=True))
     calls = [

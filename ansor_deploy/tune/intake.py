@@ -17,7 +17,7 @@ from .workspace import Workspace
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
     from ..model.tasks import Task
-    from ..request import Request
+    from ..request import Request, Shapes
     from ..views import Report
     from .ledger import Ledger
 
@@ -34,7 +34,7 @@ def _prepared(
 ) -> tuple[list[Prepared], list[Task]]:
     from ..model.prepare import merge, prepare
 
-    words = (request.target, request.input_shapes, report.stage, report.step)
+    words = (request.target, request.input_shapes, report.stage, report.step, request.context)
     prepared = [prepare(model, *words) for model in models]
     return prepared, merge(prepared)
 
@@ -58,12 +58,17 @@ def looked_up(
             yield prepared, tasks, work
 
 
-def others(model: Path, work: Workspace) -> list[tuple[Prepared, Workspace]]:
-    """The model for each other target that the library is to have code for, where nothing runs."""
+def others(model: Prepared, work: Workspace) -> list[tuple[Prepared, Workspace]]:
+    """The model for each other target that the library is to have code for, where nothing runs.
+
+    Of a range of batches all have the same sizes, whatever each would choose.
+    """
     found = []
+    sizes: tuple[Shapes, ...] = tuple({**one.input_shapes} for one in model.imported.interfaces)
     for request in work.request.others:
-        place = replace(work, request=request, machine=None)
-        (prepared,), _ = read([model], place)
+        shapes = sizes if model.batch else request.input_shapes
+        place = replace(work, request=replace(request, input_shapes=shapes), machine=None)
+        (prepared,), _ = read([model.path], place)
         found.append((prepared, place))
     return found
 

@@ -16,6 +16,7 @@ from ..system.interrupt import check
 from ..system.machine_fault import raise_if_fault
 from ..system.words import count
 from .budget_end import budget_reason
+from .limits import limits
 from .pace import Pace
 from .plan import ASKED, SECONDS_PER_TRIAL, Plan, PlanRow
 from .result import Round
@@ -211,6 +212,7 @@ class Rounds:
 def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
     """Where each row's task stands before the first batch; what is asked again has no trials."""
     standing = work.ledger.standing(row.task.key for row in rows)
+    least = limits([row.task for row in rows], work.request)
     return [
         TaskProgress(
             row.task,
@@ -219,6 +221,7 @@ def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
             measured=row.record is not None,
             asked=row.reason == ASKED,
             limit=standing[row.task.key].spent + row.trials if row.trials else math.inf,
+            least=least.get(row.task.key, 0.0),
         )
         for row in rows
     ]

@@ -21,6 +21,7 @@ WINDOW = 3  # batches over which the past gain is averaged
 EPSILON = 0.05  # share of the batches that go to a task at random
 IMPROVEMENT = 0.01  # share by which a batch must better the best to count
 FIRST_LOOK = "first look"  # the reason of a task's first batch
+NEAR = 0.95  # share of its limit at which nothing is left to find of a task
 BATCH = 16  # trials, the unit in which the time spent on a task is counted
 
 
@@ -31,7 +32,8 @@ class TaskProgress:
     trials: those of earlier runs included. measured: whether `best` is, and no estimate.
     stale: batches since the last that improved it. ended: why nothing more is tried; "" as long as
     something is. busy: a batch of it is being measured. asked: by name, however small its share.
-    limit: about how many trials it has, by the number of its programs.
+    limit: about how many trials it has, by the number of its programs. least: seconds below which
+    no program of it runs; 0 where nobody knows.
     """
 
     task: Task
@@ -43,6 +45,7 @@ class TaskProgress:
     busy: bool = False
     asked: bool = False
     limit: float = math.inf
+    least: float = 0.0
     history: list[float] = field(default_factory=list)
     earlier: int = field(init=False)  # batches of earlier runs
 
@@ -70,7 +73,8 @@ class TaskProgress:
         fastest: FLOP/s of the fastest task like it. With g the best latency after t batches and
         C the task's FLOPs, the guess is alpha x the mean gain of the last WINDOW batches plus
         (1 - alpha) x (g - min(g - g/t, beta C / fastest)): at best all the rest of its time falls
-        away at the rate so far, or it comes within beta of the speed of its like.
+        away at the rate so far, or it comes within beta of the speed of its like. No batch saves
+        more than what lies above the task's limit.
         """
         past = 0.0
         if len(self.history) > 1:
@@ -79,7 +83,13 @@ class TaskProgress:
         expected = self.best - self.best / max(1, self.earlier + len(self.history))
         if fastest and self.task.flops:
             expected = min(expected, BETA * self.task.flops / fastest)
-        return ALPHA * past + (1 - ALPHA) * (self.best - expected)
+        room = max(0.0, self.best - self.least)
+        return min(room, ALPHA * past + (1 - ALPHA) * (self.best - expected))
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether it was measured to be as good as it can be."""
+        return self.measured and self.least >= NEAR * self.best
 
 
 @dataclass(frozen=True)
@@ -190,6 +200,8 @@ class Scheduler:
                 state.ended = "goal"
             elif not state.history:
                 continue
+            elif state.at_limit and not state.asked:
+                state.ended = "nothing to find"
             elif state.trials >= self.budget.per_task:
                 state.ended = "limit"
             elif state.stale >= self.objective.patience:

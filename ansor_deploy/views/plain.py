@@ -6,11 +6,10 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
-
-from msgspec import Struct, structs
 
 from ..system.printable import message as shown
 from ..system.printable import printable
@@ -143,7 +142,8 @@ class JsonReport(QuietReport):
         self._say(Message("warning", shown(message)).json, unbroken=True)
 
 
-class Message(Struct, frozen=True):
+@dataclass(frozen=True)
+class Message:
     """A line on stderr with `--message-format json`. code: the exit code, of an error.
 
     file, line: at fault, where it is known.
@@ -159,4 +159,4 @@ class Message(Struct, frozen=True):
     @property
     def json(self) -> str:
         """The line."""
-        return json.dumps(structs.asdict(self))
+        return json.dumps(asdict(self))

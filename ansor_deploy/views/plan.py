@@ -28,6 +28,7 @@ ROWS = 8  # of the tasks, so that a plan fits a screen
 MODELS = 3  # as many have a line of their own
 HEADER = (*TASK_HEADER, "outcome", "trials")
 # What becomes of a task, in the order in which a plan sums them up, and what it looks like.
+_NEAR = "one of other sizes, or for other cores and caches"
 STYLES = {"known": "green", "near": "cyan", "again": "yellow", "new": "", "default": "dim"}
 
 
@@ -36,7 +37,8 @@ def lines(plan: Plan, most: int | None = ROWS) -> list[Line]:
     rows = by_share(plan)
     on = f"{plan.target}{f' ({shown})' if (shown := ', '.join(plan.devices)) else ''}"
     title = f"{count(len(rows), 'task')} of {', '.join(plan.models)} on {on}"
-    parts = [[(title, "bold")], outcomes(plan), tasks(rows, most), list(sums(plan, most))]
+    table = tasks(rows, most, measures=plan.trials > 0)
+    parts = [[(title, "bold")], outcomes(plan), table, list(sums(plan, most))]
     return [line for part in parts if part for line in (*part, ("", ""))][:-1]
 
 
@@ -55,12 +57,16 @@ def outcome(row: PlanRow) -> str:
 def outcomes(plan: Plan) -> list[Line]:
     """For each outcome how many tasks have it, their share of the time, and what it means."""
     found = {name: [row for row in plan.rows if outcome(row) == name] for name in STYLES}
-    return [(_sum(name, rows), STYLES[name]) for name, rows in found.items() if rows]
+    said = _meaning if plan.trials else _unmeasured
+    return [
+        (f"{name:7}  {_figures(rows)}  {said(name, rows)}", STYLES[name])
+        for name, rows in found.items()
+        if rows
+    ]
 
 
-def _sum(name: str, rows: Sequence[PlanRow]) -> str:
-    figures = f"{count(len(rows), 'task'):>9}  {share(_part(rows)):>6}"
-    return f"{name:7}  {figures}  {_meaning(name, rows)}"
+def _figures(rows: Sequence[PlanRow]) -> str:
+    return f"{count(len(rows), 'task'):>9}  {share(_part(rows)):>6}"
 
 
 def _part(rows: Sequence[PlanRow]) -> float:
@@ -69,25 +75,38 @@ def _part(rows: Sequence[PlanRow]) -> float:
 
 def _meaning(name: str, rows: Sequence[PlanRow]) -> str:
     if name == "again":
-        why = Counter(row.reason for row in rows).most_common()
-        return "tuned further: " + ", ".join(
-            reason if number == len(rows) else f"{number} {reason}" for reason, number in why
-        )
+        return f"tuned further: {_reasons(rows)}"
     if name == "near" and not any(row.trials for row in rows):
-        return "take the schedule of a task that differs in its sizes alone"
+        return f"take the schedule of {_NEAR}"
     return {
         "known": "reused: nothing is left to search",
-        "near": "tuned, starting from tasks that differ in their sizes alone",
+        "near": f"tuned, starting from {_NEAR}",
         "new": "tuned from nothing",
         "default": "too small a share to tune: the default schedule",
     }[name]
 
 
-def tasks(rows: Sequence[PlanRow], most: int | None) -> list[Line]:
-    """The table of tasks; those that are not shown are one line."""
+def _unmeasured(name: str, rows: Sequence[PlanRow]) -> str:
+    """As `_meaning`, where nothing is measured."""
+    if name == "again":
+        return f"reused as it is, untuned: {_reasons(rows)}"
+    if name in ("new", "near") and any(row.trials for row in rows):
+        return "the default schedule, untuned"
+    return _meaning(name, rows)
+
+
+def _reasons(rows: Sequence[PlanRow]) -> str:
+    why = Counter(row.reason for row in rows).most_common()
+    return ", ".join(
+        reason if number == len(rows) else f"{number} {reason}" for reason, number in why
+    )
+
+
+def tasks(rows: Sequence[PlanRow], most: int | None, *, measures: bool) -> list[Line]:
+    """The table of tasks; those that are not shown are one line. measures: whether any is tuned."""
     if not rows:
         return []
-    cells = fitted([HEADER, *map(_cells, rows[:most])], 1)
+    cells = fitted([HEADER, *(_cells(row, measures) for row in rows[:most])], 1)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     table = [
         "  ".join(
@@ -103,10 +122,10 @@ def tasks(rows: Sequence[PlanRow], most: int | None) -> list[Line]:
     return [*shown, (more, "dim")] if rest else shown
 
 
-def _cells(row: PlanRow) -> tuple[str, ...]:
+def _cells(row: PlanRow, measures: bool) -> tuple[str, ...]:
     key, title, weight = row.task.key.workload, row.task.title, row.task.weight
     task = task_cells(key, title, weight, row.impact, row.latency, row.record)
-    return (*task, outcome(row), str(row.trials))
+    return (*task, outcome(row), str(row.trials if measures else 0))
 
 
 def sums(plan: Plan, most: int | None) -> Iterator[Line]:

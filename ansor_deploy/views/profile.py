@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..measure.roof import products
 from ..registry.title import shape_text
 from ..system.words import count
 from .text import KEY, TITLE, cut, latency, node_lines, share
 
 if TYPE_CHECKING:
+    from ..measure.roof import Roof
     from ..runtime.profile import KernelTime, Profile
     from ..ship.race.node_groups import Group
-    from .roof import Roof
 
 HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")
 ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
@@ -34,7 +35,8 @@ def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
 
     nodes: whether those of the model that a kernel computes stand below it. Limit is the share of
     the time that the arithmetic of the run's threads, or the caches that can hold its tensors,
-    would need at least.
+    would need at least; room is what all kernels take beyond that. All kernels of bytes together
+    have a line with their share of what the processor can do.
     """
     rest = max(0.0, profile.rest)  # less is noise
     whole = profile.seconds
@@ -49,9 +51,29 @@ def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
         *kernels,
         *_table([("", "the rest", latency(rest), share(rest / whole), "", "", "")]),
         f"{count(len(profile.kernels), 'kernel')}, {latency(profile.seconds)} a run",
+        *_room(profile, roof),
+        *_of_bytes(profile, roof),
         "",
         *_table([("", "operator", *HEADER[2:5], "", ""), *operators]),
     ]
+
+
+def _room(profile: Profile, roof: Roof) -> list[str]:
+    """What tuning could find at most, where anything is known of it."""
+    room = roof.room(profile)
+    return [f"room: {latency(room)} of a run lie above the kernels' limits"] if room else []
+
+
+def _of_bytes(profile: Profile, roof: Roof) -> list[str]:
+    """How fast products of bytes are added up, if any are."""
+    kernels = [kernel for kernel in profile.kernels if products(kernel)]
+    if not kernels:
+        return []
+    seconds = sum(kernel.seconds for kernel in kernels)
+    rate = 2 * sum(map(products, kernels)) / seconds / 1e9
+    peak = roof.byte_gops
+    of_peak = f", {rate / peak:.0%} of the {peak:.0f} that this machine reaches" if peak else ""
+    return [f"products of bytes: {rate:.0f} Gop/s in {latency(seconds)}{of_peak}"]
 
 
 def _nodes(kernel: KernelTime) -> list[str]:
@@ -114,9 +136,9 @@ def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]
 
 def _cells(kernel: KernelTime, whole: float, roof: Roof) -> tuple[str, ...]:
     task: Mapping[str, Any] = kernel.task or {}
-    least = roof.seconds(kernel)
+    limit = roof.share(kernel)
     rate = f"{task['bytes'] / kernel.seconds / 1e9:.1f}" if "bytes" in task else ""
-    reached = f"{least / kernel.seconds:.0%}" if least else ""
+    reached = f"{limit:.0%}" if limit else ""
     name = task.get("key", "")[:KEY], cut(title(kernel), TITLE)
     return *name, *_times([kernel], whole), rate, reached
 

@@ -43,7 +43,7 @@ Side = dict[str, Any]  # what a process loads: of `library_side`, or of `engine_
 CALL_SECONDS = 600.0  # a load with its turns
 COPIED_BYTES = 64 << 20  # larger files are not copied: where their pages lie averages out
 GAP_PAGES = 4096
-_SENT = ("inputs", "outputs", "target", "variants", "codes")
+_SENT = ("inputs", "outputs", "target", "variants", "context", "codes")
 _ERRORS = {kind.__name__: kind for kind in (UsageError, ModelError, MachineError)}
 
 

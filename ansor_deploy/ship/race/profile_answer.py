@@ -13,11 +13,16 @@ from ..manifest import RecordId
 from .node_groups import Group
 
 if TYPE_CHECKING:
+    from ...measure.roof import Roof
     from ...runtime import profile
 
 
 class KernelTime(Struct, frozen=True, kw_only=True):
-    """A kernel in its place in a run; the task's fields are null for a kernel that is no task's."""
+    """A kernel in its place in a run; the task's fields are null for a kernel that is no task's.
+
+    byte_products: that it adds up in integers. limit: the share of its time that its arithmetic, or
+    the caches that can hold its tensors, need at least; null where that is not known.
+    """
 
     symbol: str
     name: str
@@ -30,6 +35,8 @@ class KernelTime(Struct, frozen=True, kw_only=True):
     record: RecordId | None
     flops: float | None
     bytes: float | None
+    byte_products: float | None
+    limit: float | None
     nodes: Sequence[Node]
 
 
@@ -41,10 +48,18 @@ class ProfileBeside(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """`profile --json` of a library for one shape. rest_ms: outside the kernels."""
+    """`profile --json` of a library for one shape. rest_ms: outside the kernels.
+
+    room_ms: what kernels take beyond their limits, of those that have one.
+
+    byte_gops: 10^9 operations a second that the run's threads reach with products of bytes, of
+    which each is two with its addition; null where no kernel has any, or nobody measured.
+    """
 
     latency_ms: Ms
     rest_ms: float
+    room_ms: Ms
+    byte_gops: float | None
     kernels: list[KernelTime]
     beside: ProfileBeside | UnsetType = UNSET
 
@@ -61,16 +76,25 @@ class ProfileVariants(Struct, frozen=True):
     variants: list[ProfileVariant]
 
 
-_OF_TASK = ("title", "key", "record", "flops", "bytes")
+_OF_TASK = ("title", "key", "record", "flops", "bytes", "byte_products")
 
 
-def answer(times: profile.Profile) -> Profile:
-    """What a profile says."""
-    kernels = [_kernel(kernel, times.seconds) for kernel in times.kernels]
-    return Profile(latency_ms=times.seconds * 1e3, rest_ms=times.rest * 1e3, kernels=kernels)
+def answer(
+    times: profile.Profile,
+    roof: Roof,
+) -> Profile:
+    """What a profile says. roof: of the run's threads."""
+    kernels = [_kernel(kernel, times.seconds, roof.share(kernel)) for kernel in times.kernels]
+    return Profile(
+        latency_ms=times.seconds * 1e3,
+        rest_ms=times.rest * 1e3,
+        room_ms=roof.room(times) * 1e3,
+        byte_gops=roof.byte_gops,
+        kernels=kernels,
+    )
 
 
-def _kernel(kernel: profile.KernelTime, whole: float) -> KernelTime:
+def _kernel(kernel: profile.KernelTime, whole: float, limit: float | None) -> KernelTime:
     return KernelTime(
         symbol=kernel.symbol,
         name=kernel.name,
@@ -78,6 +102,7 @@ def _kernel(kernel: profile.KernelTime, whole: float) -> KernelTime:
         ms=kernel.seconds * 1e3,
         share=kernel.seconds / whole,
         op=kernel.op,
+        limit=limit,
         **{name: (kernel.task or {}).get(name) for name in _OF_TASK},
         nodes=[Node(**node) for node in kernel.nodes],
     )

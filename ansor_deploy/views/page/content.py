@@ -20,8 +20,8 @@ from ...target import Target
 from .curve import Tuning, Weighed, tuning
 
 if TYPE_CHECKING:
+    from ...measure.roof import Roof
     from ...runtime import profile as runs
-    from ..roof import Roof
 
 _REUSED = """
     SELECT DISTINCT o.name, k.workload FROM model_tasks AS k JOIN models AS o ON o.digest = k.model
@@ -57,8 +57,14 @@ class Facts:
         same = ("artifact", "manifest", "tuning", "reused", "saved", "quantised")
         return Page(
             **{name: getattr(self, name) for name in same},
-            profile=answer(self.profile) if self.profile else None,
+            profile=self._profile,
         )
+
+    @property
+    def _profile(self) -> Profile | None:
+        if self.profile is None or self.roof is None:
+            return None
+        return answer(self.profile, self.roof)
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -81,16 +87,16 @@ class Report(Page, frozen=True, kw_only=True):
 
 def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     """What there is to say of a library. seconds: to run it for its profile."""
+    from ...measure.roof import roof_of
     from ...runtime.model import load
     from ...ship.race.timing import profile
-    from ..roof import roof_of
 
     manifest = read_manifest(artifact)
     target = manifest.target.machine
     profiled = roof = None
     if runs_here(target):
         target, profiled = rated(target), profile(load(artifact), seconds)[0][1]
-        roof = roof_of(target, 0, here=True)
+        roof = roof_of(target, 0, [profiled], here=True)
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest.model.name, target.fingerprint, _weighed(manifest))
         reused, saved = _reused(store, manifest), _saved(store, manifest)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from html import escape
 
+from ...system.printable import printable
 from ..profile import by_operator, title
 from ..text import KEY, latency, share
 from .content import Facts
 from .page import figures
 
 MOST_KERNELS = 10
+# What begins a tag, a link, a mention, a cell or an emphasis in what a model's author wrote.
+_MARKUP = re.compile(r"[\\`*\[\]<>&|!#@~]|:(?=//)")
 
 
 def markdown(facts: Facts) -> str:
@@ -19,17 +22,21 @@ def markdown(facts: Facts) -> str:
 
 
 def _lines(facts: Facts) -> Iterator[str]:
-    yield f"## {facts.manifest.model.name} on {facts.target.name}"
+    yield f"## {_plain(facts.manifest.model.name)} on {_plain(facts.target.name)}"
     yield from ("", "| | | |", "|---|---:|---|")
-    yield from (f"| {name} | {value} | {more} |" for name, value, more in figures(facts))
+    yield from (f"| {' | '.join(map(_plain, row))} |" for row in figures(facts))
     if (profile := facts.profile) is None:
         return
     yield from ("", "| operator | time | share |", "|---|---:|---:|")
     for name, some in by_operator(profile):
         seconds = sum(one.seconds for one in some)
-        yield f"| {name} | {latency(seconds)} | {share(seconds / profile.seconds)} |"
+        yield f"| {_plain(name)} | {latency(seconds)} | {share(seconds / profile.seconds)} |"
     yield from ("", "| key | kernel | time | share |", "|---|---|---:|---:|")
     for one in sorted(profile.kernels, key=lambda one: -one.seconds)[:MOST_KERNELS]:
         key, part = (one.task or {}).get("key", "")[:KEY], share(one.seconds / profile.seconds)
-        name = escape(title(one)).replace("|", "\\|")
-        yield f"| {key} | {name} | {latency(one.seconds)} | {part} |"
+        yield f"| {key} | {_plain(title(one))} | {latency(one.seconds)} | {part} |"
+
+
+def _plain(text: str) -> str:
+    """A text that says what it says, and is no markup."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", printable(text))

@@ -206,7 +206,7 @@ def _kernels(facts: Facts) -> Sequence[KernelTime]:
 
 def _kernel(one: KernelTime, whole: float, longest: float, facts: Facts) -> Row:
     task: Any = one.task or {}
-    least = facts.roof and facts.roof.seconds(one)
+    limit = facts.roof and facts.roof.share(one)
     kind = _kind(one)
     return (
         f"<code>{task.get('key', '')[:KEY]}</code>",
@@ -214,7 +214,7 @@ def _kernel(one: KernelTime, whole: float, longest: float, facts: Facts) -> Row:
         "" if one.task is None else kind,
         *_time(one.seconds, whole),
         f"{task['flops'] / one.seconds / 1e9:.0f}" if task.get("flops") else "",
-        f"{least / one.seconds:.0%}" if least else "",
+        f"{limit:.0%}" if limit else "",
         _bar(one.seconds / longest, kind),
     )
 

@@ -10,7 +10,7 @@ from ansor_deploy.errors import UsageError
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.request import EFFORTS, Budget, Request
-from ansor_deploy.space.rule import rules_digest
+from ansor_deploy.space.rule_files import rules_digest
 from ansor_deploy.tune.budget_end import budget_reason
 from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.plan import SECONDS_PER_TRIAL, make_plan

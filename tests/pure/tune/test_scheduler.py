@@ -125,6 +125,30 @@ def test_a_task_ends_at_its_limit():
     assert state.ended == "limit"
 
 
+def at_limit(best, least, **more):
+    """A task that was measured once, and what ends it."""
+    state = TaskProgress(task(0), 1.0, least=least, **more)
+    scheduler = Scheduler([state], WORN, fixed=[0.0])
+    state.observe(best, 16)
+    scheduler.next()
+    return state.ended
+
+
+def test_no_trial_is_spent_where_nothing_is_left_to_find():
+    assert at_limit(1.0, 0.96) == "nothing to find"
+    assert at_limit(1.0, 0.94) == ""
+    assert at_limit(1.0, 0.96, asked=True) == ""  # by name
+    assert at_limit(INFINITE, 0.96) == ""  # of an estimate nobody knows how good it is
+
+
+def test_no_batch_is_hoped_to_gain_more_than_there_is():
+    near, far = TaskProgress(task(0), 1.0, least=0.9), TaskProgress(task(1), 0.5, least=0.1)
+    for state in (near, far):
+        state.observe(state.best, 16)
+    assert near.gain() == pytest.approx(0.1)
+    assert names(Scheduler([near, far], WORN, fixed=[0.0]), 1) == ["task 1"]
+
+
 def test_a_task_ends_when_it_no_longer_matters():
     (state,) = states(1.0)
     scheduler = Scheduler([state], Budget(per_task=64, min_impact=0.1), fixed=[10.0])

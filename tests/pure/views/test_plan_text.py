@@ -112,7 +112,7 @@ def test_the_price_is_trials_and_time():
 
 def test_near_tasks_cost_nothing_where_a_neighbour_serves():
     served = replace(row("like", "near", 1.0), trials=0)
-    assert "take the schedule of a task" in " ".join(said(plan_of(served)))
+    assert "take the schedule of one" in " ".join(said(plan_of(served)))
     assert "tuned, starting from" in " ".join(said(plan_of(row("like", "near", 1.0))))
 
 
@@ -149,6 +149,20 @@ def test_a_plan_stands_below_the_steps_that_led_to_it():
     report.stage("tune")
     shown = report._console.file.getvalue()
     assert shown.rindex("tasks 3/30") < shown.index("30 tasks of net.onnx")
+
+
+def test_a_plan_that_measures_nothing_speaks_of_no_tuning():
+    rows = [
+        row("a", "miss", 0.4),
+        row("b", "near", 0.3),
+        row("c", "miss", 0.2, reason="more budget"),
+    ]
+    shown = said(plan_of(*rows, trials=0))
+    assert not [line for line in shown if "64" in line or line.endswith("tuned from nothing")]
+    words = {line.split()[0]: line for line in shown if line}
+    assert words["new"].endswith("the default schedule, untuned")
+    assert words["near"].endswith("the default schedule, untuned")
+    assert words["again"].endswith("reused as it is, untuned: more budget")
 
 
 def test_details_name_the_nodes_of_each_place():

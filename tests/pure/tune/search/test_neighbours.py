@@ -10,7 +10,7 @@ from ansor_deploy.cli.plan import Plan
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.record import SearchEnd, TaskKey, Workload
 from ansor_deploy.request import Budget, Request
-from ansor_deploy.space.rule import rules_digest
+from ansor_deploy.space.rule_files import rules_digest
 from ansor_deploy.system.digest import sha256
 from ansor_deploy.tune.ledger import Ledger
 from ansor_deploy.tune.plan import make_plan

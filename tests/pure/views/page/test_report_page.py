@@ -1,7 +1,9 @@
 """A report: its sections, its figures, and that the file stands alone."""
 
+import dataclasses
 import math
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,6 +13,7 @@ from helpers.libraries import manifest, task
 from helpers.registry_samples import TARGET
 from msgspec.structs import replace
 
+from ansor_deploy.measure.roof import Roof
 from ansor_deploy.runtime.profile import KernelTime, Profile
 from ansor_deploy.ship.manifest import File, Output
 from ansor_deploy.ship.quantised import Distance, Gain, Layer, Quantised
@@ -19,7 +22,6 @@ from ansor_deploy.views.page.content import Facts
 from ansor_deploy.views.page.curve import Curve, Tuning
 from ansor_deploy.views.page.markdown import markdown
 from ansor_deploy.views.page.page import QUANTISATION, SECTIONS, page
-from ansor_deploy.views.roof import Roof
 
 TASKS = [
     task("a" * 64, name="conv", title="conv2d 3x3 <b>", op="conv2d"),
@@ -202,10 +204,20 @@ def test_charts_have_a_text_for_those_who_do_not_see_them():
         assert tree.attrib["aria-label"] == tree.find("title").text
 
 
+def test_what_a_model_is_called_is_no_markdown():
+    name = "# [x](https://x.org) ![y](y) @all | <b>`z`\n"
+    model = replace(FACTS.manifest.model, name=name)
+    said = markdown(dataclasses.replace(FACTS, manifest=replace(FACTS.manifest, model=model)))
+    first = said.splitlines()[0]
+    assert not set("[]()@|<>`#!").difference("()#").intersection(first.replace("&#", ""))
+    assert "://" not in first
+    assert unescape(first) == "## # [x](https://x.org) ![y](y) @all | <b>`z`\\n on board"
+
+
 def test_markdown():
     said = markdown(FACTS)
     assert "| conv2d | 1.50 ms | 75.0% |" in said
-    assert "| aaaaaa | conv2d 3x3 &lt;b&gt; | 1.50 ms | 75.0% |" in said
+    assert "| aaaaaa | conv2d 3x3 &#60;b&#62; | 1.50 ms | 75.0% |" in said
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import os
 import pytest
 import tvm
 from helpers.built import HOST
-from helpers.programs import conv2d
+from helpers.programs import matmul
 from tvm_ffi import structural_equal
 
 from ansor_deploy.errors import UsageError
@@ -33,8 +33,8 @@ def _small_search():
 
 @pytest.fixture(scope="module")
 def task():
-    text = canonical_text(conv2d(8, 16, 32)["main"])
-    return _task("conv2d_add_relu", text, parse(text), 1, HOST)
+    text = canonical_text(matmul(16, 32, 24)["main"])
+    return _task("matmul_add_relu", text, parse(text), 1, HOST)
 
 
 @pytest.fixture(scope="module")

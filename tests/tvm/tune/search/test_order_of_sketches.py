@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from helpers.built import HOST
 from helpers.programs import conv2d, matmul
 
@@ -33,15 +34,20 @@ def drawn_on(mod, batches):
     return sketches[0].size, found
 
 
-def test_the_register_tile_is_sampled_first_and_the_wide_space_after_it():
-    size, (first, _, third) = drawn_on(conv2d(14, 32, 64), 3)
+@pytest.fixture(scope="module")
+def convolution():
+    return drawn_on(conv2d(14, 32, 64), 3)
+
+
+def test_the_register_tile_is_sampled_first_and_the_wide_space_after_it(convolution):
+    size, (first, _, third) = convolution
     assert size > 2 * BATCH
     assert first[0] >= BATCH * 3 // 4
     assert third[1] > 0
 
 
-def test_the_default_of_every_sketch_is_measured_a_few_in_each_batch():
-    size, batches = drawn_on(conv2d(14, 32, 64), 3)
+def test_the_default_of_every_sketch_is_measured_a_few_in_each_batch(convolution):
+    size, batches = convolution
     assert size > BATCH
     seen = [set(batch) for batch in batches]
     assert len(seen[0]) == BATCH // 4

@@ -1,0 +1,119 @@
+"""What this machine's cores do at best: multiply and add numbers of float32, and read bytes.
+
+Sums that never leave registers, as many as there are, less four for factors, are bounded by nothing
+but the units that compute; eight sums of what is read one after the other, by where that lies. What
+is written moves no faster, so that no kernel beats either. Calls are short and many: some of them
+run between what other processes do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen.kernels.candidate import COMPUTE, build
+from ..runtime import native
+from ..target import Target
+
+_STEPS, _REPEATS = 10_000, 500  # of arithmetic: a call takes some 50 us
+_SUMS = 8
+_FILLED = 4  # a cache is read from a fourth of it, and of no more than so many bytes
+_LARGEST = 1 << 24
+_BEYOND = 1 << 27  # bytes that lie in no cache, or hardly; a call reads the next part of them
+_READ, _TIMES = 1 << 21, 100  # bytes of a call at least, and calls
+
+_ARITHMETIC = """
+@T.prim_func(s_tir=True)
+def main(factors: T.Buffer((2, {lanes}), "float32"), sums: T.Buffer(({count}, {lanes}), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for _ in T.serial({steps}):
+        for j in T.unroll({count}):
+            for v in T.vectorized({lanes}):
+                sums[j, v] = sums[j, v] * factors[0, v] + factors[1, v]
+"""
+
+_READING = """
+@T.prim_func(s_tir=True)
+def main(
+    data: T.Buffer(({rows}, {sums}, {lanes}), "float32"),
+    counts: T.Buffer((4,), "int32"),
+    sums: T.Buffer(({sums}, {lanes}), "float32"),
+):
+    T.func_attr({{"tirx.noalias": True}})
+    for _, i in T.grid(counts[0], counts[1]):
+        for j in T.unroll({sums}):
+            for v in T.vectorized({lanes}):
+                sums[j, v] = sums[j, v] + data[counts[3] * counts[1] + i, j, v]
+    counts[3] = T.truncmod(counts[3] + 1, counts[2])
+"""
+
+
+@lru_cache(maxsize=8)
+def float_gflops(target: Target) -> float:
+    """10^9 operations a second of one core, of which a product and its addition are two.
+
+    target: one whose code this machine runs.
+    """
+    lanes, count = _lanes(target), target.vector_registers - 4
+    library, _ = compiled(_ARITHMETIC.format(lanes=lanes, count=count, steps=_STEPS), target)
+    given = [np.full((2, lanes), 0.5, "float32"), np.zeros((count, lanes), "float32")]
+    return 2.0 * _STEPS * count * lanes / _fastest(library, given, _REPEATS) / 1e9
+
+
+@lru_cache(maxsize=8)
+def bandwidths(target: Target, threads: int) -> tuple[tuple[float, float], ...]:
+    """(bytes, bytes a second) by which so many threads read what lies in a cache, and any more.
+
+    target: one whose code this machine runs. The bytes are of all the threads' caches, the smallest
+    first; the last of the pairs is memory's, and its bytes are infinite.
+    """
+    caches = threads * target.l1_bytes, threads * target.l2_bytes, target.l3_bytes
+    parts = [min(size // _FILLED, _LARGEST) // threads for size in caches if size]
+    rates = _rates(target, threads, [*parts, _BEYOND // threads])
+    return tuple(zip([*filter(None, map(float, caches)), float("inf")], rates, strict=True))
+
+
+def _rates(target: Target, threads: int, sizes: Sequence[int]) -> list[float]:
+    """Bytes a second of threads of which each reads so many bytes over and over.
+
+    A call reads as many times as it takes to be timed, or no more than a part, and then the next.
+    """
+    lanes = _lanes(target)
+    row = 4 * _SUMS * lanes
+    rows = max(sizes) // row
+    library, _ = compiled(_READING.format(rows=rows, sums=_SUMS, lanes=lanes), target)
+    data = [np.ones((rows, _SUMS, lanes), "float32") for _ in range(threads)]
+
+    def rate(of_thread: np.ndarray, size: int) -> float:
+        again, parts = max(1, _READ // size), max(1, size // _READ)
+        counts = np.array([again, size // parts // row, parts, 0], "int32")
+        given = [of_thread, counts, np.zeros((_SUMS, lanes), "float32")]
+        return int(counts[:2].prod()) * row / _fastest(library, given, _TIMES)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [sum(pool.map(rate, data, [size] * threads)) for size in sizes]
+
+
+def _lanes(target: Target) -> int:
+    return target.vector_bytes // 4
+
+
+def compiled(text: str, target: Target, how: str = "plain") -> tuple[Any, list[dict[str, Any]]]:
+    """A program for one core, loaded, and the calls that do what it does. how: as of `build`."""
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+        one: dict[str, Any] = {"text": text, "how": how}
+        one |= {"target": replace(target, cores=1).to_json(), "path": str(Path(folder, "peak.so"))}
+        made = build(one)
+        return native.load_module(made["path"]), made["steps"]
+
+
+def _fastest(library: Any, given: Sequence[np.ndarray], repeats: int) -> float:
+    """Seconds of a call: the best of many."""
+    return min(native.times(library, COMPUTE, [*map(native.tensor, given)], 1, repeats))

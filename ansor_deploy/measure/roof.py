@@ -1,0 +1,119 @@
+"""What a kernel takes at least: by the arithmetic of its threads, and by where its tensors lie.
+
+The roofline (Williams et al., 2009), with a roof for each cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..model.tasks import Task
+    from ..runtime.profile import KernelTime, Profile
+    from ..target import Target
+
+# By how many times Winograd's tiles take fewer multiplications along an axis of a window, at best.
+SAVED = 2.0
+
+
+@dataclass(frozen=True)
+class Roof:
+    """Limits of a run on so many threads.
+
+    gflops: float32 multiply-adds that these cores can do. levels: (bytes, bytes a second) by which
+    tensors move that lie in a cache of all these cores together, or, the last, in memory; none
+    where nobody measured. byte_gops: multiply-adds of bytes, where somebody measured.
+    """
+
+    threads: int
+    gflops: float
+    levels: tuple[tuple[float, float], ...] = ()
+    byte_gops: float | None = None
+
+    def seconds(self, kernel: KernelTime) -> float | None:
+        """What the kernel's task takes at least: as if the caches had all that they can hold.
+
+        Where it adds up products of bytes, these are all its arithmetic. None for no task's kernel,
+        and where only data would limit it and no speed is known.
+        """
+        task = kernel.task or {}
+        if "bytes" not in task:
+            return None
+        products, flops = task.get("byte_products", 0.0), float(task["flops"]) / _saved(task)
+        return self._least(flops, task["bytes"], products) or None
+
+    def room(self, profile: Profile) -> float:
+        """Seconds of a run that better kernels could save at most, of those that have a limit."""
+        limits = ((one.seconds, self.seconds(one)) for one in profile.kernels)
+        return sum(max(0.0, taken - least) for taken, least in limits if least)
+
+    def least(self, task: Task, products: float = 0.0, *, rewrites: bool) -> float:
+        """Seconds below which no program of a task runs; 0 where nothing is known to limit it.
+
+        products: of bytes, that it adds up. rewrites: whether a program may compute the same in
+        fewer multiplications.
+        """
+        axes = _windows(task.title) if rewrites and task.workload.op.startswith("conv") else ()
+        flops = task.flops / SAVED ** sum(window > 1 for window in axes)
+        return self._least(flops, task.workload.bytes, products)
+
+    def share(self, kernel: KernelTime) -> float | None:
+        """That of the kernel's time; None where it is not known."""
+        least = self.seconds(kernel)
+        return least / kernel.seconds if least and kernel.seconds else None
+
+    def _least(self, flops: float, size: float, products: float) -> float:
+        rate, amount = (self.byte_gops, 2 * products) if products else (self.gflops, flops)
+        moved = max((rate for limit, rate in self.levels if size <= limit), default=math.inf)
+        return max(amount / ((rate or math.inf) * 1e9), size / moved)
+
+
+def _saved(task: Mapping[str, Any]) -> float:
+    """How many times fewer multiplications the task's rewriting has than the task.
+
+    Winograd's F(m, r) takes m + r - 1 instead of m x r, along each axis with a window r above one.
+    """
+    if not (rewriting := task.get("rewriting")):
+        return 1.0
+    size = int(rewriting.split()[-1])
+    return math.prod(size * r / (size + r - 1) for r in _windows(task["title"]) if r > 1)
+
+
+def _windows(title: str) -> list[int]:
+    """The extents of a convolution's window, by its title; none of anything else."""
+    _, windows, *_ = f"{title}  ".split(" ")
+    return [int(word) for word in windows.split("x") if word.isdigit()]
+
+
+def roof_of(target: Target, threads: int, profiles: Sequence[Profile], *, here: bool) -> Roof:
+    """The limits of a target on so many threads, of its cores at most; 0 for all of them.
+
+    here: whether this machine runs it, which is measured then, for products of bytes if profiles
+    have any. Of another one, what caches give is not known, and arithmetic of floats alone limits.
+    """
+    of_bytes = any(products(one) for profile in profiles for one in profile.kernels)
+    if here:
+        return measured_roof(target, threads, of_bytes=of_bytes)
+    count = min(threads or target.cores, target.cores)
+    return Roof(count, (target.peak_gflops or math.inf) * count / target.cores)
+
+
+def measured_roof(target: Target, threads: int = 0, *, of_bytes: bool) -> Roof:
+    """The limits of this machine, measured, which takes a second, and in a process once.
+
+    of_bytes: whether products of bytes are to be limited as well.
+    """
+    from .byte_peak import byte_gops
+    from .peaks import bandwidths, float_gflops
+
+    count = min(threads or target.cores, target.cores)
+    bytes_ = count * byte_gops(target) if of_bytes else None
+    return Roof(count, count * float_gflops(target), bandwidths(target, count), bytes_)
+
+
+def products(kernel: KernelTime) -> float:
+    """Products of bytes that a kernel adds up."""
+    return float((kernel.task or {}).get("byte_products", 0.0))

@@ -1,0 +1,29 @@
+"""What tasks take at least on this machine: no trial is spent where nothing is left to find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..devices.machine import runs_here
+
+if TYPE_CHECKING:
+    from ..model.tasks import Task
+    from ..registry.record import TaskKey
+    from ..request import Request
+
+
+def limits(tasks: Sequence[Task], request: Request) -> dict[TaskKey, float]:
+    """Seconds below which no program of each task runs; {} where another machine runs them.
+
+    What other machines can do is declared by their targets, for estimates only.
+    """
+    if request.devices or not tasks or not runs_here(request.target):
+        return {}
+    from ..measure.roof import measured_roof
+    from ..model.relax.byte_products import byte_products
+
+    products = {task.key: byte_products(task.mod) for task in tasks}
+    roof = measured_roof(request.target, of_bytes=any(products.values()))
+    rewrites = request.precision != "strict"
+    return {one.key: roof.least(one, products[one.key], rewrites=rewrites) for one in tasks}

@@ -1,0 +1,82 @@
+"""What a kernel takes at least, by the threads of a run and by where its tensors lie."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from helpers.registry_samples import TARGET
+
+from ansor_deploy.measure.roof import Roof, roof_of
+from ansor_deploy.runtime.profile import KernelTime, Profile
+from ansor_deploy.views.profile import lines
+
+TASK_OF_BYTES = {"flops": 3e8, "bytes": 1e3, "title": "dense"}
+ROOF = Roof(1, 100.0, ((1e6, 1e11), (float("inf"), 1e10)))
+
+
+def least(flops, size, **more):
+    task = {"flops": flops, "bytes": size, "title": "conv2d 3x3 64->64 @56x56", **more}
+    return ROOF.seconds(KernelTime("k", "conv2d", 1e-3, (), task))
+
+
+def test_arithmetic_or_the_cache_that_can_hold_the_tensors_limits():
+    assert least(1e9, 1e3) == pytest.approx(1e-2)
+    assert least(1.0, 1e6) == pytest.approx(1e-5)
+    assert least(1.0, 2e6) == pytest.approx(2e-4)
+
+
+def test_winograd_is_held_to_the_multiplications_that_it_makes():
+    assert least(1e9, 1e3, rewriting="winograd conv 4") == pytest.approx(1e-2 / 4)
+    assert least(1e9, 1e3, rewriting="winograd conv 2") == pytest.approx(1e-2 / 2.25)
+
+
+class Program:
+    """The part of a task that its limit is read from."""
+
+    def __init__(self, flops, size, title="conv2d 3x3 64->64 @56x56"):
+        op = title.partition(" ")[0]
+        self.flops, self.title = flops, title
+        self.workload = SimpleNamespace(op=op, bytes=size)
+
+
+def test_a_task_is_limited_as_its_kernel_is():
+    dense = Program(1e9, 1e3, "dense 64->64")
+    assert ROOF.least(dense, rewrites=True) == pytest.approx(1e-2)
+    assert ROOF.least(Program(1.0, 2e6), rewrites=True) == pytest.approx(2e-4)
+    of_bytes = replace(ROOF, byte_gops=400.0).least(dense, 1e8, rewrites=True)
+    assert of_bytes == pytest.approx(5e-4)
+
+
+def test_a_convolution_may_be_computed_in_fewer_multiplications():
+    assert ROOF.least(Program(1e9, 1e3), rewrites=True) == pytest.approx(1e-2 / 4)
+    assert ROOF.least(Program(1e9, 1e3), rewrites=False) == pytest.approx(1e-2)
+    alone = Program(1e9, 1e3, "conv2d 1x1 64->64 @56x56")
+    assert ROOF.least(alone, rewrites=True) == pytest.approx(1e-2)
+
+
+def test_what_is_no_task_has_no_limit():
+    assert ROOF.seconds(KernelTime("k", "copy", 1e-3, (), None)) is None
+
+
+def test_a_run_on_one_thread_is_held_to_one_core():
+    target = replace(TARGET, cores=4, peak_gflops=400.0)
+    assert roof_of(target, 1, [], here=False) == Roof(1, 100.0)
+    all_of_them, more = (roof_of(target, count, [], here=False) for count in (0, 8))
+    assert all_of_them.gflops == more.gflops == 400.0
+
+
+def test_products_of_bytes_are_held_to_what_was_measured_of_bytes():
+    kernel = KernelTime("k", "dense", 1e-3, (), {**TASK_OF_BYTES, "byte_products": 1e8})
+    assert replace(ROOF, byte_gops=400.0).share(kernel) == pytest.approx(0.5)
+    unknown = Roof(1, 100.0)
+    assert unknown.share(kernel) is None  # of another machine: not what floats take
+
+
+def test_a_profile_says_what_share_of_the_peak_its_products_of_bytes_reach():
+    bytes_, floats = TASK_OF_BYTES | {"byte_products": 1e8}, TASK_OF_BYTES
+    kernels = tuple(KernelTime("k", "dense", 1e-3, (), task) for task in (bytes_, bytes_, floats))
+    text = lines(Profile(3e-3, kernels), replace(ROOF, byte_gops=400.0))
+    assert "room: 1.00 ms of a run lie above the kernels' limits" in text
+    said = "products of bytes: 200 Gop/s in 2.00 ms, 50% of the 400 that this machine reaches"
+    assert said in text
+    assert not any("bytes:" in line for line in lines(Profile(1e-3, kernels[2:]), ROOF))
