@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import collect, relax, shape_of, tvm, vm
-from .memory.callers_memory import anywhere
+from .memory.callers_memory import anywhere, copied, is_within
 from .memory.storage import Slot, Stored, bytes_of, call, stored
 from .memory.weights import Weights, lifted
 
@@ -49,7 +49,7 @@ def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = No
     constants: dict[str, dict[Slot, relax.Var]] = {}
     for name, func in mod.functions.items():
         if isinstance(func, relax.Function):
-            run, added = (stored(func), {}) if on_gpu else anywhere(mod, stored(func))
+            run, added = _placed(mod, func, on_gpu)
             body, places = lifted(run.body, weights)
             run = replace(run, body=body)
             del functions[name]
@@ -59,6 +59,14 @@ def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = No
         weights.place(b"\0")  # of nothing, nothing could be mapped
     functions |= size_function(weights)
     return Entries(_needed(functions), weights, runs, constants)
+
+
+def _placed(mod: tvm.IRModule, func: relax.Function, on_gpu: bool) -> tuple[Stored, Functions]:
+    """A function with the places of its tensors, and the kernels that this adds."""
+    run = stored(func)
+    if is_within(func):
+        return copied(run), {}
+    return (run, {}) if on_gpu else anywhere(mod, run)
 
 
 def _needed(functions: Functions) -> tvm.IRModule:

@@ -18,6 +18,7 @@ from .gpu.program import Run
 from .kernels.constants import fold
 from .kernels.lowering import code_generation, compiled
 from .kernels.objects import TASK, Kernel
+from .memory.appended import appended
 from .memory.callers_memory import original
 from .memory.figures import Memory
 from .memory.in_place import in_place
@@ -153,6 +154,7 @@ def _lower(target: Target) -> Any:
             t.ToNonDataflow(),
             t.RemovePurityChecking(),
             t.CallTIRRewrite(),
+            appended(),
             in_place(target),
             t.LowerAllocTensor(),
             t.LowerRuntimeBuiltin(),

@@ -37,6 +37,8 @@ _UNRESOLVED = re.compile(r"undefined references? to `([^']+)'")
 _CALLED = re.compile(r"lib(m|c|tvm_ffi)(-[\d.]+)?\.so(\.\d+)?")
 # Of a linker, or of what a compiler calls to link, that somebody ended.
 _KILLED = re.compile(r"(terminated with|due to) signal|\[?Killed\b")
+# Debug information says of TVM's intermediate code where it lay, and is as large as the kernels.
+_LEFT_OUT = ("--build-id=none", "--strip-debug")
 _MESSAGE_CHARS = 500
 _EXPORTED = ("lib0.o", "devc.o")  # object files that TVM's export writes
 
@@ -185,8 +187,8 @@ def _link(command: Sequence[str], path: Path, objects: Sequence[str]) -> None:
 def _command(target: Target) -> list[str]:
     """The command that links for a target, before the names of files."""
     if is_foreign(target):
-        return [*cross_linker(target.triple), "-shared", "-z", "now", "--build-id=none"]
-    return [_compiler(), "-shared", "-fPIC", "-Wl,--build-id=none"]
+        return [*cross_linker(target.triple), "-shared", "-z", "now", *_LEFT_OUT]
+    return [_compiler(), "-shared", "-fPIC", *(f"-Wl,{word}" for word in _LEFT_OUT)]
 
 
 def _compiler() -> str:

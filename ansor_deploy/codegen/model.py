@@ -16,6 +16,7 @@ from ..space.fallback import schedules
 from ..space.rewriting import rewritings
 from ..space.trace import replay
 from ..system.machine_fault import raise_if_fault
+from ..system.untrusted import brief
 from ..target import GpuLimits, Target
 from .executable import Lowered, executable, lower_model
 from .gpu.launcher import gpu_launcher
@@ -37,6 +38,16 @@ if TYPE_CHECKING:
 # top.
 COPIES = 2
 SPARE_BYTES = 16 << 20
+_RECORD = "record "  # how the name of a schedule begins that is one's
+_BRIEF = 120  # characters of what TVM says
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A schedule that a task was compiled with. name: what it is called in warnings."""
+
+    name: str
+    func: Any
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,8 @@ class Compiled:
     the symbol of the kernel that computes them. tasks: of a kernel's symbol, the keys of the
     workloads that it computes. fallbacks: of the workload of each task that could not be compiled
     as it should, the schedule that it has instead. rewritings: of each that is computed otherwise,
-    how, as "winograd b1 4". program: of a library for a GPU, what it launches.
+    how, as "winograd b1 4". schedules: of each task. unfit: why records make no code, by
+    their workloads. program: of a library for a GPU, what it launches.
     """
 
     mod: tvm.IRModule
@@ -59,6 +71,8 @@ class Compiled:
     tasks: Mapping[str, frozenset[str]]
     fallbacks: Mapping[str, str]
     rewritings: Mapping[str, str]
+    schedules: Mapping[TaskKey, Scheduled]
+    unfit: Mapping[str, str]
     program: bytes = b""
 
     def export(self, path: Path, target: Target) -> Memory:
@@ -98,7 +112,7 @@ def _taken(memory: Memory, size: int, block: int) -> Memory:
 def compile_model(
     model: Imported,
     tasks: Mapping[str, Task],
-    records: Mapping[TaskKey, Record],
+    records: Mapping[TaskKey, Record | Scheduled],
     target: Target,
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
@@ -106,10 +120,11 @@ def compile_model(
     code: int = 0,
     others: Weights | None = None,
 ) -> Compiled:
-    """Compile a model, each task under its record's schedule.
+    """Compile a model, each task under its record's schedule, or one that it has already.
 
-    A task without a record gets the default schedule of these rules, by default the shipped ones.
-    One that exceeds the limits of a kernel's compilation gets a simpler schedule.
+    A task without either gets the default schedule of these rules, by default the shipped ones.
+    Whatever a schedule does on its way to code, its task gets a simpler one instead: where it does
+    not fit the program, where TVM fails on it, or where it exceeds a kernel's limits.
     warn: is called with a sentence about each rule that had to be left out, and each task that got
     another schedule. progress: with the numbers of kernels that are compiled and that there are.
     code: its number in a library with code for several targets. others: the weights of those before
@@ -120,7 +135,7 @@ def compile_model(
     choices = _Choices(tasks, records, target, rules, warn)
     results: dict[str, bytes | Refusal] = {}
     while True:
-        lowered = lower_model(model.mod, choices.scheduled(), target, code, others)
+        lowered = _lowered(model, choices, target, code, others)
         wanted = [kernel for kernel in lowered.kernels if kernel.symbol not in results]
         results |= compile_kernels(wanted, target, progress, warn)
         of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
@@ -135,10 +150,49 @@ def compile_model(
                 lowered.tasks,
                 choices.fallbacks,
                 choices.rewritings,
+                choices.schedules,
+                choices.unfit,
             )
             return compiled if target.gpu is None else _with_program(compiled, lowered, target.gpu)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
+
+
+def _lowered(
+    model: Imported, choices: _Choices, target: Target, code: int, others: Weights | None
+) -> Lowered:
+    """The model under schedules that TVM lowers: a task gets simpler ones until that is so."""
+    while True:
+        scheduled = choices.scheduled()
+        try:
+            return lower_model(model.mod, scheduled, target, code, others)
+        except AnsorError:
+            raise
+        except Exception as error:
+            raise_if_fault(error)
+            if not (refused := _refused_alone(model, scheduled, target)):
+                raise
+            choices.simplify(refused)
+
+
+def _refused_alone(
+    model: Imported, scheduled: Mapping[str, tuple[str, Any]], target: Target
+) -> dict[frozenset[str], str]:
+    """Why TVM does not lower tasks, each with no other one scheduled."""
+    refused = {}
+    for key in sorted({key for key, _ in scheduled.values()}):
+        alone = {name: one for name, one in scheduled.items() if one[0] == key}
+        try:
+            lower_model(model.mod, alone, target)
+        except Exception as error:  # noqa: BLE001 - of whatever kind, it is this schedule's
+            refused[frozenset([key])] = f"TVM cannot lower it: {_said(error)}"
+    return refused
+
+
+def _said(error: Exception) -> str:
+    """The first line of what TVM says, which has the check that failed."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return brief((lines or [type(error).__name__])[0], _BRIEF)
 
 
 def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
@@ -155,7 +209,7 @@ class _Choices:
     def __init__(
         self,
         tasks: Mapping[str, Task],
-        records: Mapping[TaskKey, Record],
+        records: Mapping[TaskKey, Record | Scheduled],
         target: Target,
         rules: Sequence[Rule] | None,
         warn: Callable[[str], None],
@@ -167,11 +221,21 @@ class _Choices:
         }
         self._chosen = {key: next(simpler) for key, simpler in self._simpler.items()}
         self.fallbacks: dict[str, str] = {}
+        self.unfit: dict[str, str] = {}
+        chosen = {frozenset([key]): func for key, (_, func) in self._chosen.items()}
+        bad = {key: one.reason for key, one in chosen.items() if isinstance(one, Refusal)}
+        if bad:
+            self.simplify(bad)
 
     def scheduled(self) -> dict[str, tuple[str, Any]]:
         """The key of its workload and the PrimFunc, of each function by name."""
         keys = {name: task.key.workload for name, task in self._tasks.items()}
         return {name: (key, self._chosen[key][1]) for name, key in keys.items()}
+
+    @property
+    def schedules(self) -> dict[TaskKey, Scheduled]:
+        """Of each task, the one that it has."""
+        return {t.key: Scheduled(*self._chosen[t.key.workload]) for t in self._tasks.values()}
 
     @property
     def rewritings(self) -> dict[str, str]:
@@ -193,6 +257,8 @@ class _Choices:
             before, _ = self._chosen[key]
             if (simpler := next(self._simpler[key], None)) is None:
                 raise _uncompilable(f"task {names[key]}", reason, self._target)
+            if before.startswith(_RECORD):
+                self.unfit[key] = reason
             self._chosen[key] = simpler
             self.fallbacks[key] = simpler[0]
             self._warn(f"task {names[key]}: {reason} under {before}; it gets {simpler[0]} instead")
@@ -200,14 +266,23 @@ class _Choices:
 
 def _schedules(
     task: Task,
-    record: Record | None,
+    record: Record | Scheduled | None,
     target: Target,
     rules: Sequence[Rule] | None,
     warn: Callable[[str], None],
 ) -> Iterator[tuple[str, Any]]:
-    """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last."""
-    if record is not None:
-        yield f"record {record.id[:12]}", schedule(task, record, target)
+    """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last.
+
+    The first may be a Refusal instead: of a record.
+    """
+    if isinstance(record, Scheduled):
+        yield record.name, record.func
+    elif record is not None:
+        name = f"{_RECORD}{record.id[:12]}"
+        try:
+            yield name, schedule(task, record, target)
+        except RegistryError as error:
+            yield name, Refusal(error.text)
     for name, sch in schedules(
         task.mod, target, rules, lambda text: warn(f"task {task.name}: {text}")
     ):
@@ -224,15 +299,14 @@ def _uncompilable(what: str, reason: str, target: Target) -> AnsorError:
 def schedule(task: Task, record: Record, target: Target) -> Any:
     """The PrimFunc of a task under a record's schedule; RegistryError where it does not fit."""
     hint = "tune into a new registry (--registry PATH), and report the record"
-    named = f"record {record.id[:12]} of task {task.name}"
     try:
         sch = replay(task.mod, record.trace)
         check_size(sch, target)
     except TooMuchCodeError as error:
-        raise RegistryError(f"{named} {error}", hint) from error
-    except (RuntimeError, ValueError) as error:  # a ScheduleError is a RuntimeError
+        raise RegistryError(f"it {error}", hint) from error
+    except Exception as error:
         raise_if_fault(error)
-        raise RegistryError(f"{named} does not replay on its program", hint) from error
+        raise RegistryError("it does not replay on its program", hint) from error
     return sch.mod["main"]
 
 

@@ -12,8 +12,12 @@ lines, which are put between each other first:
     -->
     acc[v] = dot(acc[v], (x[y, 0], x[y + 1, 0], x[y + 2, 0], x[y + 3, 0], x[y, 1], ..), w[v])
 
-Without it, bytes are widened to 16 bits, those at even and at odd places apart, of which AVX2 and
-AVX-512 multiply pairs and add them up in 32 bits (`vpmaddwd`): no sum saturates.
+Without it, a row's bytes have been widened to 16 bits, of which x86 multiplies pairs and adds them
+up in 32 bits (`vpmaddwd`), two steps at once: no sum saturates. Weights are widened as they are
+loaded, once for all rows of a tile:
+
+    x2 = x[k], x[k + 1] for all lanes
+    acc[v] += pairs added up of (x2 * int16(w[v]))
 
 AArch64 multiplies signed bytes alone, eight at a time, to 16 bits, in which two products have room
 as long as no weight is -128. Both of its rows and weights are signed, and weights lie as pairs:
@@ -22,12 +26,14 @@ as long as no weight is -128. Both of its rows and weights are signed, and weigh
     high = x[k + 2], x[k + 3] for all lanes  w[.., lane, 2 .. 3]
     acc[v] += pairs added up of (low * w_low + high * w_high)     smull, smlal2, sadalp
 
-What is none of these, or has no vectors of a size that these take, stays as it is.
+Columns that are left over, fewer than a vector's, are some lanes of one: what lies behind them in
+their panel is multiplied as well. What is none of these stays as it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .._lazy_tvm import at_step, has_features, op_name, structural_map, tirx, tvm, tvm_target, uses
@@ -38,10 +44,10 @@ from . import Mark, Place
 if TYPE_CHECKING:
     from ..target import Target
 
-# Of a loop over the four steps, around one over lanes.
+# Of a loop over these steps, around one over lanes.
 DOT = "ansor.dot"
-# Steps that are added up at once.
-STEPS = 4
+# Steps that are added up at once, and of 16 bits.
+STEPS, PAIR = 4, 2
 # LLVM's instructions for so many lanes of 32 bits, and the features that they need.
 _Table = dict[int, tuple[tuple[str, ...], str]]
 _ONE = "llvm.x86.avx512.vpdpbusd"
@@ -54,47 +60,66 @@ _AVX_VNNI: _Table = {8: (("avxvnni",), f"{_ONE}.256"), 4: (("avxvnni",), f"{_ONE
 _PAIRS: _Table = {
     16: (("avx512bw",), "llvm.x86.avx512.pmaddw.d.512"),
     8: (("avx2",), "llvm.x86.avx2.pmadd.wd"),
-    4: (("avx2",), "llvm.x86.sse2.pmadd.wd"),
+    4: (("sse4.1",), "llvm.x86.sse2.pmadd.wd"),
 }
 # AArch64's eight products of 16 bits, the sums of pairs of them, and the lanes that these fill.
-_PRODUCTS, _PAIRED, _PAIRED_LANES = "llvm.aarch64.neon.smull", "llvm.aarch64.neon.saddlp", 4
-# How many bytes the weights of lanes are apart, and where those of four steps lie.
-_FOURS, _TWICE_PAIRS = (STEPS, (0, 1, 2, 3)), (2, (0, 1, 8, 9))
+PRODUCTS, _PAIRED, _PAIRED_LANES = "llvm.aarch64.neon.smull", "llvm.aarch64.neon.saddlp", 4
+# How many bytes the weights of lanes are apart, and where those of each step lie.
+_FOURS, _TWOS, _TWICE_PAIRS = (STEPS, (0, 1, 2, 3)), (PAIR, (0, 1)), (2, (0, 1, 8, 9))
 
 
 def multiplies_signed(target: Target) -> bool:
     """Whether a processor multiplies signed bytes, by weights but -128."""
-    return target.gpu is None and _is_signed(tvm_target(target))
+    return target.gpu is None and is_signed(tvm_target(target))
 
 
 def current_is_signed() -> bool:
     """Whether the target that TVM is at multiplies signed bytes, by weights but -128."""
     target = tvm.target.Target.current(allow_none=True)
-    return target is not None and target.kind.name == "llvm" and _is_signed(target)
+    return target is not None and target.kind.name == "llvm" and is_signed(target)
 
 
-def _is_signed(target: Any) -> bool:
+def is_signed(target: Any) -> bool:
+    """Whether a target, of TVM's, multiplies signed bytes."""
     return architecture(str(target.attrs.get("mtriple") or "")) == "aarch64"
-
-
-def is_one_instruction(target: Target, lanes: int) -> bool:
-    """Whether a processor sums up four products in each of so many lanes by one instruction."""
-    return target.gpu is None and bool(_of(tvm_target(target), lanes, _VNNI, _AVX_VNNI))
 
 
 def current_has_dot() -> bool:
     """Whether the target that TVM is at sums up four products in some vector by one instruction."""
+    return _current_rows() == "uint8"
+
+
+def current_widens() -> bool:
+    """Whether the target that TVM is at multiplies pairs of 16 bits, and no bytes."""
+    return _current_rows() == "int16"
+
+
+def _current_rows() -> str:
     target = tvm.target.Target.current(allow_none=True)
-    if target is None or target.kind.name != "llvm":
-        return False
-    return any(_of(target, lanes, _VNNI, _AVX_VNNI) for lanes in _VNNI)
+    return "" if target is None or target.kind.name != "llvm" else _rows(target)
 
 
-def has_dot(target: Target, lanes: int) -> bool:
-    """Whether bytes of so many lanes are summed up by fours faster than one by one."""
-    if multiplies_signed(target):
-        return lanes == _PAIRED_LANES
-    return target.gpu is None and bool(_of(tvm_target(target), lanes, _VNNI, _AVX_VNNI, _PAIRS))
+def multiplied_rows(target: Target) -> str:
+    """The type of rows that a processor multiplies by signed bytes at once; empty if by none."""
+    return "" if target.gpu is not None else _rows(tvm_target(target))
+
+
+def _rows(target: Any) -> str:
+    if is_signed(target):
+        return "int8"
+    if any(_of(target, lanes, _VNNI, _AVX_VNNI) for lanes in _VNNI):
+        return "uint8"
+    return "int16" if any(_of(target, lanes, _PAIRS) for lanes in _PAIRS) else ""
+
+
+def steps_at_once(target: Target, lanes: int) -> int:
+    """How many steps a processor sums up at once in each of so many lanes; 0 where none."""
+    kind = multiplied_rows(target)
+    if kind == "int8":
+        return STEPS if lanes == _PAIRED_LANES else 0
+    if kind == "uint8":
+        return STEPS if _of(tvm_target(target), lanes, _VNNI, _AVX_VNNI) else 0
+    return PAIR if kind and _of(tvm_target(target), lanes, _PAIRS) else 0
 
 
 def _of(target: Any, lanes: int, *tables: _Table) -> str:
@@ -103,8 +128,8 @@ def _of(target: Any, lanes: int, *tables: _Table) -> str:
     return next((name for needed, name in found if has_features(str(target), needed)), "")
 
 
-def summed_by_fours(sch: Any, loop: Any) -> None:
-    """Let lowering add up the four steps of a loop, which is around one over lanes, at once."""
+def summed_at_once(sch: Any, loop: Any) -> None:
+    """Let lowering add up the few steps of a loop, which is around one over lanes, at once."""
     sch.annotate(loop, DOT, True)
 
 
@@ -117,96 +142,111 @@ def dots(func: Any) -> Any:
 
 
 def _added_up(loop: Any, target: Any) -> Any:
-    if DOT not in (loop.annotations or {}) or getattr(loop.extent, "value", 0) != STEPS:
+    steps = getattr(loop.extent, "value", 0)
+    fours = ("int8", _TWICE_PAIRS) if is_signed(target) else ("uint8", _FOURS)
+    forms = {PAIR: ("int16", _TWOS), STEPS: fours}
+    if DOT not in (loop.annotations or {}) or steps not in forms:
         return loop
-    signed = _is_signed(target)
-    sums = _Sums.of(loop, *(("int8", _TWICE_PAIRS) if signed else ("uint8", _FOURS)))
-    if sums is None:
-        return loop
-    if signed:
-        return sums.by_signed_pairs() if sums.lanes == _PAIRED_LANES else loop
-    if name := _of(target, sums.lanes, _VNNI, _AVX_VNNI):
-        return sums.in_one(name)
-    name = _of(target, sums.lanes, _PAIRS)
-    return sums.by_pairs(name) if name else loop
+    sums = _Sums.of(loop, *forms[steps])
+    found = None if sums is None else _instructed(sums, target)
+    return loop if found is None else found
+
+
+def _instructed(sums: _Sums, target: Any) -> Any | None:
+    """The store by the instruction for such rows; None where there is none for their lanes."""
+    if sums.given.kind == "int8":
+        return sums.stored(sums.by_signed_pairs()) if sums.lanes == _PAIRED_LANES else None
+    tables = (_PAIRS,) if sums.given.kind == "int16" else (_VNNI, _AVX_VNNI)
+    name = _of(target, sums.lanes, *tables)
+    return sums.stored(sums.by(name)) if name else _of_fewer(sums, target, tables)
+
+
+def _of_fewer(sums: _Sums, target: Any, tables: tuple[_Table, ...]) -> Any | None:
+    """The sums of the last columns, fewer than a vector's, as some of the least that has them.
+
+    None where no instruction is for it, or the weights of all its lanes do not lie there.
+    """
+    for lanes in sorted(tables[0]):
+        name = _of(target, lanes, *tables)
+        wide = sums.widened(lanes) if name and lanes > sums.lanes else None
+        if wide is not None:
+            return sums.stored(sums.before + _first(wide.by(name), sums.lanes))
+    return None
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """What a marked loop adds up: a store of sums, of four bytes of a row and of each lane's four.
+    """What a marked loop adds up: a store of sums, of a row's steps and of each lane's weights.
 
-    row: the four bytes that each lane multiplies, weights: by which; both as one vector of bytes.
+    before: the sums so far. given: what each lane multiplies; factors: by which.
     """
 
-    store: Any
-    row: Any
-    weights: Any
+    loop: Any
+    before: Any
+    given: _Factor
+    factors: _Factor
     lanes: int
 
     @classmethod
     def of(cls, loop: Any, kind: str, packed: tuple[int, tuple[int, ...]]) -> _Sums | None:
         """The sums of a loop; None where it has another form.
 
-        kind: of the row's bytes. packed: how far apart lanes' weights are, and where each step's.
+        kind: of the row. packed: how far apart lanes' weights are, and where each step's.
         """
-        store = loop.body
-        value = getattr(store, "value", None)
+        value = getattr(loop.body, "value", None)
         if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
             return None
-        factors = [one for one in map(_Bytes.of, (value.b.a, value.b.b)) if one is not None]
-        factors.sort(key=lambda one: one.is_packed(loop, *packed))
+        factors = [one for one in map(_Factor.of, (value.b.a, value.b.b)) if one is not None]
+        factors.sort(key=lambda one: (one.is_packed(loop, *packed), one.load.ty.dtype.lanes))
         if len(factors) < 2 or not factors[1].is_packed(loop, *packed):
             return None
         given, weights = factors
-        if given.kind != kind:
+        lanes = int(weights.load.ty.dtype.lanes)
+        fits = given.kind == kind and given.has_rows(loop, lanes)
+        return cls(loop, value.a, given, weights, lanes) if fits else None
+
+    def widened(self, lanes: int) -> _Sums | None:
+        """The same steps alone, of so many lanes, of which the last ones mean nothing."""
+        if self.given.load.ty.dtype.lanes > 1 or not self.factors.has_behind(self.loop, lanes):
             return None
-        index = weights.load.indices[0]
-        lanes = int(index.lanes)
-        row = given.rows(loop, lanes)
-        first = _load(weights.load.source, at_step(index.base, loop, 0), STEPS * lanes)
-        return None if row is None else cls(store, row, first, lanes)
+        zeros = tirx.Broadcast(tirx.const(0, "int32"), lanes)
+        return replace(self, before=zeros, lanes=lanes)
 
-    def in_one(self, name: str) -> Any:
-        """The sums by an instruction for all four."""
-        given = (self._before, self.row, self.weights)
-        return self._stored(tirx.call_llvm_pure_intrin(f"int32x{self.lanes}", name, *given))
+    @property
+    def row(self) -> Any:
+        """What is multiplied at the steps, for each lane, as one vector."""
+        return self.given.rows(self.loop, self.lanes)
 
-    def by_pairs(self, name: str) -> Any:
-        """The sums by an instruction for pairs of 16 bits: bytes at even places, then odd ones."""
-        wide = f"int16x{2 * self.lanes}"
-        eight, low = (tirx.Broadcast(tirx.const(n, "int16"), 2 * self.lanes) for n in (8, 255))
-        row, weights = (tirx.reinterpret(wide, one) for one in (self.row, self.weights))
-        odd = tirx.bitwise_and(tirx.shift_right(row, eight), low)
-        pairs = (
-            (tirx.bitwise_and(row, low), tirx.shift_right(tirx.shift_left(weights, eight), eight)),
-            (odd, tirx.shift_right(weights, eight)),
-        )
-        total = self._before
-        for pair in pairs:
-            total = total + tirx.call_llvm_pure_intrin(f"int32x{self.lanes}", name, *pair)
-        return self._stored(total)
+    @property
+    def weights(self) -> Any:
+        """By which it is multiplied, as one vector."""
+        return self.factors.packed(self.loop, self.lanes)
+
+    def by(self, name: str) -> Any:
+        """The sums by an instruction for all steps, or for pairs of 16 bits."""
+        kind = f"int32x{self.lanes}"
+        if self.given.kind != "int16":
+            given = (self.before, self.row, self.weights)
+            return tirx.call_llvm_pure_intrin(kind, name, *given)
+        weights = tirx.Cast(f"int16x{PAIR * self.lanes}", self.weights)
+        return self.before + tirx.call_llvm_pure_intrin(kind, name, self.row, weights)
 
     def by_signed_pairs(self) -> Any:
         """The sums by products of 16 bits, of which two are added up before they are widened."""
         pairs = tirx.reinterpret("int16x8", self.row)
         places = [tirx.const(at // 4, "int32") for at in range(8)]
         row = tirx.reinterpret("int8x16", tirx.Shuffle([pairs], places))
-        halves = [[_half(one, first) for one in (row, self.weights)] for first in (0, 8)]
-        low, high = (tirx.call_llvm_pure_intrin("int16x8", _PRODUCTS, *one) for one in halves)
-        added = tirx.call_llvm_pure_intrin("int32x4", _PAIRED, low + high)
-        return self._stored(self._before + added)
+        return self.before + signed_pairs(row, self.weights)
 
-    @property
-    def _before(self) -> Any:
-        return self.store.value.a
-
-    def _stored(self, value: Any) -> Any:
-        return tirx.BufferStore(self.store.buffer, value, self.store.indices)
+    def stored(self, value: Any) -> Any:
+        """The store of other sums."""
+        store = self.loop.body
+        return tirx.BufferStore(store.buffer, value, store.indices)
 
 
 @dataclass(frozen=True)
-class _Bytes:
-    """A factor of a product: bytes that are read, or where they lie outside of a border, this one.
+class _Factor:
+    """A factor of a product: what is read, or where that lies outside of a border, this one.
 
     inside: the condition under which they are read; None where they always are.
     """
@@ -216,8 +256,8 @@ class _Bytes:
     border: Any = None
 
     @classmethod
-    def of(cls, factor: Any) -> _Bytes | None:
-        """The bytes of a factor; None where it is computed."""
+    def of(cls, factor: Any) -> _Factor | None:
+        """What is read as a factor; None where it is computed."""
         while isinstance(factor, (tirx.Broadcast, tirx.Cast)):
             factor = factor.value
         if isinstance(factor, tvm.ir.TensorLoad):
@@ -230,38 +270,62 @@ class _Bytes:
 
     @property
     def kind(self) -> str:
-        """The type of the bytes."""
+        """The type of what is read."""
         return str(self.load.source.dtype.with_lanes(1))
 
     def is_packed(self, loop: Any, apart: int, places: tuple[int, ...]) -> bool:
         """Whether they are weights, of lanes so far apart, and of each step at its place."""
         index = self.load.indices[0]
-        lanes = isinstance(index, tirx.Ramp) and int(index.stride) == apart
-        found = self.kind == "int8" and self.inside is None
-        return lanes and found and _places(index.base, loop) == places
+        lanes = not isinstance(index, tirx.Ramp) or int(index.stride) == apart
+        found = self.kind in ("int8", "int16") and self.inside is None
+        return lanes and found and _places(self._base, loop) == places
+
+    def packed(self, loop: Any, lanes: int) -> Any:
+        """Weights of the steps of a loop, of so many lanes, as one vector."""
+        first = at_step(self._base, loop, 0)
+        return _load(self.load.source, first, loop.extent.value * lanes)
+
+    def has_behind(self, loop: Any, lanes: int) -> bool:
+        """Whether the weights of so many lanes lie there: before a place that a panel ends at."""
+        first = tvm.sym.Analyzer().modular_set(at_step(self._base, loop, 0))
+        size = math.prod(int(extent) for extent in self.load.source.shape)
+        apart = int(first.coeff) or size
+        end = int(first.base) % apart + loop.extent.value * lanes
+        return size % apart == 0 and end <= apart
+
+    @property
+    def _base(self) -> Any:
+        """The first index."""
+        index = self.load.indices[0]
+        return index.base if isinstance(index, tirx.Ramp) else index
+
+    def has_rows(self, loop: Any, lanes: int) -> bool:
+        """Whether those of the steps of a loop lie in one of two ways, for so many lanes."""
+        index = self.load.indices[0]
+        if self._is_one:
+            beside = _places(index, loop) == tuple(range(loop.extent.value))
+            return beside and not self._depends_on(loop.loop_var)
+        beside = not isinstance(index, tirx.Ramp) or int(index.stride) == 1
+        return beside and self.kind == "uint8" and self.load.ty.dtype.lanes == lanes
 
     def rows(self, loop: Any, lanes: int) -> Any:
-        """Those of the four steps of a loop, as a vector of four for each lane.
+        """Those of the steps of a loop, as a vector of as many for each lane."""
+        return self._word(loop, lanes) if self._is_one else self._lines(loop, lanes)
 
-        None where they lie in neither of two ways.
-        """
-        index, var = self.load.indices[0], loop.loop_var
-        if self.load.ty.dtype.lanes == 1:
-            four = _places(index, loop) == _FOURS[1] and not self._depends_on(var)
-            return self._four(loop, lanes) if four else None
-        beside = not isinstance(index, tirx.Ramp) or int(index.stride) == 1
-        beside = beside and self.kind == "uint8"
-        return self._lines(loop, lanes) if beside and self.load.ty.dtype.lanes == lanes else None
+    @property
+    def _is_one(self) -> bool:
+        """Whether all lanes read the same."""
+        return bool(self.load.ty.dtype.lanes == 1)
 
-    def _four(self, loop: Any, lanes: int) -> Any:
-        """Those that lie beside each other, for all lanes."""
-        index = self.load.indices[0]
-        found = _load(self.load.source, at_step(index, loop, 0), STEPS)
+    def _word(self, loop: Any, lanes: int) -> Any:
+        """Those that lie beside each other, 32 bits in all, for all lanes."""
+        index, steps = self.load.indices[0], loop.extent.value
+        found = _load(self.load.source, at_step(index, loop, 0), steps)
         read = tirx.reinterpret("int32", found)
         if self.inside is not None:
-            border = tirx.reinterpret("int32", tirx.Broadcast(self.border, STEPS))
+            border = tirx.reinterpret("int32", tirx.Broadcast(self.border, steps))
             read = tirx.if_then_else(self.inside, read, border)
-        return tirx.reinterpret(f"{self.kind}x{STEPS * lanes}", tirx.Broadcast(read, lanes))
+        return tirx.reinterpret(f"{self.kind}x{steps * lanes}", tirx.Broadcast(read, lanes))
 
     def _depends_on(self, var: Any) -> bool:
         """Whether a variable decides if they are read, or what stands for them."""
@@ -287,8 +351,23 @@ class _Bytes:
 def _places(index: Any, loop: Any) -> tuple[int, ...]:
     """Where an index is at each step of a loop, from the first; -1 where that is not known."""
     first, simplify = at_step(index, loop, 0), tvm.sym.Analyzer().simplify
-    found = [simplify(at_step(index, loop, step) - first) for step in range(STEPS)]
+    found = [simplify(at_step(index, loop, step) - first) for step in range(loop.extent.value)]
     return tuple(int(one.value) if isinstance(one, tirx.IntImm) else -1 for one in found)
+
+
+def _first(vector: Any, lanes: int) -> Any:
+    """The first lanes of a vector; of one the number itself."""
+    return tirx.Shuffle([vector], [tirx.const(at, "int32") for at in range(lanes)])
+
+
+def signed_pairs(row: Any, weights: Any) -> Any:
+    """Four sums of the products of sixteen signed bytes each: what AArch64 has instructions for.
+
+    Products eight bytes apart are added up in 16 bits, and pairs of these sums in 32.
+    """
+    halves = [[_half(one, first) for one in (row, weights)] for first in (0, 8)]
+    low, high = (tirx.call_llvm_pure_intrin("int16x8", PRODUCTS, *one) for one in halves)
+    return tirx.call_llvm_pure_intrin("int32x4", _PAIRED, low + high)
 
 
 def _half(vector: Any, first: int) -> Any:
@@ -300,6 +379,4 @@ def _load(buffer: Any, start: Any, count: int) -> Any:
     return tirx.BufferLoad(buffer, [tirx.Ramp(start, tirx.const(1, start.ty.dtype), count)])
 
 
-MARK = Mark(
-    {DOT: flag}, Place.VECTORS, dots, verbs=("has_dot", "is_one_instruction", "summed_by_fours")
-)
+MARK = Mark({DOT: flag}, Place.VECTORS, dots, verbs=("steps_at_once", "summed_at_once"))

@@ -7,15 +7,19 @@
     for lane in range(16) (vector): p[0, lane] += f(181 + lane) if lane >= 11 else 0
     p[0] += p[1] ; p[0, ..8] += p[0, 8..] ; .. ; s = s + p[0, 0]
 
+A row that the kernel has just made ends in a shorter vector instead: what is read across two stores
+has to wait until both are in the cache.
+
 TVM's `rfactor` makes partial results, too, but of rows that vectors divide: of others it would have
 to ask at each step where the row ends, and other primitives forget that it does.
 """
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from .._lazy_tvm import structural_equal, structural_map, tirx, uses
+from .._lazy_tvm import collect, structural_equal, structural_map, tirx, tvm, uses
 from ..system.checks import text
 from . import Mark, Place
 
@@ -39,15 +43,20 @@ def first_value(kind: Any, dtype: str) -> Any:
 
 def partial_lanes(func: Any) -> Any:
     """The function, its marked loops written out; one that is no reduction stays as it is."""
-    return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
+    own = {one.buffer for one in collect(func.body, tirx.AllocBuffer)}
+    return func.with_body(structural_map(func.body, (tirx.For, partial(_written_out, own))))
 
 
-def _written_out(loop: Any) -> Any:
+def _written_out(own: set[Any], loop: Any) -> Any:
+    """A loop's statements. own: the buffers that the function writes, and reads again."""
     if (mark := (loop.annotations or {}).get(PARTIAL_LANES)) is None or not _is_reduction(loop):
         return loop
     vectors, lanes = map(int, str(mark).split("x"))  # lanes: a power of two
     vectors = min(vectors, int(loop.extent) // lanes)
-    return tirx.SeqStmt(list(_Partials(loop, vectors, lanes).statements())) if vectors else loop
+    loads = collect(loop.body.value.b, tvm.ir.TensorLoad)
+    made = any(one.source in own and uses(one, loop.loop_var) for one in loads)
+    partials = _Partials(loop, vectors, lanes, made=made)
+    return tirx.SeqStmt(list(partials.statements())) if vectors else loop
 
 
 def _is_reduction(loop: Any) -> bool:
@@ -67,10 +76,10 @@ def _is_reduction(loop: Any) -> bool:
 
 
 class _Partials:
-    """The statements that replace a marked loop."""
+    """The statements that replace a marked loop. made: whether the kernel has just made its row."""
 
-    def __init__(self, loop: Any, vectors: int, lanes: int) -> None:
-        self.loop, self.store = loop, loop.body
+    def __init__(self, loop: Any, vectors: int, lanes: int, *, made: bool) -> None:
+        self.loop, self.store, self.made = loop, loop.body, made
         self.vectors, self.lanes = vectors, lanes
         self.dtype = str(self.store.buffer.dtype)
         self.identity = first_value(type(self.store.value), self.dtype)
@@ -90,15 +99,20 @@ class _Partials:
         whole = extent - extent % self.lanes
         for start in range(extent - extent % step, whole, self.lanes):
             yield self._added(start, 0)
-        if whole < extent:
+        if whole < extent and self.made:
+            yield self._added(whole, 0, extent - whole)
+        elif whole < extent:
             yield self._last(extent - self.lanes, whole)
         yield from self._joined()
 
-    def _added(self, start: Any, vector: int) -> Any:
-        """A vector of terms, from `start` and this vector's place on, added to its lanes."""
+    def _added(self, start: Any, vector: int, width: int = 0) -> Any:
+        """A vector of terms, from `start` and this vector's place on, added to its lanes.
+
+        width: of the vector, where it has fewer lanes than others.
+        """
         at = vector * self.lanes
         value = lambda lane: self._sum(at + lane, self._term(start + at + lane))  # noqa: E731
-        return self._vector(vector, self.lanes, value)
+        return self._vector(vector, width or self.lanes, value)
 
     def _last(self, start: int, fresh: int) -> Any:
         """The last vector of terms, of which those before `fresh` have been added."""

@@ -16,6 +16,7 @@ from typing import Any
 from .._lazy_tvm import collect, structural_map, tirx, tvm, uses
 from ..system.checks import INT32, integer
 from . import Mark, Place
+from .long_dot import LONG_DOT
 
 # Of a loop over tiles of rows, both of so many elements.
 PREFETCH, PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
@@ -78,15 +79,20 @@ def _steps(body: Any) -> list[Any]:
 
 
 def _source(loop: Any, panels: bool) -> Any:
-    """The load of an operand that is not summed up: along lanes, of panels; of rows, the other."""
-    inside = collect(loop.body, tirx.For)
-    lanes = [one.loop_var for one in inside if one.kind == tirx.ForKind.VECTORIZED]
+    """The load of an operand that is not summed up: of panels along columns; of rows the other."""
+    columns = [one.loop_var for one in collect(loop.body, tirx.For) if _is_of_columns(one)]
     stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
     for load in collect(loop.body, tvm.ir.TensorLoad):
-        along = any(uses(load.indices[0], lane) for lane in lanes)
+        along = any(uses(load.indices[0], column) for column in columns)
         if along == panels and not any(load.source.same_as(one) for one in stored):
             return load
     return None
+
+
+def _is_of_columns(loop: Any) -> bool:
+    """Whether a loop is over lanes, or over what each has its steps in lanes."""
+    within = isinstance(loop.body, tirx.For) and LONG_DOT in (loop.body.annotations or {})
+    return within or loop.kind == tirx.ForKind.VECTORIZED
 
 
 def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[Any]:

@@ -6,8 +6,9 @@
     acc[..] += row[0] * p[0, ..]                                            row[0] for all lanes
     acc[..] += row[1] * p[1, ..] and so on
 
-ARM's multiply-add takes one lane of a register for all lanes: a load serves four steps. x86's takes
-an element from memory for all lanes; there the loop stays as it is.
+ARM's multiply-add takes one lane of a register for all lanes: a load serves four steps. Whole
+numbers of 16 bits are widened by the same instruction (`smlal`). x86's takes an element from memory
+for all lanes; there the loop stays as it is.
 """
 
 from __future__ import annotations
@@ -67,11 +68,16 @@ def _chooses(loop: Any) -> bool:
 def _rows(loop: Any) -> list[Any]:
     """The loads of elements that follow one another from step to step, and are not written here."""
     written = [store.buffer.data for store in collect(loop.body, tirx.BufferStore)]
-    loads = [one.value for one in collect(loop.body, tirx.Broadcast)]
+    loads = [_read(one.value) for one in collect(loop.body, tirx.Broadcast)]
     loads = [one for one in loads if isinstance(one, tvm.ir.TensorLoad) and len(one.indices) == 1]
-    loads = [one for one in loads if str(one.ty.dtype) == "float32"]
+    loads = [one for one in loads if str(one.ty.dtype) in ("float32", "int16")]
     loads = [one for one in loads if not any(one.source.data.same_as(data) for data in written)]
     return [one for one in loads if steps_by_one(one.indices[0], loop.loop_var)]
+
+
+def _read(element: Any) -> Any:
+    """What is read as an element, which may be widened."""
+    return element.value if isinstance(element, tirx.Cast) else element
 
 
 def steps_by_one(index: Any, var: Any) -> bool:
@@ -83,14 +89,15 @@ def steps_by_one(index: Any, var: Any) -> bool:
 
 def _lane(one: Any, rows: list[Any], step: int) -> Any:
     """An element for all lanes, at a step, as the lane of a row's vector; or as it is."""
-    load = one.value
+    load = _read(one.value)
     if not any(load.same_as(each) for each in rows):
         return one
     (index,) = load.indices
     lane = step % ROW_LANES
     row = tirx.Ramp(index - lane, tirx.const(1, index.ty.dtype), ROW_LANES)
     vector = tirx.BufferLoad(load.source, [row])
-    return tirx.Shuffle([vector], [tirx.IntImm("int32", lane)] * int(one.lanes))
+    lanes = tirx.Shuffle([vector], [tirx.IntImm("int32", lane)] * int(one.lanes))
+    return lanes if one.value.same_as(load) else tirx.Cast(str(one.ty.dtype), lanes)
 
 
 MARK = Mark(

@@ -7,8 +7,8 @@
 
 As in a deployed library, a block that packs a constant is a function of its own. Machine code is
 generated once, and `linker.py` links it in milliseconds; what packs is the same in many candidates
-of a task, and is kept for the next. How a function checks its arguments is left out: they are the
-task's, and the code for it, which no kernel is part of, would take a sixth of the time.
+of a task, and is kept for the next. What a function asserts is left out: its arguments are made for
+it.
 """
 
 import json

@@ -8,13 +8,16 @@ What is on the stack, LLVM makes registers of (`SROA`).
 Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
 (`marks/partition.py`), becomes one over whole tiles and one over the rest, so that no whole
 tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
-both kinds of tiles become tasks of one loop (`tile_tasks.py`).
+both kinds of tiles become tasks of one loop (`tile_tasks.py`). Loops in what was cut off end where
+it does (`short_loops.py`).
 
 What is not worth a second core is done by one (`small_loops.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
-like become arithmetic on vectors (`vector_math.py`). A softmax divides once a row
-(`row_quotients.py`). Of numbers that stand for integers each operation has a rounding of its own
+like become arithmetic on vectors (`vector_math.py`), of bytes with nothing asked about the ends
+(`bounded_powers.py`, after `own_roundings.py`: its sums round once). A softmax divides once a row
+(`row_quotients.py`), and floats are multiplied by scales, where their last bits are anybody's
+(`reciprocals.py`). Of numbers that stand for integers each operation has a rounding of its own
 (`own_roundings.py`), steps of a scale are rounded by an addition (`rounding.py`, after the former,
 which asks for the conversions that this one takes away), on x86 a register of them is narrowed to
 bytes at once (`byte_packs.py`), and a vector of bytes is looked up in a table at once
@@ -30,6 +33,7 @@ from ..._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
 from ...marks import Place, marks
 from ...space.block_view import sums_products
 from ...target import Target
+from ..passes.bounded_powers import bounded_powers
 from ..passes.byte_packs import byte_packs
 from ..passes.byte_tables import byte_tables
 from ..passes.chunks import chunks
@@ -37,10 +41,13 @@ from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity, negations
 from ..passes.flattening import flattened
 from ..passes.own_roundings import own_roundings
+from ..passes.reciprocals import reciprocals
 from ..passes.rounding import rounding
 from ..passes.row_quotients import row_quotients
+from ..passes.short_loops import short_loops
 from ..passes.small_loops import small_loops
 from ..passes.tile_tasks import tasks
+from ..passes.unchecked import packed_api
 from ..passes.vector_math import on_vectors
 
 # Name of the pipeline.
@@ -177,6 +184,7 @@ def _on_processors() -> list[Any]:
         t.VectorizeLoop(),
         t.StorageRewrite(),
         s.HoistIfThenElse(),
+        short_loops,
         *passes_at(Place.VECTORS),
         byte_packs,
         t.UnrollLoop(),
@@ -189,7 +197,7 @@ def _on_processors() -> list[Any]:
         t.VerifyMemory(),
         t.AnnotateEntryFunc(),
         t.SplitHostDevice(),
-        t.MakePackedAPI(),
+        packed_api,
         t.FP8StorageLegalize(),
         t.BF16StorageLegalize(),
     ]
@@ -201,7 +209,8 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     def lower(mod: Any) -> Any:
         kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
         passes = _on_processors() if kinds <= {"llvm"} else [everything]
-        first = [negations, from_infinity, row_quotients, own_roundings, rounding, small_loops]
+        first = [negations, from_infinity, row_quotients, reciprocals]
+        first += [own_roundings, bounded_powers, rounding, small_loops]
         return tvm.transform.Sequential([*first, _cut_off, *passes])(mod)
 
     passes = [_keep_on_stack, byte_tables, edge_values, _math]

@@ -1,18 +1,54 @@
 """Kernels that read or write a caller's memory rely on no alignment but that of an element.
 
 All other tensors begin at multiples of `arena.ALIGNMENT`. The arrays of NumPy and of C mostly do
-not, and to copy them takes longer than loads and stores that cross lines of the cache.
+not, and to copy them takes longer than loads and stores that cross lines of the cache. A part of a
+model is to be computed by the kernels of the whole, whatever begins and ends there: it copies.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._tvm import collect, relax, structural_map, tirx, tvm
+from ..._tvm import collect, relax, shape_of, structural_map, tirx, tvm
 from ...runtime.tensors import tensor_bytes
-from .storage import RESHAPE, Stored, is_call
+from .arena import aligned
+from .storage import COPY, RESHAPE, Slot, Stored, bytes_of, call, is_call
 
 AT = "@"  # in the name of a kernel that was made from another
+_WITHIN = "ansor.within"
+
+
+def within(mod: tvm.IRModule) -> tvm.IRModule:
+    """An imported module whose kernels are to read and write no memory of a caller's."""
+    return tvm.IRModule({name: _marked(func) for name, func in mod.functions.items()})
+
+
+def _marked(func: Any) -> Any:
+    return func.with_attr(_WITHIN, True) if isinstance(func, relax.Function) else func
+
+
+def is_within(func: relax.Function) -> bool:
+    """Whether a function of a module is one of `within`."""
+    return bool((func.attrs or {}).get(_WITHIN))
+
+
+def copied(run: Stored) -> Stored:
+    """A run that copies its inputs to the arena before it, and its outputs from there after it."""
+    size, places = run.size, dict[relax.Var, relax.Var]()
+    views = dict(run.views)
+    for var in (*run.inputs, *run.outputs):
+        slot = Slot(size, shape_of(var.ty), str(var.ty.dtype))
+        places[var] = views[slot] = relax.Var(f"a{len(views)}", var.ty)
+        size += aligned(bytes_of(var.ty))
+    body = structural_map(run.body, (relax.Var, lambda var: places.get(var, var)))
+    before = relax.BindingBlock([_copy(var, places[var]) for var in run.inputs])
+    after = relax.BindingBlock([_copy(places[var], var) for var in run.outputs])
+    body = relax.SeqExpr([before, *body.blocks, after], body.body)
+    return replace(run, views=views, size=size, body=body)
+
+
+def _copy(source: relax.Var, to: relax.Var) -> relax.Binding:
+    return relax.VarBinding(relax.Var("_", relax.TupleType([])), call(COPY, source, to))
 
 
 def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.GlobalVar, Any]]:

@@ -3,62 +3,154 @@
     table[v]   -->   v < 128 ? permuted(table[0:128], v) : permuted(table[128:256], v)
 
 AVX-512 VBMI finds 64 bytes in a table of 128, which fills two registers (`vpermi2b`), and takes
-the last seven bits of each place. Elsewhere TVM takes the places apart, and loads byte after byte.
+the last seven bits of each place. SSE4, AVX2 and AVX-512 find them in one of 16, by the last four
+bits (`pshufb`); of what 16 such tables have, the other four bits choose, each half of what is left:
+
+    f_k = shuffled(table[16 k : 16 k + 16], v % 16)
+    table[v] = chosen(bit 7 of v, chosen(bit 6, chosen(bit 5, chosen(bit 4, f_0, f_1), ..), ..), ..)
+
+AArch64 finds 16 bytes in a table of 64 that four registers hold (`tbl`), and leaves those whose
+places lie behind it as they are (`tbx`): four such tables, one after the other.
+
+Elsewhere TVM takes the places apart, and loads byte after byte.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..._tvm import has_features, structural_map, tirx, tvm
 from .vector_math import shared
 
 _PERMUTED = "llvm.x86.avx512.vpermi2var.qi.512"
-_NEEDED = ("avx512vbmi",)
-# Bytes of a register, and of a table.
-_WIDTH, _PLACES = 64, 256
+# Bytes of a table, and of one that is shuffled; bits of a place that choose among these.
+_PLACES, _PART, _CHOOSING = 256, 16, (4, 5, 6, 7)
+# Registers of a table that AArch64 looks up in at once.
+_QUARTER = 4
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """An extension's way to look up as many bytes as fill a register.
+
+    least: bytes from which it is faster than one after the other. found: what stands in a table at
+    a vector of places.
+    """
+
+    features: tuple[str, ...]
+    least: int
+    width: int
+    found: Callable[[Any, Any], Any]
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.ByteTables")
 def byte_tables(func: Any, _mod: Any, _context: Any) -> Any:
     """The function, what it looks up in tables of bytes found a register at a time."""
     target = func.attrs.get("target") if func.attrs else None
-    if target is None or target.kind.name != "llvm" or not has_features(str(target), _NEEDED):
+    if target is None or target.kind.name != "llvm":
         return func
-    return func.with_body(structural_map(func.body, (tvm.ir.TensorLoad, _looked_up)))
+    has = [one for one in _BEST_FIRST if has_features(str(target), one.features)]
+    if not has:
+        return func
+    looked_up = (tvm.ir.TensorLoad, lambda load: _looked_up(load, has))
+    return func.with_body(structural_map(func.body, looked_up))
 
 
-def _looked_up(load: Any) -> Any:
+def _looked_up(load: Any, ways: list[_Finding]) -> Any:
     """A load of bytes at places that are bytes; any other one as it is."""
     table, places = load.source, load.indices[-1]
+    if table.dtype.itemsize != 1 or len(load.indices) != 1:  # nearly all; to print extents is slow
+        return load
     if isinstance(places, tirx.Cast):  # an index has 32 bits
         places = places.value
     kind, lanes = str(places.ty.dtype.with_lanes(1)), places.ty.dtype.lanes
-    is_table = len(load.indices) == 1 and [str(n) for n in table.shape] == [str(_PLACES)]
-    of_bytes = table.dtype.itemsize == 1 and kind == "uint8"
-    if not (is_table and of_bytes and 1 < lanes <= _WIDTH and _WIDTH % lanes == 0):
+    is_table = [str(n) for n in table.shape] == [str(_PLACES)]
+    fit = [one for one in ways if one.least <= lanes <= one.width]
+    if not (is_table and kind == "uint8" and fit):
         return load
-    filled = shared(places, lambda own: _lanes([own] * (_WIDTH // lanes), _WIDTH))
-    return _lanes([shared(filled, lambda wide: _found(table, wide))], lanes)
+    way, *_ = fit
+    filled = shared(places, lambda own: _lanes([own] * -(-way.width // lanes), way.width))
+    return _lanes([shared(filled, lambda wide: way.found(table, wide))], lanes)
 
 
-def _found(table: Any, places: Any) -> Any:
-    """What stands in a table at as many places as fill a register."""
+def _permuted_halves(table: Any, places: Any) -> Any:
     low, high = (_permuted(table, first, places) for first in (0, _PLACES // 2))
-    half = tirx.Broadcast(tirx.const(_PLACES // 2, "uint8"), _WIDTH)
+    half = tirx.Broadcast(tirx.const(_PLACES // 2, "uint8"), places.ty.dtype.lanes)
     return tirx.Select(places < half, low, high)
 
 
 def _permuted(table: Any, first: int, places: Any) -> Any:
     """What stands at places in the half of a table that begins at `first`."""
-    left, right = (
-        tirx.BufferLoad(table, [tirx.Ramp(tirx.const(at, "int32"), tirx.const(1, "int32"), _WIDTH)])
-        for at in (first, first + _WIDTH)
-    )
-    kind = str(table.dtype.with_lanes(_WIDTH))
+    width = int(places.ty.dtype.lanes)
+    left, right = (_part(table, at, width) for at in (first, first + width))
+    kind = str(table.dtype.with_lanes(width))
     return tirx.call_llvm_pure_intrin(kind, _PERMUTED, left, places, right)
+
+
+def _part(table: Any, first: int, count: int) -> Any:
+    ramp = tirx.Ramp(tirx.const(first, "int32"), tirx.const(1, "int32"), count)
+    return tirx.BufferLoad(table, [ramp])
+
+
+def _shuffled_parts(shuffle: str) -> Callable[[Any, Any], Any]:
+    """The way by an instruction that shuffles 16 bytes. shuffle: LLVM's name of it."""
+
+    def found(table: Any, places: Any) -> Any:
+        lanes = int(places.ty.dtype.lanes)
+        low = tirx.bitwise_and(places, tirx.Broadcast(tirx.const(_PART - 1, "uint8"), lanes))
+        return shared(low, lambda own: _chosen(table, places, own, shuffle))
+
+    return found
+
+
+def _chosen(table: Any, places: Any, low: Any, shuffle: str) -> Any:
+    """What parts of a table have at the low bits of places, chosen among by the others."""
+    lanes = int(places.ty.dtype.lanes)
+    kind, parts = str(table.dtype.with_lanes(lanes)), []
+    for first in range(0, _PLACES, _PART):
+        part = _lanes([_part(table, first, _PART)] * (lanes // _PART), lanes)
+        parts.append(tirx.call_llvm_pure_intrin(kind, shuffle, part, low))
+    for bit in _CHOOSING:
+        set_ = _is_set(places, bit)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [tirx.Select(set_, right, left) for left, right in pairs]
+    return parts[0]
+
+
+def _is_set(places: Any, bit: int) -> Any:
+    """Whether a bit is, as a sign: an instruction that chooses asks for these."""
+    lanes = int(places.ty.dtype.lanes)
+    words = tirx.reinterpret(f"int16x{lanes // 2}", places)
+    left = tirx.Broadcast(tirx.const(7 - bit, "int16"), lanes // 2)
+    signs = tirx.reinterpret(f"int8x{lanes}", tirx.shift_left(words, left))
+    return signs < tirx.Broadcast(tirx.const(0, "int8"), lanes)
 
 
 def _lanes(vectors: list[Any], count: int) -> Any:
     """The first lanes of vectors that stand behind each other."""
     return tirx.Shuffle(vectors, [tirx.const(at, "int32") for at in range(count)])
+
+
+def _quarters(table: Any, places: Any) -> Any:
+    """What stands at places in a table of four registers after the other."""
+    lanes, found = int(places.ty.dtype.lanes), None
+    kind, quarter = str(table.dtype.with_lanes(lanes)), _QUARTER * lanes
+    for first in range(0, _PLACES, quarter):
+        parts = [_part(table, first + at * lanes, lanes) for at in range(_QUARTER)]
+        own = places - tirx.Broadcast(tirx.const(first, "uint8"), lanes) if first else places
+        name = "tbl4" if found is None else "tbx4"
+        given = [one for one in (found, *parts, own) if one is not None]
+        found = tirx.call_llvm_pure_intrin(kind, f"llvm.aarch64.neon.{name}", *given)
+    return found
+
+
+# The same instructions for more bytes come after those for fewer.
+_BEST_FIRST = (
+    _Finding(("avx512vbmi",), 2, 64, _permuted_halves),
+    _Finding(("sse4.1",), 12, 16, _shuffled_parts("llvm.x86.ssse3.pshuf.b.128")),
+    _Finding(("avx2",), 12, 32, _shuffled_parts("llvm.x86.avx2.pshuf.b")),
+    _Finding(("avx512bw",), 12, 64, _shuffled_parts("llvm.x86.avx512.pshuf.b.512")),
+    _Finding(("neon",), 4, 16, _quarters),
+)

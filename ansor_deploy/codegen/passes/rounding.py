@@ -8,18 +8,20 @@
 
 with M = 1.5 * 2^23: a float32 of that size has no bits for less than one, so that the sum is
 rounded, half to even as ONNX says. It is the same on every processor and costs as little as an
-instruction that rounds. NaN becomes the least step. What a byte is widened to again where it was
+instruction that rounds. NaN becomes the least step. A zero point may be read as a byte, by which it
+is known to be whole and small. What a byte is widened to again where it was
 clipped before, as in a sum of what two convolutions give, is not narrowed in between.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..._tvm import op_name, structural_map, tirx, tvm
+from ..._tvm import op_name, structural_equal, structural_map, tirx, tvm
 from .edge_values import is_arm
 from .vector_math import ROUNDING, Expr, shared
 
@@ -27,8 +29,8 @@ from .vector_math import ROUNDING, Expr, shared
 _BITS = int(np.float32(ROUNDING).view(np.int32))
 # Whole numbers up to here, beside the former, are exact.
 _MOST = 1 << 20
-_NEAREST = "tirx.nearbyint"
-_WITHOUT_NAN = "llvm.maxnum"
+NEAREST = "tirx.nearbyint"
+WITHOUT_NAN = "llvm.maxnum"
 
 # TVM does not know that a loop with it may be vectors.
 tvm.ir.Op.get("tirx.reinterpret").set_attr("TVectorizable", True, plevel=11)
@@ -58,10 +60,14 @@ def _cast(cast: Any, arm: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Clipped:
-    """The whole number nearest to a value, and `zero` more, of `low` to `high` at most."""
+    """The whole number nearest to a value, and `zero` more, of `low` to `high` at most.
+
+    read: a byte in place of `zero`, which is 0 then; else None.
+    """
 
     value: Expr
     zero: int
+    read: Expr | None
     low: int
     high: int
 
@@ -76,23 +82,26 @@ class _Clipped:
             if end is None:
                 return None
             ends[type(expr)], expr = end, inner
-        zero = _whole(expr.b) if isinstance(expr, tirx.Add) else 0
+        read = _byte(expr.b) if isinstance(expr, tirx.Add) else None
+        zero = _whole(expr.b) if isinstance(expr, tirx.Add) and read is None else 0
         rounded = expr.a if isinstance(expr, tirx.Add) else expr
-        if len(ends) < 2 or zero is None or op_name(rounded) != _NEAREST:
+        if len(ends) < 2 or zero is None or op_name(rounded) != NEAREST:
             return None
         if str(rounded.ty.dtype) != "float32" or ends[tirx.Max] > ends[tirx.Min]:
             return None
-        return cls(rounded.args[0], zero, ends[tirx.Max], ends[tirx.Min])
+        return cls(rounded.args[0], zero, read, ends[tirx.Max], ends[tirx.Min])
 
     def rounded(self, arm: bool) -> Expr:
         """The same as int32."""
-        low, high = (tirx.const(float(end - self.zero), "float32") for end in (self.low, self.high))
+        low, high = (less(end - self.zero, self.read) for end in (self.low, self.high))
         if arm:
-            above = tirx.call_llvm_pure_intrin("float32", _WITHOUT_NAN, self.value, low)
+            above = tirx.call_llvm_pure_intrin("float32", WITHOUT_NAN, self.value, low)
         else:
             above = shared(self.value, lambda x: tirx.Select(x > low, x, low))
         total = tirx.Min(high, above) + tirx.const(ROUNDING, "float32")
-        return tirx.Sub(tirx.reinterpret("int32", total), tirx.const(_BITS - self.zero, "int32"))
+        bits = tirx.reinterpret("int32", total)
+        steps = tirx.Sub(bits, tirx.const(_BITS - self.zero, "int32"))
+        return steps if self.read is None else steps + tirx.Cast("int32", self.read)
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,8 @@ class Steps:
     """What was rounded: the sum that has it in its bits, and what they are more than the number.
 
     value: what was clipped and rounded. low, high: the ends at which it was clipped, less `more`.
+    read: a byte that is taken off both ends as well; None for none. added: bytes that are more than
+    the number beside `more`, each with its sign.
     """
 
     total: Expr
@@ -107,30 +118,45 @@ class Steps:
     more: int
     low: int
     high: int
+    read: Expr | None
+    added: tuple[tuple[int, Expr], ...]
 
     @classmethod
     def of(cls, expr: Expr) -> Steps | None:
         """The steps of an int32 expression, one or a vector; None where it is no such thing."""
-        more = _BITS
-        while isinstance(expr, (tirx.Add, tirx.Sub)) and isinstance(_each(expr.b), tirx.IntImm):
-            more += int(_each(expr.b).value) * (1 if isinstance(expr, tirx.Add) else -1)
-            expr = expr.a
-        if op_name(expr) != "tirx.reinterpret" or not isinstance(expr.args[0], tirx.Add):
+        more, added, totals = _BITS, list[tuple[int, Expr]](), list[Expr]()
+        for sign, one in _terms(expr):
+            if isinstance(_each(one), tirx.IntImm):
+                more += sign * int(_each(one).value)
+            elif (byte := _byte(_each(one))) is not None:
+                added.append((sign, byte))
+            elif sign == 1 and op_name(one) == "tirx.reinterpret":
+                totals.append(one.args[0])
+            else:
+                return None
+        if len(totals) != 1 or not isinstance(total := totals[0], tirx.Add):
             return None
-        total = expr.args[0]
         if not _rounds(_each(total.b)) or not isinstance(total.a, tirx.Min):
             return None
         if (above := _above(total.a.b)) is None:
             return None
-        value, low = above
-        return cls(total, value, more, int(_each(low).value), int(_each(total.a.a).value))
+        (low, read), (high, _) = (_end(_each(one)) for one in (above[1], total.a.a))
+        return cls(total, above[0], more, low, high, read, _without_pairs(added))
 
     def fits(self, kind: str) -> bool:
         """Whether an integer of a type holds each of them."""
-        if "int" not in kind:
+        if "int" not in kind or not self.ends_are_known:
             return False
         least, most = (int(end(kind).value) for end in (tirx.min_value, tirx.max_value))
         return least <= self.low + self.more and self.high + self.more <= most
+
+    @property
+    def ends_are_known(self) -> bool:
+        """Whether the byte that is taken off the ends is added again, and no other one."""
+        if self.read is None or len(self.added) != 1:
+            return self.read is None and not self.added
+        ((sign, byte),) = self.added
+        return sign == 1 and bool(structural_equal(byte, self.read))
 
     @property
     def real(self) -> Expr:
@@ -138,13 +164,59 @@ class Steps:
         # By its bits, or TVM would find that the same is added and taken off again.
         bits = tirx.reinterpret("int32", self.total)
         number = tirx.reinterpret("float32", bits) - tirx.const(ROUNDING, "float32")
-        return number + tirx.const(float(self.more), "float32") if self.more else number
+        if self.more:
+            number += tirx.const(float(self.more), "float32")
+        for sign, byte in self.added:
+            more = tirx.Cast("float32", byte)
+            number = number + more if sign == 1 else number - more
+        return number
+
+
+def _terms(expr: Expr, sign: int = 1) -> Iterator[tuple[int, Expr]]:
+    """What a sum is of, each with its sign."""
+    if isinstance(expr, (tirx.Add, tirx.Sub)):
+        yield from _terms(expr.a, sign)
+        yield from _terms(expr.b, sign if isinstance(expr, tirx.Add) else -sign)
+    else:
+        yield sign, expr
+
+
+def _without_pairs(added: list[tuple[int, Expr]]) -> tuple[tuple[int, Expr], ...]:
+    """What is left of bytes that are added, where some are taken off again."""
+    left: list[tuple[int, Expr]] = []
+    for sign, byte in added:
+        same = (at for at, (s, b) in enumerate(left) if s == -sign and structural_equal(b, byte))
+        if (at := next(same, None)) is None:
+            left.append((sign, byte))
+        else:
+            del left[at]
+    return tuple(left)
+
+
+def less(end: int, byte: Expr | None) -> Expr:
+    """A number as float32, less a byte if there is one."""
+    number = tirx.const(float(end), "float32")
+    return number if byte is None else number - tirx.Cast("float32", byte)
+
+
+def _end(value: Expr) -> tuple[int, Expr | None]:
+    """The number and the byte that `less` was given."""
+    if isinstance(value, tirx.Sub):
+        return int(value.a.value), value.b.value
+    return int(value.value), None
+
+
+def _byte(value: Expr) -> Expr | None:
+    """The byte in memory that a number is; None where it is anything else."""
+    if not isinstance(value, tirx.Cast) or not isinstance(value.value, tvm.ir.TensorLoad):
+        return None
+    return value.value if str(value.value.ty.dtype) in ("uint8", "int8") else None
 
 
 def _above(expr: Expr) -> tuple[Expr, Expr] | None:
     """What `_Clipped.rounded` holds to an end from below, and the end; None where it is no such."""
     if isinstance(expr, tvm.ir.Call):
-        return expr.args[0], expr.args[-1]
+        return expr.args[-2], expr.args[-1]
     chosen = expr.body if isinstance(expr, tirx.Let) else expr
     if not isinstance(chosen, tirx.Select):
         return None

@@ -83,7 +83,8 @@ _LEAST_NORMAL = 2.0**-126
 # Divisors from here to its reciprocal have one that is a normal number.
 _LEAST = 2.0**-100
 # Where exp(x) would be below it; half a power of two is kept in hand.
-_EXP_ZERO = -86.9
+EXP_ENDS = 86.9
+_EXP_ZERO = -EXP_ENDS
 # Where exp(x) is the greatest float32; from the next x on it is infinite.
 _EXP_MOST = 88.72283
 _MANTISSA = 23
@@ -115,9 +116,12 @@ def _without_division(value: Expr) -> Expr:
     if not isinstance(value, tirx.Div):
         return value
     divisor = value.b.value if isinstance(value.b, tirx.Broadcast) else value.b
-    if not isinstance(divisor, tirx.FloatImm) or not _LEAST <= abs(divisor.value) <= 1 / _LEAST:
-        return value
-    return value.a * _like(value, 1 / divisor.value)
+    return value.a * _like(value, 1 / divisor.value) if has_reciprocal(divisor) else value
+
+
+def has_reciprocal(divisor: Expr) -> bool:
+    """Whether it is a constant with a reciprocal that is a normal number."""
+    return isinstance(divisor, tirx.FloatImm) and _LEAST <= abs(divisor.value) <= 1 / _LEAST
 
 
 def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
@@ -129,7 +133,16 @@ def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
 
 
 def _exp(x: Expr) -> Expr:
-    """2^n exp(x - n ln 2). Adding to the bits of the second factor multiplies it by 2^n."""
+    finite = tirx.Select(x < _EXP_ZERO, _like(x, 0.0), exp_within(x))
+    # All comparisons with NaN are false: it stays what it is.
+    return tirx.Select(x <= _EXP_MOST, finite, x * _like(x, math.inf))
+
+
+def exp_within(x: Expr) -> Expr:
+    """Exp of a number between -EXP_ENDS and that: 2^n exp(x - n ln 2).
+
+    Adding to the bits of the second factor multiplies it by 2^n.
+    """
     return shared(x * math.log2(math.e) + ROUNDING, lambda turns: _exp_of(x, turns))
 
 
@@ -137,10 +150,7 @@ def _exp_of(x: Expr, turns: Expr) -> Expr:
     """The last bits of `turns` are n."""
     rest = shared(turns - ROUNDING, lambda n: (x - n * _LN2_HIGH) - n * _LN2_LOW)
     bits = _as("int32", shared(rest, lambda r: _polynomial(r, _EXP)))
-    scaled = _as("float32", bits + (_as("int32", turns) << _like(bits, _MANTISSA)))
-    finite = tirx.Select(x < _EXP_ZERO, _like(x, 0.0), scaled)
-    # All comparisons with NaN are false: it stays what it is.
-    return tirx.Select(x <= _EXP_MOST, finite, x * _like(x, math.inf))
+    return _as("float32", bits + (_as("int32", turns) << _like(bits, _MANTISSA)))
 
 
 def _log(x: Expr) -> Expr:

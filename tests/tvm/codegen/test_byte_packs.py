@@ -16,21 +16,27 @@ AVX2, AVX512 = (
     replace(load_target(f"intel-cpu-{name}", [shipped("targets")]), cpu=f"x86-64-{cpu}", cores=1)
     for name, cpu in (("avx2", "v3"), ("avx512", "v4"))
 )
+ARM = load_target("cortex-a53", [shipped("targets")])
 SSE = replace(AVX2, cpu="x86-64-v2")
 EDGES = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.5, 1.5, -0.5, 2147483648.0, -2147483904.0, 3e9]
 
 
 def steps(kind, zero, low, count, lanes):
-    """Numbers rounded to bytes, `count` vectors of so many lanes written out in each row."""
+    """Numbers rounded to bytes, `count` vectors of so many lanes written out in each row.
+
+    zero: None where it is read.
+    """
     x = te.placeholder((40, count * lanes), name="x")
+    read = te.placeholder((1,), kind, name="z")
 
     def element(*at):
-        moved = tirx.nearbyint(x[at]) + tirx.const(float(zero), "float32")
+        more = read[0].astype("float32") if zero is None else tirx.const(float(zero), "float32")
+        moved = tirx.nearbyint(x[at]) + more
         most = float(np.iinfo(kind).max)
         return tirx.max(tirx.min(moved, most), float(low)).astype("int32").astype(kind)
 
     y = te.compute(x.shape, element, name="y")
-    sch = tvm.s_tir.Schedule(te.create_prim_func([x, y]))
+    sch = tvm.s_tir.Schedule(te.create_prim_func([x, read, y]))
     _, column = sch.get_loops("y")
     vector, lane = sch.split(column, [None, lanes])
     sch.unroll(vector)
@@ -40,20 +46,21 @@ def steps(kind, zero, low, count, lanes):
 
 @pytest.mark.parametrize("target", [AVX2, AVX512], ids=["AVX2", "AVX-512"])
 @pytest.mark.parametrize("count", [2, 3, 4, 7])
+@pytest.mark.parametrize("read", [False, True], ids=["known", "read"])
 @pytest.mark.parametrize(
     ("kind", "zero", "low"), [("uint8", 0, 0), ("uint8", 128, 128), ("int8", -7, -128)]
 )
-def test_bytes_are_clipped_and_in_order(target, count, kind, zero, low):
+def test_bytes_are_clipped_and_in_order(target, count, read, kind, zero, low):
     if lacks(target.triple, target.cpu, target.features):
         pytest.skip("this processor has not the instructions")
     lanes = target.vector_bytes // 4
-    mod = steps(kind, zero, low, count, lanes)
+    mod = steps(kind, None if read else zero, low, count, lanes)
     x = np.random.default_rng(0).uniform(-300, 300, (40, count * lanes))
     x = np.where(np.arange(x.size).reshape(x.shape) % 2, np.rint(2 * x) / 2, x).astype(np.float32)
     x[0, : len(EDGES)] = EDGES
     y = tvm.runtime.tensor(np.zeros(x.shape, kind))
     library = tvm.compile(mod, target=tvm_target(target), tir_pipeline=PIPELINE)
-    library["main"](tvm.runtime.tensor(x), y)
+    library["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(np.full(1, zero, kind)), y)
     wanted = np.clip(np.rint(x) + np.float32(zero), low, np.iinfo(kind).max)
     np.testing.assert_array_equal(y.numpy(), np.where(np.isnan(x), low, wanted))
 
@@ -63,7 +70,15 @@ def test_bytes_are_clipped_and_in_order(target, count, kind, zero, low):
     [(AVX2, True), (AVX512, True), (SSE, False)],
     ids=["AVX2", "AVX-512", "SSE"],
 )
-def test_a_register_is_narrowed_by_packs_where_the_processor_can(target, found):
-    mod = steps("uint8", 3, 0, 4, target.vector_bytes // 4)
+@pytest.mark.parametrize("zero", [3, None], ids=["known", "read"])
+def test_a_register_is_narrowed_by_packs_where_the_processor_can(target, found, zero):
+    mod = steps("uint8", zero, 0, 4, target.vector_bytes // 4)
     code = compiled({"main": mod["main"]}, target).inspect_source("asm")
     assert ("vpackuswb" in code and "vcvtps2dq" in code) == found
+
+
+@pytest.mark.parametrize(("kind", "narrowed"), [("uint8", "sqxtun"), ("int8", "sqxtn")])
+def test_aarch64_narrows_by_instructions_that_saturate(kind, narrowed):
+    """Their bytes are those of others: `tests/device/test_same_bytes.py`."""
+    code = compiled({"main": steps(kind, 3, 0, 4, 4)["main"]}, ARM).inspect_source("asm")
+    assert all(one in code for one in ("fcvtns", "sqxtn2", narrowed))

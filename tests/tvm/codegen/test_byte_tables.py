@@ -12,6 +12,7 @@ from ansor_deploy._tvm import tvm
 from ansor_deploy.codegen.kernels.lowering import compiled
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
 
 WIDE = replace(
@@ -20,11 +21,19 @@ WIDE = replace(
     features=("+avx512vbmi",),
     cores=1,
 )
+AVX512 = replace(WIDE, features=())
+AVX2 = replace(WIDE, cpu="x86-64-v3", features=(), vector_bytes=32, vector_registers=16)
+SSE4 = replace(AVX2, cpu="x86-64-v2", vector_bytes=16)
+TARGETS = {"VBMI": WIDE, "AVX-512": AVX512, "AVX2": AVX2, "SSE4": SSE4}
+NEON = load_target("cortex-a53", [shipped("targets")])
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize("columns", [7, 16, 48, 1000])
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
-def test_each_byte_finds_its_own(kind, columns):
+def test_each_byte_finds_its_own(kind, columns, target):
+    if lacks(target.triple, target.cpu, target.features):
+        pytest.skip("this processor lacks the instructions")
     ends = np.iinfo(kind)
     constants = {"scale": np.float32(0.03), "zero": kind(ends.min + 100)}
     nodes = [
@@ -36,13 +45,16 @@ def test_each_byte_finds_its_own(kind, columns):
     ]
     steps = np.resize(np.arange(ends.min, ends.max + 1), (3, columns)).astype(np.float32)
     x = (steps - constants["zero"]) * np.float32(0.03)
-    (have,) = built.run(model(nodes, {"x": x.shape}, constants=constants), {"x": x})
+    (have,) = built.run(model(nodes, {"x": x.shape}, constants=constants), {"x": x}, target)
     wanted = np.rint(np.cos(x.astype(np.float64)) / np.float32(0.03)) + constants["zero"]
     np.testing.assert_array_equal(have, np.clip(wanted, ends.min, ends.max))
 
 
-@pytest.mark.parametrize(("target", "found"), [(WIDE, True), (replace(WIDE, features=()), False)])
-def test_where_the_processor_can_a_register_of_them_is_looked_up_at_once(target, found):
+FOUND = [(WIDE, "vperm"), (AVX512, "vpshufb"), (AVX2, "vpshufb"), (SSE4, "pshufb"), (NEON, "tbx")]
+
+
+@pytest.mark.parametrize(("target", "instruction"), FOUND, ids=[*TARGETS, "NEON"])
+def test_where_the_processor_can_a_register_of_them_is_looked_up_at_once(target, instruction):
     table, places = (
         te.placeholder(shape, name=name, dtype="uint8")
         for name, shape in (("table", (256,)), ("places", (4, 64)))
@@ -51,4 +63,6 @@ def test_where_the_processor_can_a_register_of_them_is_looked_up_at_once(target,
     mod = tvm.IRModule({"main": te.create_prim_func([table, places, out])})
     func = default_schedule(mod, target).mod["main"]
     code = compiled({"main": func}, target).inspect_source("asm")
-    assert ("vpermi2b" in code or "vpermt2b" in code) == found
+    assert instruction in code
+    assert "pinsrb" not in code
+    assert "ldrb" not in code

@@ -3,8 +3,8 @@
 import shutil
 import subprocess
 
-from helpers import programs
-from helpers.built import HOST
+from helpers import graphs, programs
+from helpers.built import HOST, compiled
 
 from ansor_deploy.codegen import linker
 from ansor_deploy.codegen.kernels import candidate as codegen
@@ -59,3 +59,12 @@ def test_what_packs_alike_is_generated_once(tmp_path):
     assert codegen._kept_object.cache_info()[:2] == (1, 1)
     for one in made:
         assert names(one["path"], "--defined-only") >= {"__tvm_ffi_pack_0", "__tvm_ffi_compute"}
+
+
+def test_a_library_is_called_by_name_and_says_nothing_to_a_debugger(tmp_path):
+    net = graphs.model([graphs.node("Relu", "x", "y")], {"x": (2, 3)})
+    compiled(net).export(path := tmp_path / "it.so", HOST)
+    command = [shutil.which("readelf"), "-SW", path]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert ".symtab" in said
+    assert ".debug" not in said

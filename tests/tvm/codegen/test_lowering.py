@@ -70,8 +70,9 @@ def test_what_no_rule_marked_is_not_cut():
 
 
 def test_passes_that_are_left_out_would_change_nothing(monkeypatch):
-    """Beside TVM's own, of which neither deals out the tasks of a loop."""
+    """Beside TVM's own; neither deals out the tasks of a loop, and both check arguments."""
     monkeypatch.setattr(lowering, "chunks", tvm.transform.Sequential([]))
+    monkeypatch.setattr(lowering, "packed_api", tirx.transform.MakePackedAPI())
     mod = default_schedule(TILED[0], built.with_vectors(64)).mod
     shorter = generated(mod, PIPELINE, "asm")
     everything, _, _ = tirx.get_tir_pipeline("s_tir")

@@ -3,7 +3,7 @@
 import pytest
 from tvm import te
 
-from ansor_deploy.codegen.same_bytes import may_differ
+from ansor_deploy.codegen.passes.same_bytes import may_differ
 
 SHAPE = (8, 16)
 

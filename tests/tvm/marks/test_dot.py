@@ -8,9 +8,6 @@ from helpers import built
 from helpers.graphs import node
 from onnx import TensorProto, helper, numpy_helper
 
-from ansor_deploy.codegen.kernels.lowering import compiled
-from ansor_deploy.model.relax.extract import extract
-from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
@@ -28,6 +25,7 @@ TARGETS = {
     "AVX-VNNI": (replace(AVX2, features=("+avxvnni",)), "vpdpbusd"),
     "AVX-512": (WIDE, "vpmaddwd"),
     "AVX2": (AVX2, "vpmaddwd"),
+    "SSE4": (replace(AVX2, cpu="x86-64-v2", vector_bytes=16), "pmaddwd"),
 }
 RNG = np.random.default_rng(0)
 
@@ -56,7 +54,11 @@ def extreme(*shape):
 
 
 @pytest.mark.parametrize(("target", "_"), TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("shape", [(7, 64, 48), (5, 12, 24), (13, 20, 72), (1, 128, 64)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(7, 64, 48), (5, 12, 24), (13, 20, 72), (1, 128, 64), (6, 32, 49), (9, 64, 77), (3, 20, 117)],
+    ids=str,
+)
 def test_no_sum_saturates(shape, target, _):
     if lacks(target.triple, target.cpu, target.features):
         pytest.skip("this processor lacks the instructions")
@@ -65,6 +67,15 @@ def test_no_sum_saturates(shape, target, _):
     weight = numpy_helper.to_array(proto.graph.initializer[0])
     (found,) = built.run(proto, {"x": x}, target)
     np.testing.assert_array_equal(found, x.astype(np.int32) @ weight.astype(np.int32))
+
+
+@pytest.mark.parametrize("name", ["VNNI", "AVX-512", "AVX2"])
+@pytest.mark.parametrize("columns", [49, 50, 77, 197])
+def test_columns_that_are_left_over_are_summed_up_at_once(columns, name):
+    target, instruction = TARGETS[name]
+    made = built.machine_code(product(7, 64, columns), target)
+    assert instruction in made
+    assert "mulld" not in made
 
 
 CONVOLUTIONS = {
@@ -87,11 +98,12 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize(("size", "given"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
-@pytest.mark.parametrize("zero", [0, 3])
-def test_a_border_is_the_zero_point(size, given, zero):
+@pytest.mark.parametrize(("turn", "name"), list(enumerate(CONVOLUTIONS)))
+def test_a_border_is_the_zero_point(turn, name):
+    """Of weights that have one, and of weights that have none, in turns."""
+    size, given = CONVOLUTIONS[name]
     weight, channels = extreme(*size), size[1] * given.get("group", 1)
-    zeros = {"xz": np.uint8(131), "wz": np.int8(zero)}
+    zeros = {"xz": np.uint8(131), "wz": np.int8(3 * (turn % 2))}
     made = node("ConvInteger", "x w xz wz", "o", **given)
     proto = integers(made, weight, 2, channels, 9, 10, **zeros)
     x = RNG.integers(0, 256, (2, channels, 9, 10)).astype(np.uint8)
@@ -111,7 +123,7 @@ def test_four_lines_of_single_channels_are_summed_up_at_once(name, taps):
     x = RNG.integers(0, 256, (1, 64, 17, 19)).astype(np.uint8)
     (found,) = built.run(proto, {"x": x}, target)
     np.testing.assert_array_equal(found, centred(proto, x))
-    assert ("vpdpbusd" in code(proto, target)) == (name != "AVX2")
+    assert ("vpdpbusd" in built.machine_code(proto, target)) == (name != "AVX2")
 
 
 def centred(proto, x):
@@ -133,44 +145,46 @@ def centred(proto, x):
 
 @pytest.mark.parametrize(("target", "instruction"), TARGETS.values(), ids=TARGETS)
 def test_processors_get_their_instruction(target, instruction):
-    assert instruction in code(product(16, 64, 64), target)
+    assert instruction in built.machine_code(product(16, 64, 64), target)
+
+
+@pytest.mark.parametrize("name", ["AVX-512", "AVX2"])
+def test_pairs_are_of_rows_that_were_widened_before(name):
+    """In the loop over steps weights are widened alone, and nothing goes to the stack."""
+    made = built.machine_code(product(96, 64, 64), TARGETS[name][0])
+    loops = [part for part in made.split(".LBB") if part.count("vpmaddwd") > 4]
+    assert loops
+    for loop in loops:
+        assert loop.count("vpmaddwd") == loop.count("vpbroadcastd") * loop.count("vpmovsxbw")
+        assert "vpmovzxbw" not in loop
 
 
 @pytest.mark.parametrize("depth", [4, 8, 64])
 def test_few_steps_get_it_as_well(depth):
     """Of four in all none is left to divide."""
-    assert "vpdpbusd" in code(product(16, depth, 64), TARGETS["VNNI"][0])
+    assert "vpdpbusd" in built.machine_code(product(16, depth, 64), TARGETS["VNNI"][0])
 
 
 @pytest.mark.parametrize("groups", [4, 32])
 def test_groups_are_joined_until_they_fill_vectors(groups):
     weight = extreme(128, 128 // groups, 1, 1)
     proto = integers(node("ConvInteger", "x w", "o", group=groups), weight, 1, 128, 4, 4)
-    assert "vpdpbusd" in code(proto, TARGETS["VNNI"][0])
+    assert "vpdpbusd" in built.machine_code(proto, TARGETS["VNNI"][0])
 
 
 @pytest.mark.parametrize("columns", [1000, 72, 40])
 def test_columns_that_are_no_whole_tiles_get_it_as_well(columns):
     """No element asks whether it is the last: all are multiplied by it."""
-    made = code(product(1, 64, columns), TARGETS["VNNI"][0])
+    made = built.machine_code(product(1, 64, columns), TARGETS["VNNI"][0])
     assert "vpdpbusd" in made
     assert "vpmulld" not in made
 
 
 @pytest.mark.parametrize("columns", [64, 72])
 def test_a_processor_that_multiplies_signed_bytes_adds_up_pairs(columns):
-    made = code(product(16, 64, columns), ARM)
+    made = built.machine_code(product(16, 20, columns), ARM)
     assert all(each in made for each in ("smlal2", "sadalp", "tbl"))
     assert "sshll" not in made, "no weight is widened before it is multiplied"
-
-
-def code(proto, target):
-    """The machine code of the model's largest kernel."""
-    model = built.imported(proto, target)
-    task = max(extract(model.mod, target).values(), key=lambda one: one.workload.flops)
-    return compiled(
-        {"main": default_schedule(task.mod, target).mod["main"]}, target
-    ).inspect_source("asm")
 
 
 SHIFTED = {

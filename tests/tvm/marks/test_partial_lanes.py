@@ -11,6 +11,9 @@ from ansor_deploy.marks.partial_lanes import PARTIAL_LANES
 
 LENGTHS = [16, 17, 31, 64, 65, 100, 197]
 REDUCERS = {"sum": te.sum, "max": te.max, "min": te.min}
+# Each length with each reduction, and with each mark.
+REDUCED = [(("sum", "max", "min")[(at + turn) % 3], ("1x16", "4x16", "8x4")[turn], length)
+           for at, length in enumerate(LENGTHS) for turn in range(3)]  # fmt: skip
 
 
 def rows_of(reducer, length: int, dtype: str = "float32") -> tvm.s_tir.Schedule:
@@ -29,15 +32,25 @@ def marked(sch: tvm.s_tir.Schedule, mark: str) -> tvm.IRModule:
     return sch.mod
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("mark", ["1x16", "4x16", "8x4"])
-@pytest.mark.parametrize("name", REDUCERS)
+@pytest.mark.parametrize(("name", "mark", "length"), REDUCED)
 def test_it_reduces_rows_of_any_length(name, mark, length):
     mod = marked(rows_of(REDUCERS[name], length), mark)
     assert "T.vectorized(" in _cut_off(mod).script()
     x, out = built.kernel_outputs(mod)
     want = getattr(np, name)(x - x[:, :1], axis=1)
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_row_that_was_just_made_is_read_as_it_was_written(length):
+    x, k = te.placeholder((5, length), name="x"), te.reduce_axis((0, length))
+    twice = te.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="twice")
+    out = te.compute((5,), lambda i: te.sum(twice[i, k], axis=k), name="out")
+    func = te.create_prim_func([x, out]).with_attr("global_symbol", "main")
+    mod = marked(tvm.s_tir.Schedule(func, debug_mask="none"), "4x16")
+    assert "T.Select(" not in _cut_off(mod).script()
+    x_value, total = built.kernel_outputs(mod)
+    np.testing.assert_allclose(total, 2 * x_value.sum(axis=1), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float64", "int8"])

@@ -1,5 +1,7 @@
 """Multiply-adds by a lane: four steps of a reduction read a row once, and compute the same."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tvm
@@ -45,11 +47,15 @@ def test_fewer_instructions_are_left_beside_the_multiply_adds(size):
     assert not hottest.stack
 
 
-def product(depth: int, steps: int) -> tvm.IRModule:
-    """A matrix product in tiles, so many steps of its reduction marked."""
-    x, w = te.placeholder((8, depth), name="x"), te.placeholder((depth, 4), name="w")
+def product(depth: int, steps: int, kind: str = "float32", wide: str = "float32") -> tvm.IRModule:
+    """A matrix product in tiles, so many steps of its reduction marked. wide: the type of sums."""
+    x, w = te.placeholder((8, depth), kind, "x"), te.placeholder((depth, 4), kind, "w")
     k = te.reduce_axis((0, depth), name="k")
-    out = te.compute((8, 4), lambda i, j: te.sum(x[i, k] * w[k, j], axis=k), name="out")
+
+    def summed(i, j):
+        return te.sum(x[i, k].astype(wide) * w[k, j].astype(wide), axis=k)
+
+    out = te.compute((8, 4), summed, name="out")
     sch = tvm.s_tir.Schedule(programs.program([x, w], out)["main"])
     row, column, step = sch.get_loops(sch.get_sblock("out"))
     over, within = sch.split(step, [None, steps])
@@ -71,10 +77,23 @@ def test_what_may_not_be_there_is_not_read(depth, steps, lanes, monkeypatch):
     mod = product(depth, steps)
     x, w, out = built.kernel_outputs(mod)
     np.testing.assert_allclose(out, x @ w, rtol=1e-5, atol=1e-5)
+    assert len(shuffles(mod)) == lanes
+
+
+def test_numbers_of_16_bits_are_widened_from_lanes(monkeypatch):
+    monkeypatch.setattr(row_vectors, "architecture", lambda triple: "aarch64")
+    mod = product(16, 8, "int16", "int32")
+    x, w, out = built.kernel_outputs(mod)
+    np.testing.assert_array_equal(out, x.astype("int32") @ w.astype("int32"))
+    assert {str(one.ty.dtype) for one in shuffles(mod)} == {"int16x4"}
+
+
+def shuffles(mod: tvm.IRModule) -> list[Any]:
+    """The vectors of lanes that the pass for this mark leaves of a program."""
     passes = [tirx.transform.BindTarget(tvm_target(A53)), *flattening()]
     passes += [tirx.transform.VectorizeLoop(), *passes_at(Place.VECTORS)]
     made = tvm.transform.Sequential(passes)(mod)["main"]
-    assert len(collect(made.body, tirx.Shuffle)) == lanes
+    return collect(made.body, tirx.Shuffle)
 
 
 def reduction(mod: tvm.IRModule) -> BlockView:

@@ -2,7 +2,7 @@
 
 Sums of floats are added up in an order that hangs on schedules, functions such as exp are rounded
 as a processor's instructions have it, and a product with a sum is one instruction where there is
-one, unless a fence keeps them apart (`passes/own_roundings.py`). All else, of integers and of
+one, unless a fence keeps them apart (`own_roundings.py`). All else, of integers and of
 single operations on floats, has one result.
 """
 
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from .._tvm import collect, op_name, tirx, tvm
-from .passes.edge_values import is_float, is_update
-from .passes.own_roundings import is_one_instruction, stands_for_integers
+from ..._tvm import collect, op_name, tirx, tvm
+from .edge_values import is_float, is_update
+from .own_roundings import is_one_instruction, stands_for_integers
 
 # Calls that give floats of which IEEE 754 leaves no bit open, or that compute nothing.
 _EXACT = frozenset((

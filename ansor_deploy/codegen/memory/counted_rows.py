@@ -1,0 +1,136 @@
+"""A kernel that reads a cache stops at the rows that count: the same loops, less those behind.
+
+    for j0 in 256: for j1 in 4: out += weights[4 j0 + j1] * cache[4 j0 + j1]
+    -->
+    for j0 in 256: if 4 j0 < count: for j1 in 4: ..
+
+What is added up of a cache behind its last row is a product with zero, or is hidden later: nothing
+of it counts. So only what adds to a sum is left out, and what begins the sum stays. A kernel whose
+loops do not allow that is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..._tvm import collect, structural_map, sym, tirx, tvm
+
+_FEW = 64  # rows that are read at once, whether all of them count or not
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows of a cache count: along an axis, so many more than are written before them.
+
+    at: the tensor that says how many, of each sample.
+    """
+
+    axis: int
+    more: int
+    at: Any
+
+
+def counting(func: tirx.PrimFunc, cache: int, rows: Rows, starts: Any) -> tirx.PrimFunc | None:
+    """The function with one more argument, the first: how many rows were there before.
+
+    cache: the number of the parameter that is one. starts: a buffer for the new one. None where
+    nothing would be left out.
+    """
+    own, leaves = func.params[cache], list(_leaves(func.body, []))
+    guards = [(leaf[0][0], _first_row(leaf, leaves, own, rows.axis)) for leaf in leaves if leaf[0]]
+    found = [found for _, found in guards if found is not None]
+    if not found:
+        return None
+    count = _count(starts, rows.more)
+
+    def loop(one: Any) -> Any:
+        first = [row for var, row in found if var.same_as(one.loop_var)]
+        return tirx.IfThenElse(first[0] < count, one, None) if first else one
+
+    body = structural_map(func.body, (tirx.For, loop))
+    return tirx.PrimFunc([starts, *func.params], body, func.ret_type, func.attrs)
+
+
+Leaf = tuple[list[Any], Any]  # the loops around a block without inner ones, and its realization
+
+
+def _leaves(stmt: Any, loops: list[Any]) -> Iterator[Leaf]:
+    if isinstance(stmt, tirx.For):
+        yield from _leaves(stmt.body, [*loops, stmt])
+    elif isinstance(stmt, tirx.SeqStmt):
+        for one in stmt.seq:
+            yield from _leaves(one, loops)
+    elif isinstance(stmt, tvm.s_tir.SBlockRealize):
+        if stmt.block.iter_vars or not collect(stmt.block.body, tirx.For):
+            yield loops, stmt
+        else:
+            yield from _leaves(stmt.block.body, loops)
+
+
+def _first_row(leaf: Leaf, leaves: list[Leaf], cache: Any, axis: int) -> tuple[Any, Any] | None:
+    """The variable of the loop that may be left out, and the first row that is read in it."""
+    loops, realize = leaf
+    index = _added(realize.block, cache)
+    if index is None:
+        return None
+    row = _outside(index[axis], realize)
+    analyzer = sym.Analyzer()
+    for one in loops:
+        analyzer.bind(one.loop_var, tvm.ir.Range.from_min_extent(one.min, one.extent))
+    found = None
+    for at, one in enumerate(loops):
+        if at and loops[at - 1].kind not in (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL):
+            break
+        first = _least(row, loops[at:])
+        span = analyzer.const_int_bound(analyzer.simplify(row - first))
+        alone = sum(any(each.same_as(one) for each in others) for others, _ in leaves) == 1
+        depends = any(var.same_as(each.loop_var) for var in collect(first, tirx.Var)
+                      for each in loops[:at])  # fmt: skip
+        if span.min_value >= 0 and alone and depends:
+            found = one.loop_var, first
+            if span.max_value < _FEW:
+                break
+    return found
+
+
+def _added(block: Any, cache: Any) -> Any:
+    """The indices at which a block reads a cache, if it adds to a sum that was begun before."""
+    store = block.body
+    if block.init is not None or not isinstance(store, tirx.BufferStore):
+        return None
+    loads = collect(store.value, tvm.ir.TensorLoad)
+    read = [one for one in loads if one.source.same_as(cache)]
+    sums = isinstance(store.value, tirx.Add) and any(
+        one.source.same_as(store.buffer) for one in collect(store.value.a, tvm.ir.TensorLoad)
+    )
+    return list(read[0].indices) if sums and len(read) == 1 else None
+
+
+def _outside(index: Any, realize: Any) -> Any:
+    """An index by the variables of loops."""
+    values = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+    def placed(var: Any) -> Any:
+        return next((value for axis, value in values if axis.var.same_as(var)), var)
+
+    return structural_map(index, (tirx.Var, placed))
+
+
+def _least(row: Any, loops: list[Any]) -> Any:
+    """A row where loops begin."""
+
+    def begin(var: Any) -> Any:
+        return next((one.min for one in loops if one.loop_var.same_as(var)), var)
+
+    return structural_map(row, (tirx.Var, begin))
+
+
+def _count(starts: Any, more: int) -> Any:
+    """How many rows count of the sample of which the most do."""
+    most: Any = None
+    for sample in range(int(starts.shape[0])):
+        one = tirx.BufferLoad(starts, [tirx.const(sample, "int64")])
+        most = one if most is None else tirx.Max(most, one)
+    return most + tirx.const(more, "int64")
