@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ansor_deploy.model.operators import appended
 from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
 from ansor_deploy.model.operators.refused import DOMAINS, REASONS
 from ansor_deploy.model.operators.table import OPERATORS
@@ -19,7 +20,9 @@ by name (exit 3) before anything else is done. Written by `docs/make_operators.p
 `ansor_deploy/model/operators/`: change the entry there and run `python docs/make_operators.py`.
 
 Shapes are static: they follow from the shapes of the model's inputs, and the values that they
-depend on must be constants once all that is constant is folded.
+depend on must be constants once all that is constant is folded. Where a run decides how large a
+tensor is, as with NonZero and NonMaxSuppression, it has room for the most that there can be: so
+sizes that are computed need a bound.
 
 Types: *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is numbers and bool.
 Strings, complex numbers, sequences as inputs or outputs of the model, and types below a byte are
@@ -37,7 +40,7 @@ each weight and the scales, if bytes hold all steps from the zero points.
 def page() -> str:
     """The whole page."""
     parts = [PREFACE.format(real=", ".join(sorted(REAL)), integer=", ".join(sorted(INTEGER)))]
-    for domain in sorted({domain for domain, _ in OPERATORS}):
+    for domain in sorted({domain for domain, _ in OPERATORS} - {appended.DOMAIN}):
         rows = [_row(OPERATORS[key]) for key in sorted(OPERATORS) if key[0] == domain]
         parts.append(f"## {domain or 'ai.onnx'}\n\n| operator | opset | types | limits |\n")
         parts.append("|---|---|---|---|\n" + "\n".join(rows) + "\n\n")

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 from onnx import ModelProto, helper, inliner
 
+from ..runtime.context import Context
+from .counted import caches
+from .counted.walk import bound_sizes
 from .dequantised.integers import integers
 from .dequantised.operators import as_conversions
 from .graph.affine import fold_affine
@@ -12,23 +15,38 @@ from .graph.clips import scalar_clips
 from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.graph import Graph
+from .graph.shared_heads import share_heads
+from .graph.turned_caches import turn_caches
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
 # Version of the standard operators in a model that has none before our rewriting.
 _STANDARD = 18
 _TIDY = (drop_identity, drop_dead, sort_nodes)
-PASSES: tuple[Callable[[Graph], None], ...] = (
+
+
+def _rewrite(graph: Graph) -> None:
+    """Rewrite nodes; some of them say only then of what size they are for what counts."""
+    rewrite_nodes(graph)
+    while bound_sizes(graph):
+        rewrite_nodes(graph)
+
+
+PASSES: tuple[Callable[[Graph], object], ...] = (
     sort_nodes,
     drop_dead,
     fold_constants,
+    bound_sizes,
     as_conversions,
     integers,
-    rewrite_nodes,
+    _rewrite,
     remember_foreign,
     split_variadic,
     scalar_clips,
     *_TIDY,
+    share_heads,
+    drop_dead,
+    turn_caches,
     fold_affine,
     *_TIDY,
 )
@@ -42,11 +60,12 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     return canonical_graph(proto).to_proto()
 
 
-def canonical_graph(proto: ModelProto) -> Graph:
+def canonical_graph(proto: ModelProto, context: Context | None = None) -> Graph:
     """The model's graph after all passes; weights that are left as they were are the model's own.
 
     Give it static input shapes (`bind_shapes`) for all of it to work. The model given stays
     as it is. Inputs and outputs keep their names, types and order.
+    context: of a model whose caches a library is to keep, with what they change left open.
 
     Raises:
         ModelError: a cycle, shapes that contradict each other, constants that do not fit, or
@@ -55,6 +74,8 @@ def canonical_graph(proto: ModelProto) -> Graph:
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
     graph = Graph.of(_with_standard(proto))
+    if context is not None:
+        caches.prepare(graph, context)
     for change in PASSES:
         change(graph)
     graph.infer()

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import blaming
+from ..errors import UsageError, blaming
 from ..registry.record import TaskKey
+from ..runtime.batches import tried_size
 from ..target import Target
+from .batches import Asked, Batch, Span, span_of, with_rows
+from .caches import Opened
 from .canonicalize import canonical_graph
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
@@ -23,6 +27,7 @@ from .tasks import Task
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from ..runtime.context import Context
     from .graph.graph import Graph
     from .relax.importer import Imported
 
@@ -31,9 +36,11 @@ if TYPE_CHECKING:
 class Prepared:
     """A model ready to be planned, tuned and compiled.
 
-    protos: the model as it was read, with static shapes, once for each of its shapes: what the
-    oracle runs. imported: all of them. by_function: the task of each function that it calls.
-    others: the calls of functions that are no task, in the order of a run.
+    protos: the model as it was read, with static shapes, once for each of its shapes, or for some
+    lengths of its context: what the oracle runs. batch: the batches that it takes beside them, in
+    parts, of which one is the last of the protos; None where there are none. imported: all shapes
+    that there is to be code for. by_function: the task of each function that it calls. others: the
+    calls of functions that are no task, in the order of a run.
     """
 
     path: Path
@@ -43,6 +50,7 @@ class Prepared:
     imported: Imported = field(repr=False)
     by_function: dict[str, Task] = field(repr=False)
     others: tuple[PlacedCall, ...] = field(default=(), repr=False)
+    batch: Batch | None = None
 
     @property
     def tasks(self) -> list[Task]:
@@ -53,23 +61,26 @@ class Prepared:
 def prepare(
     path: Path,
     target: Target,
-    input_shapes: Sequence[Mapping[str, tuple[int, ...]]] = ({},),
+    input_shapes: Sequence[Asked] = ({},),
     stage: Callable[[str, str], None] = lambda name, detail: None,
     step: Callable[[str, int, int], None] = lambda what, done, total: None,
+    rows: int = 0,
 ) -> Prepared:
     """Read a model for a target; ModelError says what of it cannot be compiled.
 
-    input_shapes: the shapes of inputs by name, once or, for a library of several, more often.
+    input_shapes: the shapes of inputs by name, once or, for a library of several, more often; or
+    once, with a range of batches.
     stage: is called with the name and a detail of each stage that begins. step: with what a stage
-    has done of something, and of how many.
+    has done of something, and of how many. rows: that caches have room for; 0 where it keeps none.
     """
     stage("read", str(path))
-    digest, external, protos = _read(path, input_shapes)
+    span = span_of(input_shapes[0])
+    if rows and (span or len(input_shapes) > 1):
+        raise UsageError("a context is of one shape", "give --context, or several shapes")
+    shapes = [with_rows(one, span.least if span else 0) for one in input_shapes]
+    digest, external, protos, opened = _read(path, shapes, rows)
     with blaming(path):
-        with explained(path, input_shapes):
-            graphs = [_sound_graph(proto) for proto in protos]
-        for proto, graph in zip(protos, graphs, strict=True):
-            declare_foreign(proto, graph)
+        graphs = _sound_graphs(path, shapes, protos, opened)
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .relax.extract import extract
@@ -78,32 +89,87 @@ def prepare(
         from .relax.variants import joined
 
         steps = partial(step, "passes")
-        imported = joined([import_model(graphs.pop(0), target, steps) for _ in protos])
-        stage("tasks", f"of {len(imported.mod.functions) - len(protos)} fused functions")
+        each = [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
+        batch = _batch(span, input_shapes[0], each[0]) if span else None
+        if batch:
+            more, graphs = _of_batch(path, input_shapes[0], batch)
+            protos += more
+            each += [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
+            _check(each[-1], batch)
+        imported = joined(each)
+        stage("tasks", f"of {len(imported.mod.functions) - len(each)} fused functions")
         called = tuple(calls(imported))
         tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
     others = tuple(one for one in called if one[0] not in tasks)
-    return Prepared(path, digest, external, protos, imported, tasks, others)
+    return Prepared(path, digest, external, protos, imported, tasks, others, batch)
 
 
-def _sound_graph(proto: ModelProto) -> Graph:
-    graph = canonical_graph(proto)
+def _sound_graphs(
+    path: Path,
+    shapes: Sequence[Mapping[str, tuple[int, ...]]],
+    protos: Sequence[ModelProto],
+    opened: Sequence[tuple[ModelProto, Context]] = (),
+) -> list[Graph]:
+    with explained(path, shapes):
+        graphs = [_sound_graph(*one) for one in opened or zip(protos, repeat(None))]
+    for proto, graph in zip(protos, cycle(graphs), strict=False):
+        declare_foreign(proto, graph)
+    return graphs
+
+
+def _sound_graph(proto: ModelProto, context: Context | None) -> Graph:
+    graph = canonical_graph(proto, context)
     check_sizes(graph)
     return graph
 
 
+def _batch(span: Span, shapes: Asked, first: Imported) -> Batch:
+    """The batches that a model is asked to take."""
+    from .relax.extract import bytes_of_weights, operations
+
+    return Batch.of(span, shapes, operations(first.mod), bytes_of_weights(first.mod))
+
+
+def _of_batch(
+    path: Path, shapes: Asked, batch: Batch
+) -> tuple[tuple[ModelProto, ...], list[Graph]]:
+    """The model with the other sizes of a batch, and at last that by which parts are tried.
+
+    The graphs are of those that there is to be code for.
+    """
+    sizes = list(batch.sizes())
+    tried = tried_size(sizes, batch.most)
+    bound_to = [with_rows(shapes, rows) for rows in (*sizes[1:], *([tried] if tried else []))]
+    _, _, protos, _ = _read(path, bound_to, 0)
+    count = len(sizes) - 1
+    return protos, _sound_graphs(path, bound_to[:count], protos[:count]) if count else []
+
+
+def _check(imported: Imported, batch: Batch) -> None:
+    """ModelError where rows of a batch are not computed apart."""
+    from .relax.rows import check_rows
+
+    (rows,) = {imported.interfaces[0].input_shapes[name][0] for name in batch.inputs}
+    check_rows(imported, rows, batch.inputs)
+
+
 def _read(
-    path: Path, input_shapes: Sequence[Mapping[str, tuple[int, ...]]]
-) -> tuple[str, tuple[Path, ...], tuple[Any, ...]]:
+    path: Path, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
+) -> tuple[str, tuple[Path, ...], tuple[Any, ...], list[tuple[ModelProto, Context]]]:
     """The model's digest, its external files, and the model with the inputs of each of the shapes.
 
+    And, of one with a context, what is compiled: with what its length changes left open.
     The model as it was read, which has the weights once more, is let go of.
     """
     source = load(path)
     with blaming(path):
         refuse_early(source.proto)
-        protos = tuple(bound(source.proto, shapes) for shapes in input_shapes)
-    return source.digest, source.external, protos
+        if not rows:
+            protos = tuple(bound(source.proto, shapes) for shapes in input_shapes)
+            return source.digest, source.external, protos, []
+        whole = Opened.of(source.proto, input_shapes[0], rows)
+        protos = tuple(map(whole.bound, whole.context.samples))
+    return source.digest, source.external, protos, [(whole.opened(), whole.context)]
 
 
 def merge(models: list[Prepared]) -> list[Task]:

@@ -9,6 +9,7 @@ from shlex import quote
 from onnx import ModelProto
 
 from ..errors import ModelError
+from .caches import found_caches
 from .misfit import misfit
 from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
 from .onnx.file import load
@@ -55,8 +56,23 @@ def _hint(proto: ModelProto, given: Shapes) -> str:
     tried = list(proposals(proto, given))
     for shapes in tried:
         if not misfit(proto, {**given, **shapes}):
-            return f"Give them: {_options(shapes)}"
+            return f"Give them: {_options(shapes)}{_any_batch(proto, shapes)}{_kept(proto)}"
     return f"Give them, with sizes that fit the model: {_options(tried[0])}"
+
+
+def _kept(proto: ModelProto) -> str:
+    """What else may become of the caches of a decoder; "" where there are none."""
+    found = next(found_caches(proto), None)
+    return (
+        f" (or let the library keep '{found.input}' and its like: --context 1024)" if found else ""
+    )
+
+
+def _any_batch(proto: ModelProto, shapes: Shapes) -> str:
+    """What else an axis may be that the file calls a batch; "" where it calls none so."""
+    declared = [declared_shape(value) for value in model_inputs(proto) if value.name in shapes]
+    named = any(shape and "batch" in str(shape[0]).lower() for shape in declared)
+    return " (for any batch up to 8: 1..8 in the place of its 1)" if named else ""
 
 
 def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:

@@ -76,7 +76,7 @@ def _made(
             "model": str(model),
             "samples": str(calibration.samples),
             "keep_float": list(calibration.keep_float),
-            "shapes": {name: list(one) for name, one in request.input_shapes[0].items()},
+            "shapes": {name: list(one) for name, one in request.first_shapes.items()},
             "output": str(draft),
         }
         found = _asked(model, asked, report)
@@ -134,7 +134,7 @@ def _identity(
                 "model": [model.name, model_digest],
                 "samples": samples,
                 "kept": sorted(set(calibration.keep_float)),
-                "shapes": {name: list(one) for name, one in request.input_shapes[0].items()},
+                "shapes": {name: list(one) for name, one in request.first_shapes.items()},
                 "tools": [__version__, _quantiser(), metadata.version("onnx")],
             }
         )

@@ -15,14 +15,15 @@ import numpy as np
 from onnx import NodeProto
 
 from ..graph.cleanup import drop_identity
-from ..graph.graph import Graph
+from ..graph.graph import BYTES, Graph
+from ..onnx.skeleton import domain_of
 from ..operators import quantization_contrib as contrib
 from ..operators.emitter import Emitter, expanded
 from ..operators.operator import Expand
 from ..operators.quantization import in_its_layout
-from .real import BYTES
 
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_CONVERSIONS, _AXES = 10, 13  # the first opsets that have conversions, and those along an axis
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 
 
@@ -126,6 +127,15 @@ def _gemm(emit: Emitter) -> str | None:
     return contrib.integers(emit, emit("Gemm", *given, *bias, **turned), 7)
 
 
+def _standard(emit: Emitter) -> str | None:
+    """Microsoft's own of ONNX's conversions as these; None where ONNX's has no axis yet."""
+    of_one = emit.graph.opset >= _CONVERSIONS and not emit.shape(emit.input(1))
+    if not domain_of(emit.node) or not (of_one or emit.graph.opset >= _AXES):
+        return None
+    axis = None if of_one else emit.attribute("axis")
+    return emit(emit.node.op_type, *emit.node.input, axis=axis)
+
+
 def _weight(emit: Emitter, axis: int) -> str:
     return emit("DequantizeLinear", *(emit.input(at) for at in (3, 4, 5)), axis=axis)
 
@@ -143,6 +153,8 @@ def _bias(emit: Emitter, at: int) -> list[str] | None:
 
 
 _OPERATORS: dict[str, Expand] = {
+    "DequantizeLinear": _standard,
+    "QuantizeLinear": _standard,
     "QGemm": _gemm,
     "QLinearAdd": _pair("Add"),
     "QLinearAveragePool": _means,

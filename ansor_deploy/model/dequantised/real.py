@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
-from ..graph.graph import Graph, optional_input
+from ..graph.graph import BYTES, Graph, optional_input
 from ..onnx.skeleton import attribute
 from ..operators.emitter import Emitter
 from ..operators.quantization import FLOAT, INT32, UINT8, Range, requantise
-
-BYTES = (TensorProto.UINT8, TensorProto.INT8)
 
 
 @dataclass(frozen=True, eq=False)

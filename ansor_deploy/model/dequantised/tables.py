@@ -28,6 +28,7 @@ _COSTLY = frozenset((
     "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Log", "Mish", "Pow", "Sigmoid",
     "Softplus", "Sqrt", "Tanh",
 ))  # fmt: skip
+_NEAR = 2e-3  # of zero, where a few powers are all of tanh
 Function = Callable[[NodeProto, list[np.ndarray]], np.ndarray]
 
 
@@ -147,7 +148,9 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 
 
 def _tanh(x: np.ndarray) -> np.ndarray:
-    return np.sign(x) * (1 - 2 / (exponential(2 * np.abs(x)) + 1))
+    far = np.sign(x) * (1 - 2 / (exponential(2 * np.abs(x)) + 1))
+    # Near zero little is left of that difference, and the next power is beyond a float64.
+    return np.where(np.abs(x) < _NEAR, x - x**3 / 3 + x**5 * (2 / 15), far)
 
 
 def _erf(x: np.ndarray) -> np.ndarray:

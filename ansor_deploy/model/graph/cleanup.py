@@ -1,5 +1,7 @@
 """Passes that take out what does nothing at inference, split long sums, and sort the rest."""
 
+from collections.abc import Collection
+
 from onnx import NodeProto, TensorProto, helper
 
 from ..onnx.order import order
@@ -33,7 +35,8 @@ def sort_nodes(graph: Graph) -> None:
 
 def drop_identity(graph: Graph) -> None:
     """Identity, Cast to the type it already has, Sum of one: users read the input instead."""
-    kept = graph.captured() | graph.output_names
+    captured = graph.captured()
+    kept = captured | graph.output_names
     named = [node for node in graph.nodes if _is_identity(graph, node)]
     sources = {n.output[0]: n.input[0] for n in named if n.output[0] not in kept}
     graph.nodes = [n for n in graph.nodes if not n.output or n.output[0] not in sources]
@@ -42,8 +45,8 @@ def drop_identity(graph: Graph) -> None:
     for name, origin in origins.items():
         graph.aliases.setdefault(origin, name)
     for node in named:
-        if node.output[0] in graph.output_names - graph.captured():
-            _make_by_name(graph, node)
+        if node.output[0] in graph.output_names - captured:
+            _make_by_name(graph, node, captured)
 
 
 def _origin(name: str, sources: dict[str, str]) -> str:
@@ -61,11 +64,11 @@ def _is_identity(graph: Graph, node: NodeProto) -> bool:
     return is_op(node, "Identity")
 
 
-def _make_by_name(graph: Graph, node: NodeProto) -> None:
+def _make_by_name(graph: Graph, node: NodeProto, captured: Collection[str]) -> None:
     """Let what makes a node's first input make it under the output's name, where names allow it."""
     source, result = node.input[0], node.output[0]
     producer = graph.producers().get(source)
-    if producer is None or source in graph.output_names or source in graph.captured():
+    if producer is None or source in graph.output_names or source in captured:
         if node.op_type != "Identity":
             graph.replace(node, [helper.make_node("Identity", [source], [result])])
         return

@@ -8,10 +8,8 @@ from functools import cached_property
 import onnx
 
 from ..onnx.skeleton import uses
-from .graph import FLOATS
+from .graph import BYTES, FLOATS
 from .noise import varying_tensors
-
-_BYTES = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)
 
 
 class Graph:
@@ -50,8 +48,8 @@ class Graph:
         kinds = {n: one.type.tensor_type.elem_type for n, one in self._values.items()}
         found = {}
         for at, node in enumerate(self.nodes):
-            names = sorted(node.output, key=lambda name: kinds.get(name) in _BYTES)
-            found[at] = next((n for n in names if kinds.get(n) in (*FLOATS, *_BYTES)), "")
+            names = sorted(node.output, key=lambda name: kinds.get(name) in BYTES)
+            found[at] = next((n for n in names if kinds.get(n) in (*FLOATS, *BYTES)), "")
         return {at: name for at, name in found.items() if name}
 
     def cut(self, names: Sequence[str]) -> onnx.ModelProto:

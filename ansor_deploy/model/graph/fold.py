@@ -102,13 +102,14 @@ def _is_foldable(graph: Graph, node: NodeProto) -> bool:
         return False
     if node.op_type == "Constant":
         outside = graph.output_names.isdisjoint(node.output)  # an output is made by a node
-        return outside and _constant_tensor(node) is not None
+        return outside and constant_tensor(node) is not None
     if node.op_type == "Identity" and not graph.output_names.isdisjoint(node.output):
         return False
     if node.op_type in _OF_SHAPE:
         return node.input[0] in graph.shapes and node.input[0] in graph.dtypes
     given: list[Any] = [graph.constants.get(name) for name in node.input if name]
-    if None in given:
+    # A NonZero that also counts is none of ONNX's.
+    if None in given or (node.op_type == "NonZero" and len(node.output) > 1):
         return False
     return _is_reproducible(node, given) and _is_sensible(graph, node)
 
@@ -171,7 +172,7 @@ def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
 def _results(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] | None:
     """The values of the node's outputs; None for a form of it that is left alone."""
     if node.op_type == "Constant":
-        return [_constant_tensor(node)]
+        return [constant_tensor(node)]
     if node.op_type == "ConstantOfShape":
         _fill(graph, node)
     else:
@@ -214,6 +215,8 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
 
 def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
     feeds = {name: graph.value(name) for name in node.input if name}
+    if is_op(node, "CumSum") and np.size(axis := feeds[node.input[1]]) == 1:
+        feeds[node.input[1]] = np.reshape(axis, ())  # torch's exporter writes a list of one
     inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
     alone = helper.make_graph([node], "fold", inputs, outputs)
@@ -255,7 +258,7 @@ def _free_outputs(graph: Graph, node: NodeProto) -> None:
             graph.nodes.append(helper.make_node("Identity", [node.output[at]], [name]))
 
 
-def _constant_tensor(node: NodeProto) -> TensorProto | None:
+def constant_tensor(node: NodeProto) -> TensorProto | None:
     """The value of a Constant node; None for a sparse tensor or a string."""
     for entry in node.attribute:
         if entry.name == "value":

@@ -10,7 +10,7 @@ from .graph import FLOATS, Graph
 
 
 def remember_foreign(graph: Graph) -> None:
-    """Take note of the floating tensors that operators make which are not ONNX's own.
+    """Take note of the floating tensors that operators make of which ONNX infers nothing.
 
     graph: these operators written as others, which make tensors of the same names.
     """
@@ -25,8 +25,11 @@ def remember_foreign(graph: Graph) -> None:
 
 def declare_foreign(proto: ModelProto, graph: Graph) -> None:
     """Declare in a model what a graph that it became has taken note of."""
-    proto.graph.value_info.extend(graph.foreign)
+    given = {value.name for value in proto.graph.output}
+    proto.graph.value_info.extend(one for one in graph.foreign if one.name not in given)
 
 
 def _is_foreign(node: NodeProto) -> bool:
-    return bool(domain_of(node)) or not defs.has(node.op_type)
+    if domain_of(node) or not defs.has(node.op_type):
+        return True
+    return not defs.get_schema(node.op_type).has_type_and_shape_inference_function

@@ -16,6 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helpe
 from onnx.helper import make_tensor_value_info
 
 from ...errors import ModelError
+from ...runtime.context import Context
 from ..onnx.bind import model_inputs, set_shape
 from ..onnx.bounds import check_rank, check_shape
 from ..onnx.skeleton import divide, nested_names, tensors, uses, with_initializers
@@ -23,12 +24,22 @@ from .constant_room import Room
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+BYTES = (TensorProto.UINT8, TensorProto.INT8)
 CONTRADICTION = "shapes or types contradict each other: "
 # As ONNX writes them, one after the other.
 _FAULT = re.compile(
     r"\(op_type:(?P<operator>[^,)]+), node name: (?P<node>.*?)\): (\[\w+\] )?"
     r"(?P<fault>.*?)(?= \(op_type:|$)"
 )
+
+
+@dataclass(frozen=True)
+class Length:
+    """How much of a result of the model counts along an axis: what another result holds."""
+
+    output: str
+    axis: int
+    name: str
 
 
 @dataclass
@@ -38,7 +49,9 @@ class Graph:
     nodes: in topological order, but for what a pass appended. constants: by name; nothing
     else feeds one. room: for those that are computed. dtypes, shapes: what inference found, ONNX
     element type and static shape. aliases: by the names of tensors that passes made, those that
-    hold the same, or stand for it. foreign: what `foreign.py` takes note of.
+    hold the same, or stand for it. foreign: what `foreign.py` takes note of. lengths: of results
+    of which a run decides how much counts; they are results beside the model's. context: of a model
+    with caches that a library keeps. rooms: shapes of inputs that are still open, as they will be.
     """
 
     proto: ModelProto
@@ -49,6 +62,9 @@ class Graph:
     shapes: dict[str, Shape] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     foreign: list[ValueInfoProto] = field(default_factory=list, repr=False)
+    lengths: list[Length] = field(default_factory=list)
+    context: Context | None = None
+    rooms: dict[str, Shape] = field(default_factory=dict)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where a node was replaced last
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
@@ -69,7 +85,8 @@ class Graph:
     @property
     def output_names(self) -> set[str]:
         """Names that the caller of the model sees."""
-        return {value.name for value in self.proto.graph.output}
+        given = {value.name for value in self.proto.graph.output}
+        return given.union(length.name for length in self.lengths)
 
     def value(self, name: str) -> np.ndarray | None:
         """A constant as an array; None if the name is not one's."""
@@ -91,6 +108,13 @@ class Graph:
         """A name that nothing in the graph has or had; the same for the same graph."""
         counter = self._counters.setdefault(like, count(1))  # names that are taken stay so
         name = next(n for at in counter if (n := f"{like}_{at}") not in self._taken)
+        self._taken.add(name)
+        return name
+
+    def name_like(self, name: str) -> str:
+        """This name if nothing has it, else a fresh one like it."""
+        if name in self._taken:
+            return self.fresh(name)
         self._taken.add(name)
         return name
 
@@ -198,6 +222,8 @@ class Graph:
         model.graph.input.extend(model_inputs(self.proto))
         model.graph.node.extend(self.nodes)
         model.graph.value_info.extend(self._declared.values())
+        for name in dict.fromkeys(length.name for length in self.lengths):
+            model.graph.output.append(make_tensor_value_info(name, TensorProto.INT64, ()))
         return model
 
 

@@ -28,7 +28,7 @@ PlacedCall = tuple[str, Place]
 class Origin:
     """The nodes of a model, and those of the graph that it is run as, without weights.
 
-    inputs, outputs: of the model. tensors: of the graph, by the numbers in labels.
+    inputs: of the model. outputs: of the graph. tensors: of the graph, by the numbers in labels.
     """
 
     def __init__(
@@ -37,12 +37,13 @@ class Origin:
         nodes: Sequence[NodeProto],
         constants: Collection[str],
         aliases: Mapping[str, str] = MappingProxyType({}),
+        outputs: Sequence[str] = (),
     ) -> None:
-        """nodes, constants, aliases: of the graph."""
+        """nodes, constants, aliases: of the graph. outputs: what it gives, if not the model's."""
         self._aliases = aliases
         known = {tensor.name for tensor in model.graph.initializer}
         self.inputs = [value.name for value in model_inputs(model)]
-        self.outputs = [value.name for value in model.graph.output]
+        self.outputs = list(outputs) or [value.name for value in model.graph.output]
         self._model = _Wires(model.graph.node, known)
         self._graph = _Wires(nodes, {*known, *constants})
         self._known = {*self._model.makers, *self.inputs}

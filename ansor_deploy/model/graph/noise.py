@@ -9,13 +9,15 @@ run, is how far two right programs may be apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import onnx
 from onnx import helper
 
-from ..onnx.skeleton import uses
+from ..onnx.skeleton import domain_of, uses
 
 # By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
 # that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
@@ -41,6 +43,11 @@ _BOUNDED = {
 }
 # fmt: on
 _FLOAT, _DOUBLE = 1, 11
+# ONNX Runtime has no RandomUniformLike of this opset on: it draws there what Dropout drops.
+_WITHOUT_RANDOM = 22
+_HALF, _TRUE = "noise__half", "noise__true"
+
+Random = Callable[[str, str, float, float, int, int], Iterator[Any]]
 
 
 def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
@@ -58,13 +65,15 @@ def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
     """The nodes, behind each one what makes its results inexact, and before all the inputs' own."""
     types, varying = _types(proto), varying_tensors(proto.graph)
+    opset = max((one.version for one in proto.opset_import if not domain_of(one)), default=0)
+    blur = partial(_blur, _signs if opset >= _WITHOUT_RANDOM else _uniform)
+    if opset >= _WITHOUT_RANDOM:
+        yield from (_constant(_HALF, _FLOAT, 0.5), _constant(_TRUE, onnx.TensorProto.BOOL, 1))
     renamed = {}
     for value in proto.graph.input:
         if value.name in varying and types.get(value.name) in NOISE:
             renamed[value.name] = f"{value.name}__inexact"
-            yield from _blur(
-                value.name, renamed[value.name], types[value.name], seed, bounded=False
-            )
+            yield from blur(value.name, renamed[value.name], types[value.name], seed, bounded=False)
     for at, node in enumerate(proto.graph.node):
         kept = type(node)()
         kept.CopyFrom(node)
@@ -78,31 +87,52 @@ def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
         yield kept
         for place, (name, exact) in enumerate(blurred.items()):
             number = seed + (at + 1) * 64 + place
-            yield from _blur(exact, name, types[name], number, node.op_type in _BOUNDED)
+            yield from blur(exact, name, types[name], number, bounded=node.op_type in _BOUNDED)
 
 
-def _blur(source: str, result: str, kind: int, seed: int, bounded: bool) -> Iterator[Any]:
+def _blur(
+    random: Random, source: str, result: str, kind: int, seed: int, *, bounded: bool
+) -> Iterator[Any]:
     """Nodes that multiply a tensor by about one, and add as much noise if `bounded`."""
     wide = _DOUBLE if kind == _DOUBLE else _FLOAT
     size, value = NOISE[kind], source
     if kind != wide:
         value = f"{result}__wide"
         yield helper.make_node("Cast", [source], [value], to=wide)
-
-    def random(name: str, middle: float, number: int) -> Any:
-        words = {"low": middle - size, "high": middle + size, "seed": float(number), "dtype": wide}
-        return helper.make_node("RandomUniformLike", [source], [name], **words)
-
     last = f"{result}__sum" if bounded else f"{result}__last" if kind != wide else result
-    yield random(f"{result}__factor", 1.0, 2 * seed)
+    yield from random(value, f"{result}__factor", 1.0, size, 2 * seed, wide)
     product = f"{result}__product" if bounded else last
     yield helper.make_node("Mul", [value, f"{result}__factor"], [product])
     if bounded:
         last = f"{result}__last" if kind != wide else result
-        yield random(f"{result}__term", 0.0, 2 * seed + 1)
+        yield from random(value, f"{result}__term", 0.0, size, 2 * seed + 1, wide)
         yield helper.make_node("Add", [product, f"{result}__term"], [last])
     if kind != wide:
         yield helper.make_node("Cast", [last], [result], to=kind)
+
+
+def _uniform(
+    like: str, name: str, middle: float, size: float, seed: int, kind: int
+) -> Iterator[Any]:
+    """Random numbers, no further than `size` from the middle."""
+    words = {"low": middle - size, "high": middle + size, "seed": float(seed), "dtype": kind}
+    yield helper.make_node("RandomUniformLike", [like], [name], **words)
+
+
+def _signs(like: str, name: str, middle: float, size: float, seed: int, kind: int) -> Iterator[Any]:
+    """Numbers on either side of the middle, by root mean square as far from it as those."""
+    low, high = f"{name}__low", f"{name}__high"
+    yield _constant(low, kind, middle - size / math.sqrt(3))
+    yield _constant(high, kind, middle + size / math.sqrt(3))
+    made = [f"{name}__rest", f"{name}__kept"]
+    yield helper.make_node("Dropout", [like, _HALF, _TRUE], made, seed=seed)
+    yield helper.make_node("Where", [made[1], high, low], [name])
+
+
+def _constant(name: str, kind: int, value: float) -> Any:
+    return helper.make_node(
+        "Constant", [], [name], value=helper.make_tensor(name, kind, [], [value])
+    )
 
 
 def _types(proto: onnx.ModelProto) -> dict[str, int]:

@@ -54,6 +54,7 @@ def load(path: Path) -> OnnxModel:
         _check_tensor_names(proto)
         sort_model(proto)
         external = _fetch(path, proto)
+        _type_outputs(proto)
         _check(proto)
     return OnnxModel(path, proto, digest(path, external), external)
 
@@ -105,10 +106,26 @@ def _check_tensor_names(proto: ModelProto) -> None:
         raise ModelError(f"more than one initializer is named '{twice[0]}'", _AGAIN)
 
 
+def _type_outputs(proto: ModelProto) -> None:
+    """Give types to outputs of which the file has the names alone, as of tensors made visible."""
+    bare = [value for value in proto.graph.output if not value.HasField("type")]
+    if not bare:
+        return
+    inferred = onnx.shape_inference.infer_shapes(skeleton(proto)).graph
+    types = {value.name: value.type for value in (*inferred.value_info, *inferred.output)}
+    for value in bare:
+        if not types[value.name].WhichOneof("value"):
+            hint = "Give it one: onnx.helper.make_tensor_value_info."
+            raise ModelError(f"output '{value.name}' has no type, and none is known", hint)
+        value.type.CopyFrom(types[value.name])
+
+
 def _check(proto: ModelProto) -> None:
     """Well-formed as ONNX says, and something to compile."""
     if not proto.graph.node:
-        raise ModelError("the graph has no nodes, so there is nothing to compile", _AGAIN)
+        same = "Its outputs are its inputs or weights: use these as they are."
+        hint = same if proto.graph.output else _AGAIN
+        raise ModelError("the graph has no nodes, so there is nothing to compile", hint)
     if not proto.graph.output:
         raise ModelError("the graph has no outputs", "Mark outputs when exporting.")
     if proto.graph.sparse_initializer:
@@ -137,9 +154,13 @@ def _check_reads(proto: ModelProto) -> None:
 def _checkable(proto: ModelProto) -> ModelProto:
     """The model as ONNX's checker takes it: without weights, and what it does not know set aside.
 
-    It lets nodes of a domain that is not ONNX's be what they are.
+    It lets nodes of a domain that is not ONNX's be what they are. It wants a shape of every input
+    and output, which ONNX Runtime does without.
     """
     bare = skeleton(proto)
+    for value in (*bare.graph.input, *bare.graph.output):
+        if value.type.WhichOneof("value") == "tensor_type":
+            value.type.tensor_type.shape.SetInParent()
     opset = max((o.version for o in bare.opset_import if o.domain in ("", "ai.onnx")), default=1)
     foreign = [node for node in nodes(bare.graph) if _is_foreign(node, opset)]
     for node in foreign:

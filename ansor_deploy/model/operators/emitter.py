@@ -110,11 +110,11 @@ class Emitter(Use):
         bounds = ([value] for value in (start, end, axis, step))
         return self("Slice", name, *(self.constant(b, TensorProto.INT64) for b in bounds))
 
-    def reduce(self, op: str, name: str, *axes: int) -> str:
-        """A reduction that keeps its axes, with extent one."""
+    def reduce(self, op: str, name: str, *axes: int, keepdims: int = 1) -> str:
+        """A reduction, which keeps its axes unless `keepdims` is 0, with extent one."""
         if self.graph.opset >= (13 if op == "ReduceSum" else 18):
-            return self(op, name, self.constant(axes, TensorProto.INT64), keepdims=1)
-        return self(op, name, axes=axes, keepdims=1)
+            return self(op, name, self.constant(axes, TensorProto.INT64), keepdims=keepdims)
+        return self(op, name, axes=axes, keepdims=keepdims)
 
     def cast(self, name: str, kind: int) -> str:
         """A tensor in another element type."""

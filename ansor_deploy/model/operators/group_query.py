@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .appended import append, is_kept
 from .attention import rotate
 from .attention_core import INT64, Sizes, as_bias, join_heads, scores, split_heads, weighted
 from .emitter import Emitter
@@ -121,6 +122,8 @@ def _turned(emit: Emitter, tokens: str, sizes: Sizes, cache: _Cache) -> str:
 
 def _appended(emit: Emitter, new: str, past: str, sizes: Sizes, cache: _Cache) -> str:
     """The cache after a call: what it was filled with, the new rows, zeros."""
+    if cache.filled and is_kept(emit, _given(emit, past)):
+        return append(emit, _given(emit, past), new, emit.reshape(cache.filled, -1), 2)
     kind = emit.dtype(emit.input(0))
     if not cache.filled:
         return _padded(emit, new, cache.rows - sizes.queries, sizes, kind)

@@ -37,9 +37,28 @@ def gather_elements(call: Call) -> Any:
 
 
 def gather_nd(call: Call) -> Any:
-    """A slice for each row of indices."""
+    """A slice for each row of indices; of all in their order, the data in another shape.
+
+    So PyTorch's exporter reads a mask of any size: at the numbers of its rows and of its columns.
+    """
     batch = call.attribute("batch_dims", 0)
+    if not batch and _names_all(call):
+        return relax.op.reshape(call.inputs[0], (*call.shape(1)[:-1], *_rest(call)))
     return relax.op.gather_nd(call.inputs[0], _coordinates(call, batch), batch)
+
+
+def _names_all(call: Call) -> bool:
+    """Whether constant rows of indices are those of all slices, one after the other."""
+    named, leading = call.value(1), call.shape(0)[: call.shape(1)[-1]]
+    if named is None or named.size != prod(leading) * len(leading):
+        return False
+    wanted = np.stack(np.indices(leading), axis=-1)
+    return bool(leading) and np.array_equal(named.reshape(wanted.shape), wanted)
+
+
+def _rest(call: Call) -> tuple[int, ...]:
+    """The extents of a slice that a row of indices names."""
+    return tuple(call.shape(0)[call.shape(1)[-1] :])
 
 
 def scatter_elements(call: Call) -> Any:

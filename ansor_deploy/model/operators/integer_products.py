@@ -1,23 +1,35 @@
 """Matrix products of bytes, summed up in int32: MatMulInteger.
 
 Of two matrices that are known in a run only, as in attention, the right one is made signed, and
-packed as weights are:
+packed as weights are, by its columns where it was transposed from such:
 
     sum of (a - az)(b - bz) = sum of a b - bz * (sum of a - K az) - az * (sum of b)
 
-The two sums at the right are of rows and of columns, and none where a zero point is 0.
+The two sums at the right are of rows and of columns, and none where a zero point is 0; the last is
+none where the processor multiplies 16 bits, a - az.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..._lazy_tvm import relax, tirx, tvm
-from ...marks.dot import STEPS, current_has_dot
+from ..._lazy_tvm import op_name, relax, tirx, tvm
+from ...marks.dot import STEPS, current_has_dot, current_widens
 from .converting import Call
-from .integers import INTEGERS, VECTOR, Window, as_whole, centred, is_number, known_sums, real
+from .integers import (
+    INTEGERS,
+    VECTOR,
+    Window,
+    as_multiplied,
+    as_whole,
+    centred,
+    is_number,
+    known_sums,
+    real,
+)
 from .operator import Operator
-from .signs import BYTES, int32, signed, unsigned
+from .signs import BYTES, int32, signed
 
 # Rows that are worth packing the right matrix for them.
 FEWEST_ROWS = 8
@@ -29,7 +41,8 @@ def mat_mul_integer(call: Call) -> Any:
     known = weight is not None and weight.ndim == 2 and len(call.shape(0)) > 1
     if known and is_number(call.input(2)):
         return known_sums(call, call.inputs[0], call.input(2), weight, Window())
-    return _of_bytes(call) if _are_bytes(call) and current_has_dot() else _any(call)
+    fast = current_has_dot() or current_widens()
+    return _of_bytes(call) if fast and _are_bytes(call) else _any(call)
 
 
 def _any(call: Call) -> Any:
@@ -49,17 +62,43 @@ def _are_bytes(call: Call) -> bool:
 
 
 def _of_bytes(call: Call) -> Any:
-    """A product of two matrices of bytes, by fours."""
-    left, left_zero = unsigned(call, call.inputs[0], call.input(2))
-    right, right_zero = signed(call, call.inputs[1], call.input(3))
-    depth = call.shape(0)[-1]
-    total = call.emit(call.bb.call_te(_multiplied, left, right, primfunc_name_hint=call.operator))
+    """A product of two matrices of bytes, some steps at once."""
+    widened = current_widens()
+    left, left_zero = as_multiplied(call, call.inputs[0], call.input(2))
+    given, by_columns = _right(call)
+    right, right_zero = signed(call, given, call.input(3))
+    depth, taken = call.shape(0)[-1], left_zero if widened else None
+    made = partial(_multiplied, by_columns=by_columns)
+    total = call.emit(call.bb.call_te(made, left, taken, right, primfunc_name_hint=call.operator))
     if not _is_zero(right_zero):
         rows = _less(call, _sum(call, left, -1), _times(call, int32(depth), left_zero))
         total = _less(call, total, _times(call, rows, right_zero))
-    if not _is_zero(left_zero):
-        total = _less(call, total, _times(call, _sum(call, right, -2), left_zero))
+    if not (widened or _is_zero(left_zero)):
+        sums = _of_columns(call, right) if by_columns else _sum(call, right, -2)
+        total = _less(call, total, _times(call, sums, left_zero))
     return total
+
+
+def _right(call: Call) -> tuple[Any, bool]:
+    """The right matrix, and whether by columns: as it was before they became its rows.
+
+    The four steps of a column, which are packed together, lie beside each other there.
+    """
+    given = call.inputs[1]
+    made = call.bb.lookup_binding(given) if isinstance(given, relax.Var) else given
+    if op_name(made) != "relax.permute_dims":
+        return given, False
+    *batch, row, column = map(int, made.attrs.axes or reversed(range(len(given.ty.shape))))
+    if row != len(batch) + 1:
+        return given, False
+    return call.emit(relax.op.permute_dims(made.args[0], [*batch, column, row])), True
+
+
+def _of_columns(call: Call, right: Any) -> Any:
+    """The sum of each column, in a row, of a matrix by columns."""
+    sums = _sum(call, right, -1)
+    *batch, columns, one = sums.ty.shape
+    return call.emit(relax.op.reshape(sums, [*batch, one, columns]))
 
 
 def _is_zero(zero: Any) -> bool:
@@ -79,20 +118,31 @@ def _less(call: Call, left: Any, right: Any) -> Any:
     return call.emit(relax.op.subtract(left, right))
 
 
-def _multiplied(left: Any, right: Any) -> Any:
-    """Sums of products of unsigned bytes and of signed ones, filled up to whole fours."""
+def _multiplied(left: Any, zero: Any, right: Any, *, by_columns: bool) -> Any:
+    """Sums of products of bytes and of signed ones, filled up to whole fours.
+
+    zero: what the left ones are less, of 16 bits; None where they are unsigned bytes as they are.
+    """
     *lead, rows, depth = left.shape
-    missing = -int(depth) % STEPS
+    left = left if zero is None else _widened(left, zero)
+    missing, steps = -int(depth) % STEPS, -1 if by_columns else -2
     if missing:
-        left, right = _longer(left, -1, missing), _longer(right, -2, missing)
+        left, right = _longer(left, -1, missing), _longer(right, steps, missing)
     k = tvm.te.reduce_axis((0, int(depth) + missing))
 
     def element(*at: Any) -> Any:
         *batch, row, column = at
-        one, other = left(*batch, row, k), right(*batch, k, column)
+        place = (column, k) if by_columns else (k, column)
+        one, other = left(*batch, row, k), right(*batch, *place)
         return tvm.te.sum(one.astype("int32") * other.astype("int32"), axis=[k])
 
-    return tvm.te.compute((*lead, rows, right.shape[-1]), element, name="sums")
+    columns = right.shape[-2 if by_columns else -1]
+    return tvm.te.compute((*lead, rows, columns), element, name="sums")
+
+
+def _widened(data: Any, zero: Any) -> Any:
+    less = tirx.const(zero, "int16") if isinstance(zero, int) else zero().astype("int16")
+    return tvm.te.compute(data.shape, lambda *at: data(*at).astype("int16") - less, name="widened")
 
 
 def _longer(data: Any, axis: int, more: int) -> Any:

@@ -5,8 +5,9 @@
 The first sum is of bytes as they are, w signed and x unsigned or signed, as processors multiply
 them (`marks/dot.py`); the second is known when the model is built, and the third is none where
 weights are symmetric. A convolution's border holds the zero point, so that each of its sums has all
-the taps. What is no constant, and what sums up few channels, is multiplied in float32, where that
-is exact.
+the taps. A processor that multiplies 16 bits gets x - xz, which makes the first two one, widened
+before it is multiplied. What is no constant, and what sums up few channels, is multiplied in
+float32, where that is exact.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._lazy_tvm import relax, tirx, tvm
-from ...marks.dot import STEPS, current_has_dot, current_is_signed
+from ..._lazy_tvm import relax
+from ...marks.dot import STEPS, current_has_dot, current_is_signed, current_widens
 from .converting import Call
+from .integer_loops import multiplied, of_lines
 from .operator import Operator
-from .signs import BYTES, constant, int32, number, signed, unsigned
+from .signs import constant, int32, number, signed, unsigned
 
 # Groups that may become one, with so many times the products: what bytes are faster by than float32
 # in vectors that are not full.
@@ -73,8 +75,11 @@ def _way(kernel: np.ndarray, window: Window) -> Any:
         return known_sums
     *taps, depth, columns = kernel.shape
     whole = depth == 1 and columns == window.groups and columns % VECTOR == 0
-    of_bytes = whole and taps[0] > 1 and not _excess(kernel).any()
-    return _by_lines if of_bytes and current_has_dot() else _grouped
+    if not whole or _excess(kernel).any():
+        return _grouped
+    if current_is_signed():
+        return _by_taps
+    return _by_lines if taps[0] > 1 and current_has_dot() else _grouped
 
 
 def _fills_vectors(kernel: np.ndarray, groups: int) -> bool:
@@ -156,16 +161,22 @@ def is_number(zero: Any) -> bool:
 
 def known_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over all taps and channels. data: [.., spatial, in]. weight: [taps, in, out]."""
-    data, origin = (signed if current_is_signed() else unsigned)(call, data, zero)
+    data, origin = as_multiplied(call, data, zero)
     excess = _excess(weight)
     low = weight - excess
-    columns = low.sum(tuple(range(weight.ndim - 1)))
-    total = _less(call, _dot(call, data, origin, low, window), origin, columns)
+    total = _centred_dot(call, data, origin, low, window)
     if not excess.any():
         return total
-    rows = _less(call, _row_sums(call, data, origin, low, window), origin, low[..., 0].size)
+    rows = _row_sums(call, data, origin, low, window)
     scaled = call.emit(relax.op.multiply(rows, int32(excess)))
     return call.emit(relax.op.add(total, scaled))
+
+
+def as_multiplied(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
+    """Bytes as the processor multiplies them, and their zero point; any, where it widens them."""
+    if current_widens():
+        return data, number(call, zero)
+    return (signed if current_is_signed() else unsigned)(call, data, zero)
 
 
 def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
@@ -176,9 +187,17 @@ def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Wind
     filled = np.moveaxis(np.pad(taps, [(0, missing)] + [(0, 0)] * (taps.ndim - 1)), 0, -2)
     more = window.after[0] + missing * window.dilations[0]
     longer = replace(window, after=(more, *window.after[1:]))
-    made = partial(_of_lines, window=longer)
+    made = partial(of_lines, window=longer)
     total = computed(call, made, data, origin, filled.astype(np.int8))
     return _less(call, total, origin, taps.sum(tuple(range(taps.ndim - 1))))
+
+
+def _by_taps(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
+    """Sums over the taps of each channel, of signed bytes as they are. weight: [taps, 1, out]."""
+    data, origin = signed(call, data, zero)
+    made = partial(multiplied, window=window, given="int8")
+    total = computed(call, made, data, origin, weight.astype(np.int8))
+    return _less(call, total, origin, weight.sum(tuple(range(weight.ndim - 1))))
 
 
 def _excess(weight: np.ndarray) -> np.ndarray:
@@ -191,20 +210,24 @@ def _excess(weight: np.ndarray) -> np.ndarray:
     return np.maximum(above, 0) + np.minimum(below, 0)
 
 
-def _dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
-    """Sums of bytes as they are, channels filled up to whole groups."""
-    missing = -weight.shape[-2] % STEPS
+def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
+    """Sums of bytes less their zero point, channels filled up to whole groups."""
+    missing, widened = -weight.shape[-2] % STEPS, current_widens()
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
-    made = partial(_multiplied, window=window, given=str(data.ty.dtype))
-    return computed(call, made, data, zero, filled.astype(np.int8))
+    given = "int16" if widened else str(data.ty.dtype)
+    made = partial(multiplied, window=window, given=given)
+    total = computed(call, made, data, zero, filled.astype(np.int8))
+    columns = weight.sum(tuple(range(weight.ndim - 1)))
+    return total if widened else _less(call, total, zero, columns)
 
 
 def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
-    """The sum of what each row of the result is made of, bytes as they are; one column."""
+    """The sum of what each row of the result is made of, less its zero point; one column."""
     if window.strides:
-        return _dot(call, data, zero, np.ones((*weight.shape[:-1], 1)), window)
+        return _centred_dot(call, data, zero, np.ones((*weight.shape[:-1], 1), np.int64), window)
     wide = call.emit(relax.op.astype(data, "int32"))
-    return call.emit(relax.op.sum(wide, -1, keepdims=True))
+    total = call.emit(relax.op.sum(wide, -1, keepdims=True))
+    return _less(call, total, zero, weight[..., 0].size)
 
 
 def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
@@ -218,7 +241,7 @@ def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
 def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over the taps and channels of each group, of what is centred beforehand."""
     dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
-    made = partial(_multiplied, window=window, given=dtype)
+    made = partial(multiplied, window=window, given=dtype)
     total = computed(call, made, data, number(call, zero), weight.astype(dtype))
     return call.emit(relax.op.astype(total, "int32"))
 
@@ -234,81 +257,6 @@ def computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarray
         function, data, zero, constant(weight), primfunc_name_hint=call.operator
     )
     return call.emit(kernel)
-
-
-def _multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str) -> Any:
-    """Sums of products. weight: [taps, in, out], of which `in` is that of a group.
-
-    given: the type that is multiplied: bytes as they are, or what is centred and added up in it.
-    """
-    dtype = "int32" if given in BYTES else given
-    rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
-    lead = len(data.shape) - rank - 1
-    padded = _padded(data, zero, depth, window, given)
-    made = window.results(padded.shape[lead:-1], taps)
-    over = [tvm.te.reduce_axis((0, extent)) for extent in taps]
-    deep = [tvm.te.reduce_axis((0, depth))] if window.groups == 1 or depth > 1 else []
-
-    def element(*at: Any) -> Any:
-        column, inside = at[-1], [*deep, 0][0]
-        first = column // (columns // window.groups) * depth if window.groups > 1 else 0
-        place = [*at[:lead], *window.at(at[lead:-1], over), first + inside]
-        value = padded(*place).astype(dtype)
-        return tvm.te.sum(value * weight(*over, inside, column).astype(dtype), axis=[*over, *deep])
-
-    return tvm.te.compute((*data.shape[:lead], *made, columns), element, name="sums")
-
-
-def _of_lines(data: Any, zero: Any, weight: Any, *, window: Window) -> Any:
-    """Sums of products of each channel. weight: [taps but those of the first axis, lines, out]."""
-    *taps, lines, columns = map(int, weight.shape)
-    padded = _padded(data, zero, columns, window, "uint8")
-    over = [tvm.te.reduce_axis((0, extent)) for extent in (*taps, lines)]
-
-    def element(first: Any, *at: Any) -> Any:
-        *place, column = at
-        value = padded(first, *window.at(tuple(place), [over[-1], *over[:-1]]), column)
-        return tvm.te.sum(value.astype("int32") * weight(*over, column).astype("int32"), axis=over)
-
-    made = window.results(padded.shape[1:-1], [lines, *taps])
-    return tvm.te.compute((data.shape[0], *made, columns), element, name="sums")
-
-
-def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any:
-    """The data within its border of zero points; centred, where it is multiplied as it is not.
-
-    Channels are filled up to `depth`, by which weights of zero are multiplied.
-    """
-    rank, centred = len(window.strides), dtype not in BYTES
-    surplus = max(0, depth - int(data.shape[-1])) if window.groups == 1 else 0
-    if not (surplus or centred or any(window.before + window.after)):
-        return data
-    lead, sizes = len(data.shape) - rank - 1, [int(extent) for extent in data.shape]
-    before = [0] * lead + [*window.before, 0]
-    after = [0] * lead + [*window.after, surplus]
-    border = tirx.const(0, dtype) if centred else _as(zero, dtype)
-
-    def element(*at: Any) -> Any:
-        place = [one - less for one, less in zip(at, before, strict=True)]
-        value = data(*place)
-        if centred:
-            value = (value.astype("int32") - _as(zero, "int32")).astype(dtype)
-        ends = zip(at, before, after, sizes, strict=True)
-        inside = [c for one, b, a, n in ends for c in _within(one, b, a, n)]
-        return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
-
-    shape = [b + n + a for b, n, a in zip(before, sizes, after, strict=True)]
-    return tvm.te.compute(shape, element, name="pad")
-
-
-def _within(at: Any, before: int, after: int, extent: int) -> list[Any]:
-    """The conditions under which a place lies in the data."""
-    return [at >= before] * (before > 0) + [at < before + extent] * (after > 0)
-
-
-def _as(zero: Any, dtype: str) -> Any:
-    """A zero point, a number or a scalar tensor, as a number of a type."""
-    return tirx.const(zero, dtype) if isinstance(zero, int) else zero().astype(dtype)
 
 
 def _any_conv(call: Call) -> Any:

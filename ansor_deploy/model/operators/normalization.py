@@ -109,6 +109,28 @@ def layer_normalization(emit: Emitter) -> list[str] | None:
     return [emit("Add", result, bias) if bias else result, mean, inverse]
 
 
+def group_normalization(emit: Emitter) -> str:
+    """InstanceNormalization of groups of channels, each of them scaled and moved.
+
+    ONNX infers no shape of it, nor of anything behind. Before opset 21 a scale is a group's.
+    """
+    name, groups = emit.input(0), emit.attribute("num_groups", 1)
+    shape, kind = emit.shape(name), emit.dtype(name)
+    flat = emit.reshape(emit.cast(name, FLOAT), 0, groups, -1)
+    ones, zeros = emit.constant([1.0] * groups), emit.constant([0.0] * groups)
+    epsilon = emit.attribute("epsilon", 1e-5)
+    normal = emit("InstanceNormalization", flat, ones, zeros, epsilon=epsilon)
+    result = emit.cast(emit.reshape(normal, *shape), kind)
+
+    def by_channel(values: str) -> str:
+        if emit.graph.opset < 21:
+            sizes = emit.constant((groups, shape[1] // groups), TensorProto.INT64)
+            values = emit("Expand", emit.reshape(values, groups, 1), sizes)
+        return emit.reshape(values, shape[1], *[1] * len(shape[2:]))
+
+    return emit("Add", emit("Mul", result, by_channel(emit.input(1))), by_channel(emit.input(2)))
+
+
 def _by_root_mean_square(emit: Emitter, name: str, scale: str) -> tuple[str, str]:
     """X / sqrt(mean(x * x) + epsilon) * scale in float32, and what x was multiplied by."""
     kind = emit.dtype(emit.input(0))
@@ -138,4 +160,5 @@ OPERATORS = (
     contrib("EmbedLayerNormalization", expand=embed_layer_normalization),
     contrib("QEmbedLayerNormalization", expand=quantised_embed_layer_normalization),
     Operator("LayerNormalization", expand=layer_normalization),
+    Operator("GroupNormalization", since=18, expand=group_normalization),
 )

@@ -1,7 +1,6 @@
 """Why some operators are not compiled, for the message that refuses them."""
 
 _DATA = "the shape of its result depends on the input's values"
-_BOXES = "the data decides how many boxes it keeps: export without it, and select after a run"
 _FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBits"
 _EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
 _RANDOM = "its results are random: make them an input of the model"
@@ -20,7 +19,6 @@ REASONS = {
     "CategoryMapper": _STRING,
     "SequenceMap": _SEQUENCE,
     "ImageDecoder": _DATA,
-    "NonMaxSuppression": _BOXES,
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"),
         _STRING,

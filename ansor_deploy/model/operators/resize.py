@@ -11,7 +11,7 @@ from math import floor
 import numpy as np
 from onnx import TensorProto
 
-from ..graph.graph import FLOATS
+from ..graph.graph import BYTES, FLOATS
 from .emitter import Emitter
 from .operator import Limit, Operator, in_branch
 from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps
@@ -37,12 +37,20 @@ def resize(emit: Emitter) -> str | None:
     if _is_plain(emit, manner, axes):
         return None
     kind = emit.dtype(emit.input(0))
-    if manner.mode != "nearest" and kind not in FLOATS:
-        raise emit.refuse("only floating-point numbers can be interpolated")
-    result = emit.input(0)
+    if manner.mode == "nearest" or kind in FLOATS:
+        return _resampled(emit, emit.input(0), axes, manner, kind)
+    if manner.mode != "linear" or manner.antialias or kind not in BYTES:
+        raise emit.refuse("of whole numbers, only bytes can be interpolated, and only linearly")
+    # ONNX Runtime rounds towards zero, as the conversion does.
+    wide = emit("Cast", emit.input(0), to=TensorProto.FLOAT)
+    made = _resampled(emit, wide, axes, manner, TensorProto.FLOAT)
+    return emit("Cast", made, to=kind)
+
+
+def _resampled(emit: Emitter, name: str, axes: list[Axis], manner: Manner, kind: int) -> str:
     for axis in axes:
-        result = _along(emit, result, axis, manner, kind)
-    return _extrapolated(emit, result, axes, manner, kind)
+        name = _along(emit, name, axis, manner, kind)
+    return _extrapolated(emit, name, axes, manner, kind)
 
 
 def _manner(emit: Emitter) -> Manner:

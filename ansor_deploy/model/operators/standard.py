@@ -20,13 +20,13 @@ _PLAIN = {  # by the first opset
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
         "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMean",
         "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size",
-        "Softmax", "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
+        "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
         "Transpose", "Xor",
     ),
     7: ("Acos", "Asin", "Atan", "Cos", "Sin", "Tan"),
     9: (
-        "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "NonZero",
-        "Shrink", "Sinh", "Where",
+        "Acosh", "Asinh", "Atanh", "Compress", "Cosh", "Erf", "EyeLike", "IsNaN", "Shrink", "Sinh",
+        "Where",
     ),
     10: ("Round",),
     11: (
@@ -38,7 +38,7 @@ _PLAIN = {  # by the first opset
     14: ("HardSwish", "Trilu"),
     15: ("CastLike", "Optional", "OptionalGetElement", "OptionalHasElement"),
     16: ("GridSample",),
-    18: ("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "GroupNormalization", "Mish"),
+    18: ("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Mish"),
     20: ("Gelu",),
 }  # fmt: skip
 

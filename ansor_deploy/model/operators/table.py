@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from ..onnx.skeleton import domain_of
 from . import (
+    appended,
     arithmetic,
     attention,
     attention_contrib,
@@ -23,6 +24,7 @@ from . import (
     extremes,
     features,
     forerunners,
+    found,
     group_query,
     indexing,
     integer_products,
@@ -36,7 +38,9 @@ from . import (
     repetition,
     resize,
     signal,
+    softmax,
     standard,
+    suppression,
     topk,
     tree_ensembles,
     windows,
@@ -45,9 +49,10 @@ from .operator import Operator
 
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
-    resize, regions, deformable, signal, normalization, attention, recurrent, repetition, defined,
-    contrib, attention_contrib, integers, integer_products, quantization, quantization_contrib,
-    block_quantised, group_query, features, linear_models, tree_ensembles, forerunners,
+    resize, regions, deformable, signal, normalization, softmax, attention, recurrent, repetition,
+    defined, contrib, attention_contrib, integers, integer_products, quantization,
+    quantization_contrib, block_quantised, group_query, features, linear_models, tree_ensembles,
+    forerunners, found, suppression, appended,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

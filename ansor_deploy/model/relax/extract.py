@@ -39,7 +39,7 @@ def extract(
     for name, text in texts.items():
         weights[text] += calls[name]
     made: dict[str, Task] = {}
-    distance = _bytes_of_weights(mod)
+    distance = bytes_of_weights(mod)
     for name, text in texts.items():
         if text not in made:
             program = canonical_program(functions[name])
@@ -159,13 +159,19 @@ def _shapeless(text: str) -> str:
     return re.sub(r"T\.int64\(-?\d+\)|\b\d+\b", "#", body)
 
 
-def _bytes_of_weights(mod: tvm.IRModule) -> int:
+def bytes_of_weights(mod: tvm.IRModule) -> int:
     """Of the largest of a module's graphs."""
     mains = [func for func in mod.functions.values() if isinstance(func, relax.Function)]
     arrays = [[elements(one) for one in collect(main, tvm.ir.GenericConst)] for main in mains]
     # Those that several kernels read count once.
     sizes = [{one.ctypes.data: one.nbytes for one in each} for each in arrays]
     return max((sum(each.values()) for each in sizes), default=0)
+
+
+def operations(mod: tvm.IRModule) -> float:
+    """How many a run takes of a module in one shape."""
+    calls, count = _count_calls(mod), tvm.s_tir.analysis.estimate_tir_flops
+    return sum(n * float(count(tvm.IRModule({"main": mod[name]}))) for name, n in calls.items())
 
 
 def _count_calls(mod: tvm.IRModule) -> Counter[str]:

@@ -16,13 +16,15 @@ from ..._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ...errors import ModelError
 from ...runtime.model import Interface, TensorInfo
 from ...target import Target
-from ..graph.graph import Graph
+from ..graph.graph import Graph, Length
 from ..graph.nodes import Origin
 from ..onnx.skeleton import domain_of, name_of, nested, nodes
 from ..operators.blame import blamed
 from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
 from . import concatenation, constant_gathers, few_channels
+from .alike import merged_alike
+from .appended import with_appended
 from .attention import with_attention
 from .blockwise import BlockwiseWeights
 from .cut_reasons import with_reasons
@@ -68,9 +70,10 @@ def import_model(
     quietly = redirect_stdout(StringIO())
     with own_converters(), tvm_target(target), warnings.catch_warnings(), quietly:
         warnings.simplefilter("ignore")
-        origin = Origin(graph.proto, graph.nodes, graph.constants, graph.aliases)
+        origin = Origin(graph.proto, graph.nodes, graph.constants, graph.aliases, names)
         mod = _convert(_for_tvm(proto), graph, origin)
-    outputs = _outputs(names, mod["main"].body.body.ty)
+    context = graph.context
+    outputs = _outputs(names, graph.lengths, mod["main"].body.body.ty)
     types = {one.data_type for one in (*graph.proto.graph.initializer, *graph.constants.values())}
     blocks = BlockwiseWeights(graph.proto)
     del graph  # its weights are in the module
@@ -80,7 +83,7 @@ def import_model(
             with _in_tvm():
                 mod = change(mod)
             step(done, len(passes))
-    return Imported(mod, (Interface(inputs, outputs),), (origin,))
+    return Imported(mod, (Interface(inputs, outputs, context),), (origin,))
 
 
 _LEGALIZED = {
@@ -110,6 +113,7 @@ def _passes(target: Target, types: Collection[int], blocks: BlockwiseWeights) ->
         t.AnnotateTIROpPattern(),
         _module_pass(with_patterns),
         t.FoldConstant(),
+        _module_pass(with_appended),
         _module_pass(concatenation.with_parts_in_place),
         _module_pass(lambda mod: with_attention(mod, target)),
         _module_pass(with_cuts),
@@ -118,6 +122,7 @@ def _passes(target: Target, types: Collection[int], blocks: BlockwiseWeights) ->
         _module_pass(with_reasons),
         _module_pass(without_cuts),
         _module_pass(lambda mod: narrow(mod, types, blocks, target)),
+        _module_pass(lambda mod: mod if target.gpu else merged_alike(mod)),
         t.DeadCodeElimination(),
         t.AttachAttrLayoutFreeBuffers(),
         tvm.tirx.transform.prim_func_pass(lambda func, *_: _rooted(func), opt_level=0),
@@ -188,21 +193,24 @@ def _in_tvm() -> AbstractContextManager[None]:
     )
 
 
-def _outputs(names: Sequence[str], result: Any) -> tuple[TensorInfo, ...]:
+def _outputs(
+    names: Sequence[str], lengths: Collection[Length], result: Any
+) -> tuple[TensorInfo, ...]:
     """Names from the graph, shapes from the import: ONNX files often leave them out."""
     types = result.fields if isinstance(result, relax.TupleType) else [result]
-    return tuple(_output(name, type_) for name, type_ in zip(names, types, strict=True))
+    of_each = {name: tuple((n.axis, n.name) for n in lengths if n.output == name) for name in names}
+    return tuple(_output(name, of_each[name], t) for name, t in zip(names, types, strict=True))
 
 
-def _output(name: str, type_: Any) -> TensorInfo:
+def _output(name: str, lengths: tuple[tuple[int, str], ...], type_: Any) -> TensorInfo:
     extents: list[Any] = list(type_.shape) if isinstance(type_.shape, relax.ShapeExpr) else [None]
     if not all(isinstance(extent, tirx.IntImm) for extent in extents):
         raise ModelError(
             f"the shape of output {name} depends on the input's values",
-            "only static shapes can be compiled: cut the graph before the operator that "
-            "makes it (NonZero, Unique, NonMaxSuppression, ...)",
+            "only shapes with a bound can be compiled: cut the graph before the operator that "
+            "makes it",
         )
-    return TensorInfo(name, tuple(map(int, extents)), str(type_.dtype))
+    return TensorInfo(name, tuple(map(int, extents)), str(type_.dtype), lengths)
 
 
 def _tensor(value: onnx.ValueInfoProto) -> TensorInfo:

@@ -28,17 +28,21 @@ from .transposed_phases import SPATIAL, apart, split_taps, together
 def transposed_convolution(
     walk: Walk, data: Any, weight: np.ndarray, attrs: Any, shape: list[int], lanes: int
 ) -> Any:
-    """The result, channels last; None for grouped or dilated ones.
+    """The result, channels last; None for dilated ones.
 
-    data: channels last. weight: [in, out, taps...]. shape: of the result, channels first.
-    lanes: float32 elements of a vector.
+    data: channels last. weight: [in, out of a group, taps...]. shape: of the result, channels
+    first. lanes: float32 elements of a vector.
     """
-    if int(attrs.groups) != 1 or any(int(d) != 1 for d in attrs.dilation):
+    if any(int(d) != 1 for d in attrs.dilation):
         return None
-    geometry = Geometry.of(data, weight, attrs, shape)
+    groups = int(attrs.groups)
+    geometry = Geometry.of(data, weight[: len(weight) // groups], attrs, shape)
     costs = geometry.costs(lanes)
-    way = min(costs, key=costs.__getitem__)
-    made = WAYS[way](walk, data, weight, geometry)
+    way = min(costs, key=costs.__getitem__) if groups == 1 else "dense"
+    if way == "dense":
+        made = _dense(walk, data, weight, geometry, groups)
+    else:
+        made = WAYS[way](walk, data, weight, geometry)
     begins = geometry.cuts if way == "dense" else [0] * len(geometry.cuts)
     ends = [begin + size for begin, size in zip(begins, geometry.sizes, strict=True)]
     if not any(begins) and ends == list(shape_of(made.ty)[1:-1]):
@@ -46,18 +50,23 @@ def transposed_convolution(
     return walk.emit(relax.op.strided_slice(made, list(range(1, 1 + len(ends))), begins, ends))
 
 
-def _dense(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
-    """The result with its padding: the phases as output channels, interleaved."""
+def _dense(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry, groups: int) -> Any:
+    """The result with its padding: the phases as output channels of each group, interleaved."""
     dims = len(geometry.taps)
     spatial = SPATIAL[dims + 2]
+    parts = [_dense_weights(part, geometry) for part in np.split(weight, groups)]
+    if 1 < groups == len(weight):
+        # To read a channel for several results takes a gather a tap, to copy it one for all taps.
+        data = walk.emit(relax.op.repeat(data, parts[0].shape[-1], dims + 1))
     phases = getattr(relax.op.nn, f"conv{dims}d")(
         data,
-        constant_of(_dense_weights(weight, geometry)),
+        constant_of(np.concatenate(parts, axis=-1)),
         padding=_dense_padding(geometry),
+        groups=shape_of(data.ty)[-1] // geometry.depth,
         data_layout=f"N{spatial}C",
         kernel_layout=f"{spatial}IO",
     )
-    return _interleave(walk, walk.emit(phases), geometry)
+    return _interleave(walk, walk.emit(phases), geometry, groups)
 
 
 def _dense_weights(weight: np.ndarray, geometry: Geometry) -> np.ndarray:
@@ -79,17 +88,20 @@ def _dense_padding(geometry: Geometry) -> list[int]:
     return [*before, *(max(0, count + skip - extent) for count, extent, skip in counts)]
 
 
-def _interleave(walk: Walk, phases: Any, geometry: Geometry) -> Any:
-    """[n, q..., r... x o] to [n, q x S + r..., o]."""
+def _interleave(walk: Walk, phases: Any, geometry: Geometry, groups: int) -> Any:
+    """[n, q..., g x r... x o] to [n, q x S + r..., g x o]."""
     strides, outputs, dims = geometry.strides, geometry.outputs, len(geometry.strides)
     if max(strides) == 1:
         return phases
     batch, *made, _ = shape_of(phases.ty)
-    split = walk.emit(relax.op.reshape(phases, [batch, *made, *strides, outputs]))
-    pairs = [axis for d in range(dims) for axis in (1 + d, 1 + dims + d)]
-    mixed = walk.emit(relax.op.permute_dims(split, [0, *pairs, 1 + 2 * dims]))
+    apart = [groups] if groups > 1 else []
+    split = walk.emit(relax.op.reshape(phases, [batch, *made, *apart, *strides, outputs]))
+    first = 1 + dims + len(apart)  # axis of the phases
+    pairs = [axis for d in range(dims) for axis in (1 + d, first + d)]
+    order = [0, *pairs, *range(1 + dims, first), first + dims]
+    mixed = walk.emit(relax.op.permute_dims(split, order))
     sizes = [count * stride for count, stride in zip(made, strides, strict=True)]
-    return walk.emit(relax.op.reshape(mixed, [batch, *sizes, outputs]))
+    return walk.emit(relax.op.reshape(mixed, [batch, *sizes, groups * outputs]))
 
 
-WAYS = {"dense": _dense, "together": together, "apart": apart}
+WAYS = {"together": together, "apart": apart}

@@ -87,7 +87,8 @@ class _Walk(Renaming):
 def _as_they_are(sums: Any) -> Any:
     """Floats by way of their bits, which is no instruction, but says that no bit of them is open.
 
-    `codegen/same_bytes.py` asks for it: floats that are added up are else of no certain order.
+    `codegen/passes/same_bytes.py` asks for it: floats that are added up are else of no certain
+    order.
     """
 
     def element(*at: Any) -> Any:

@@ -155,11 +155,28 @@ def test_elements_of_a_constant_are_gathered(shape, indices, axis):
     check(model(nodes, {"x": indices}, constants={"c": randn(0, *shape), "i": chosen}), ["Add"])
 
 
+@pytest.mark.parametrize("axis", [np.array(1), np.array([1])])
+def test_constants_are_added_up_along_an_axis_that_may_be_in_a_list(axis):
+    nodes = [node("CumSum", "c a", "s"), node("Add", "x s", "y")]
+    constants = {"c": np.arange(6).reshape(2, 3), "a": axis}
+    proto = model(nodes, {"x": (2, 3)}, constants=constants, dtype=TensorProto.INT64)
+    check(proto, ["Add"])
+
+
 def test_shapes_that_contradict_each_other_name_the_node():
     proto = model([node("MatMul", "x w", "y")], {"x": ("n", "k")}, constants={"w": randn(0, 3, 4)})
     with pytest.raises(ModelError, match=r"contradict each other.*MatMul") as caught:
         canonicalize(bind_shapes(proto, {"x": (2, 5)}))
     assert "--input-shape" in caught.value.hint
+
+
+def test_shapes_that_contradict_each_other_before_sizes_that_a_run_decides():
+    nodes = [node("Add", "x w", "a"), node("NonZero", "a", "n"), node("Slice", "a b e", "s"),
+             node("Concat", "s s", "y", axis=0)]  # fmt: skip
+    constants = {"w": randn(0, 2, 5), "b": np.array([0]), "e": np.array([1])}
+    proto = model(nodes, {"x": ("n", "k")}, constants=constants)
+    with pytest.raises(ModelError, match=r"contradict each other.*Add"):
+        canonicalize(bind_shapes(proto, {"x": (2, 3)}))
 
 
 def test_a_constant_output_is_made_by_a_node():

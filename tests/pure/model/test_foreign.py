@@ -1,10 +1,12 @@
 """What operators of ONNX Runtime make is declared, so that ONNX infers what follows."""
 
+import numpy as np
 import onnx
-from helpers.graphs import node, randn
+import pytest
+from helpers.graphs import model, node, randn, random_feeds, run
 from onnx import TensorProto, helper, numpy_helper
 
-from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.canonicalize import canonical_graph, canonicalize
 from ansor_deploy.model.graph.cuts import Graph
 from ansor_deploy.model.graph.foreign import declare_foreign
 from ansor_deploy.model.graph.noise import with_noise
@@ -30,3 +32,16 @@ def test_noise_and_cuts_go_beyond_operators_that_onnx_does_not_know():
     inexact = [one.op_type for one in with_noise(proto, 0).graph.node]
     assert inexact.count("RandomUniformLike") >= 5
     assert len(onnx.shape_inference.infer_shapes(proto, strict_mode=True).graph.value_info) == 3
+
+
+@pytest.mark.parametrize(("opset", "scales"), [(18, 3), (21, 6)])
+def test_group_normalization_of_which_onnx_infers_no_shape(opset, scales):
+    made = node("GroupNormalization", "x s b", "n", num_groups=3, epsilon=1e-3)
+    nodes = [made, node("Transpose", "n", "t", perm=[0, 2, 1]), node("Exp", "t", "y")]
+    constants = {"s": randn(0, scales), "b": randn(1, scales)}
+    proto = model(nodes, {"x": (2, 6, 5)}, constants=constants, opset=opset)
+    feeds = random_feeds(proto)
+    want, have = run(proto, feeds), run(canonicalize(proto), feeds)
+    np.testing.assert_allclose(have[0], want[0], rtol=1e-5)
+    declare_foreign(proto, canonical_graph(proto))
+    assert Graph(proto).shown == {0: "n", 1: "t", 2: "y"}

@@ -1,9 +1,11 @@
-"""Which tensors of a model are made inexact: those that depend on the values of its inputs."""
+"""Tensors that depend on the values of inputs are made inexact, and by how much."""
 
-from helpers.graphs import model, node
-from onnx import helper
+import numpy as np
+import pytest
+from helpers.graphs import model, node, run
+from onnx import TensorProto, helper
 
-from ansor_deploy.model.graph.noise import varying_tensors
+from ansor_deploy.model.graph.noise import NOISE, varying_tensors, with_noise
 
 
 def test_what_depends_on_shapes_alone_is_exact():
@@ -17,3 +19,16 @@ def test_a_branch_that_only_hands_on_what_varies_varies():
     chosen = node("If", "c", "y", then_branch=branch, else_branch=branch)
     proto = model([node("Abs", "x", "a"), chosen], {"x": (4,)})
     assert varying_tensors(proto.graph) == {"x", "a", "y"}
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16])
+@pytest.mark.parametrize("opset", [13, 21, 22, 25])
+def test_noise_is_as_large_in_models_of_any_opset(opset, kind):
+    """One rounding of the input and one of the product, each as large as uniform noise is."""
+    proto = model([node("Mul", "x x", "y")], {"x": (4096,)}, opset=opset, dtype=kind)
+    ones = np.ones(4096, helper.tensor_dtype_to_np_dtype(kind))
+    first, second = (run(with_noise(proto, seed), {"x": ones})[0] for seed in (0, 1))
+    assert (first != second).any()
+    for made in (first, second):
+        spread = np.sqrt(np.mean(np.square(made.astype(np.float64) - 1)))
+        assert spread == pytest.approx(NOISE[kind] * np.sqrt(5 / 3), rel=0.1)

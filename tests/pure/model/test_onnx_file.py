@@ -88,6 +88,19 @@ def test_norms_that_onnx_runtime_has_among_those_of_onnx(opset, tmp_path):
             load(save(proto, path))
 
 
+def test_outputs_need_neither_shapes_nor_types(proto, tmp_path):
+    output = proto.graph.output[0]
+    output.type.tensor_type.ClearField("shape")
+    proto.graph.output.add(name="m")
+    read = load(save(proto, tmp_path / "m.onnx")).proto.graph.output
+    assert read[0] == output
+    assert read[1].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    proto.graph.node[0].domain = "com.example"
+    proto.opset_import.add(domain="com.example", version=1)
+    with pytest.raises(ModelError, match="output 'm' has no type, and none is known"):
+        load(save(proto, tmp_path / "m.onnx"))
+
+
 def test_external_data_of_a_nested_constant(tmp_path):
     value = numpy_helper.from_array(randn(0, 50), "c")
     proto = model([node("Constant", "", "c", value=value), node("Add", "x c", "y")], {"x": (50,)})

@@ -15,7 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model import operators
 from ansor_deploy.model.canonicalize import canonicalize
-from ansor_deploy.model.operators.support import refuse_early
+from ansor_deploy.model.graph.graph import Graph
+from ansor_deploy.model.operators.support import refuse, refuse_early
 from ansor_deploy.model.operators.table import FAMILIES, OPERATORS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -139,7 +140,11 @@ def test_what_follows_from_data_of_any_size_is_one_line():
     nodes = [*finder(0, "a"), *finder(1, "b"), node("Concat", "a b", "y", axis=1)]
     proto = model(nodes, {"x": (2, 3)})
     refuse_early(proto)
-    text = refused(proto)
+    graph = Graph.of(proto)
+    graph.infer()
+    with pytest.raises(ModelError) as caught:
+        refuse(graph)
+    text = caught.value.text
     assert text.count("\n") == 1
     assert text.endswith(
         "NonZero  at node found0  (ai.onnx 17): as at 1 more, the input's values decide how much "
@@ -147,7 +152,37 @@ def test_what_follows_from_data_of_any_size_is_one_line():
     )
 
 
-def test_the_node_that_selects_boxes_in_a_branch_is_named_alone():
+def test_what_counts_is_named_where_nothing_is_compiled_for_its_result():
+    nodes = [node("NonZero", "x", "found"), node("Cast", "found", "f", to=1)]
+    proto = model([*nodes, node("Det", "f", "y")], {"x": (2, 3)})
+    refuse_early(proto)
+    assert "node 'y' (Det): a run decides how much it reads, by what NonZero 'found' finds" in (
+        refused(proto)
+    )
+
+
+def test_what_counts_in_a_branch_is_named_with_its_if():
+    finds = [node("NonZero", "x", "n"), node("Transpose", "n", "t", perm=[1, 0])]
+    none = [node("Identity", "nothing", "e")]
+    branches = [
+        helper.make_graph(
+            one, "branch", [], [helper.make_tensor_value_info(one[-1].output[0], 7, ["k", 2])]
+        )
+        for one in (finds, none)
+    ]
+    words = dict(zip(("then_branch", "else_branch"), branches, strict=True))
+    nodes = [
+        node("ReduceMax", "x", "most", keepdims=0),
+        node("Cast", "most", "some", to=TensorProto.BOOL),
+        node("If", "some", "kept", **words),
+        node("Cast", "kept", "f", to=1),
+        node("Hardmax", "f", "y", axis=0),
+    ]
+    proto = model(nodes, {"x": (2, 3)}, constants={"nothing": np.zeros((0, 2), np.int64)})
+    assert "by what NonZero 'n' inside If 'kept' finds" in refused(proto)
+
+
+def test_branches_of_other_ranks_are_named_by_their_if():
     boxes = helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["b"], name="nms")
     none = helper.make_node("Cast", ["x"], ["b"], to=TensorProto.INT64)
     result = helper.make_empty_tensor_value_info("b")
@@ -165,9 +200,7 @@ def test_the_node_that_selects_boxes_in_a_branch_is_named_alone():
     )
     sizes = {"axes": np.array([0, 1]), "sizes": np.array([1, 4, 4])}
     proto.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in sizes.items())
-    text = refused(proto)
-    assert "1 unsupported operator(s)" in text
-    assert "NonMaxSuppression  at node nms, inside If chosen  (ai.onnx 17): the data" in text
+    assert "node 'chosen' (If): a run chooses one of its branches" in refused(proto)
 
 
 def test_the_types_of_an_operator_are_those_of_all_its_tensors():

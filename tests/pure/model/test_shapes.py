@@ -160,6 +160,12 @@ def test_a_size_that_is_a_product_is_not_multiplied():
     assert proposed(proto) == {"x": (1, 3, 224, 224)}
 
 
+def test_a_batch_may_be_a_range():
+    said = "x=1,3,96,96 (for any batch up to 8: 1..8 in the place of its 1)"
+    assert hint(told(images(), imgsz="[96, 96]")).endswith(said)
+    assert "batch" not in hint(told(images(sizes=("n", 3, "h", "w")), imgsz="[96, 96]"))
+
+
 def test_proposals_take_no_time_of_large_weights():
     constants = {"w": np.zeros((40_000, 1000), np.float32)}
     proto = model([node("MatMul", "x w", "y")], {"x": ("n", 40_000)}, constants=constants)

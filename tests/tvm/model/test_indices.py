@@ -128,6 +128,13 @@ def test_a_constant_index_counts_from_the_end():
     assert not any("in_range" in name for name in built.count_ops(proto))
 
 
+def test_all_slices_in_their_order_are_the_data_itself():
+    places = np.stack(np.indices((3, 4)), axis=-1).reshape(3, 1, 4, 2)
+    net = model([node("GatherND", "x places", "y")], {"x": (3, 4, 5)}, constants={"places": places})
+    built.assert_like_oracle(net)
+    assert not any("gather_nd" in name for name in built.count_ops(net))
+
+
 def test_a_branch_that_is_not_taken_may_look_anywhere():
     """Both branches of an If are computed: an index in one fails no call, and stays inside."""
     branches = [

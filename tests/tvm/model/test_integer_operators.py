@@ -75,6 +75,15 @@ BECOMES = {
     ),
     "means": ([contrib("QLinearAveragePool", "x xs xz ps yz", "o", **POOL)], IMAGE, None),
     "a layer": ([contrib("QGemm", "x xs xz m ws mz b ys yz", "o")], (2, 6), None),
+    "Microsoft's own conversions": (
+        [
+            contrib("DequantizeLinear", "x xs xz", "r"),
+            contrib("DequantizeLinear", "v vs vz", "w", axis=0),
+            node("Conv", "r w", "c", pads=[0, 1, 1, 1]),
+            contrib("QuantizeLinear", "c ys yz", "o"),
+        ],
+        (1, 3, 4, 5), None,
+    ),
     "a convolution": (
         [node("QLinearConv", "x xs xz v vs vz ys yz", "o", pads=[0, 1, 1, 1])], (1, 3, 4, 5), None,
     ),

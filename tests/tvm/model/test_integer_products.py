@@ -8,6 +8,7 @@ from helpers import built
 from helpers.graphs import node
 from onnx import helper, numpy_helper
 
+from ansor_deploy._tvm import shape_of, tirx
 from ansor_deploy.codegen.kernels.lowering import compiled
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.default_schedule import default_schedule
@@ -22,6 +23,8 @@ VNNI = replace(
     features=("+avx512vnni",),
     cores=1,
 )
+AVX2 = replace(load_target("intel-cpu-avx2", [shipped("targets")]), cpu="x86-64-v3", cores=1)
+INSTRUCTIONS = {"vpdpbusd": VNNI, "vpmaddwd": AVX2}
 SHAPES = {
     "of heads": ((2, 3, 20, 16), (2, 3, 16, 40)),
     "of few and odd steps": ((12, 5), (5, 24)),
@@ -61,26 +64,71 @@ def drawn(shape, kind):
     ).astype(kind)
 
 
-@pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize(
-    ("kinds", "zeros"),
-    [("bytes", (0, 128)), ("bytes", (131, 7)), ("of two kinds", (255, -3)), ("signed", (-128, 0))],
-)
-def test_every_sum_is_exact(shapes, kinds, zeros):
+DRAWN = [
+    *(("bytes", (0, 128)), ("of two kinds", (255, -3)), ("bytes", (131, 7)), ("signed", (-128, 0)))
+]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize(("turn", "name"), list(enumerate(SHAPES)))
+def test_every_sum_is_exact(turn, name, more):
+    """Of each shape, for two of the kinds in turns."""
+    shapes, (kinds, zeros) = SHAPES[name], DRAWN[(2 * turn + turn // 2 + more) % 4]
     proto = product(*shapes, KINDS[kinds], zeros)
     a, b = (drawn(shape, kind) for shape, kind in zip(shapes, KINDS[kinds], strict=True))
     (found,) = built.run(proto, {"a": a, "b": b})
     np.testing.assert_array_equal(found, (a.astype(int) - zeros[0]) @ (b.astype(int) - zeros[1]))
 
 
+@pytest.mark.parametrize(("instruction", "target"), INSTRUCTIONS.items(), ids=INSTRUCTIONS)
 @pytest.mark.parametrize("name", ["of heads", "of odd steps"])
-def test_four_steps_are_summed_up_at_once(name):
+def test_some_steps_are_summed_up_at_once(name, instruction, target):
     proto = product(*SHAPES[name], KINDS["bytes"], (3, 5))
-    if not lacks(VNNI.triple, VNNI.cpu, VNNI.features):
+    if not lacks(target.triple, target.cpu, target.features):
         a, b = (drawn(shape, "uint8") for shape in SHAPES[name])
-        (found,) = built.run(proto, {"a": a, "b": b}, VNNI)
+        (found,) = built.run(proto, {"a": a, "b": b}, target)
         np.testing.assert_array_equal(found, (a.astype(int) - 3) @ (b.astype(int) - 5))
-    tasks = extract(built.imported(proto, VNNI).mod, VNNI).values()
+    tasks = extract(built.imported(proto, target).mod, target).values()
     task = max(tasks, key=lambda one: one.workload.flops)
-    func = default_schedule(task.mod, VNNI).mod["main"]
-    assert "vpdpbusd" in compiled({"main": func}, VNNI).inspect_source("asm")
+    func = default_schedule(task.mod, target).mod["main"]
+    assert instruction in compiled({"main": func}, target).inspect_source("asm")
+
+
+def of_keys(rows, depth, zeros):
+    """The product of two heads' queries and keys, each (rows, heads, depth)."""
+    proto = product((2, rows, depth), (2, depth, rows), ("uint8", "uint8"), zeros)
+    turns = {"a": [1, 0, 2], "b": [1, 2, 0]}
+    nodes = [node("Transpose", f"{name}s", name, perm=perm) for name, perm in turns.items()]
+    made = helper.make_graph(
+        [*nodes, *proto.graph.node],
+        "keys",
+        [helper.make_tensor_value_info(f"{name}s", 2, (rows, 2, depth)) for name in turns],
+        proto.graph.output,
+        proto.graph.initializer,
+    )
+    return helper.make_model(made, opset_imports=proto.opset_import, ir_version=9)
+
+
+@pytest.mark.parametrize("target", INSTRUCTIONS.values(), ids=INSTRUCTIONS)
+@pytest.mark.parametrize(
+    ("rows", "depth", "zeros"),
+    [(49, 32, (0, 128)), (50, 64, (131, 7)), (77, 30, (0, 128)), (197, 12, (131, 7))],
+)
+def test_keys_that_were_transposed_are_packed_by_their_rows(rows, depth, zeros, target):
+    proto = of_keys(rows, depth, zeros)
+    a, b = (drawn((rows, 2, depth), "uint8") for _ in "ab")
+    here = target if not lacks(target.triple, target.cpu, target.features) else built.TARGET
+    (found,) = built.run(proto, {"as": a, "bs": b}, here)
+    left, right = (
+        one.astype(int).transpose(1, 0, 2) - z for one, z in zip((a, b), zeros, strict=True)
+    )
+    np.testing.assert_array_equal(found, left @ right.transpose(0, 2, 1))
+    shapes = [shape_of(one) for one in made(built.imported(proto, target).mod)]
+    assert (2, rows, depth) in shapes
+    assert (2, depth, rows) not in shapes
+
+
+def made(mod):
+    """The results of a module's functions that are of signed bytes."""
+    funcs = [func for func in mod.functions.values() if isinstance(func, tirx.PrimFunc)]
+    return [func.params[-1] for func in funcs if str(func.params[-1].dtype) == "int8"]

@@ -14,7 +14,7 @@ from ansor_deploy.model.operators.table import OPERATORS
 # TVM keeps these by their bare names; they are of other domains, or refused.
 NOT_STANDARD = {
     "AllClassNMS", "BiasGelu", "EmbedLayerNormalization", "FastGelu", "MatMulInteger16",
-    "NonMaxSuppression", "SkipLayerNormalization",
+    "SkipLayerNormalization",
 }  # fmt: skip
 
 # ONNX Runtime's optimiser writes these under ONNX's own domain, whatever the opset; and a Round is

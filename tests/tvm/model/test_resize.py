@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
-from helpers.built import assert_like_oracle, count_ops
+from helpers import graphs
+from helpers.built import assert_like_oracle, count_ops, run
 from helpers.graphs import model, node, ops
+from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.operators.sampling import Axis, Manner, taps
 
+ENDS = {"uint8": (0, 256), "int8": (-128, 128)}
 ALIGNED = "coordinate_transformation_mode"
 
 
@@ -46,11 +49,33 @@ def test_whole_upscaling_of_images_stays_one_operator():
     assert ops(canonicalize(resized((1, 2, 4, 4), scales=(1, 1, 2, 2)))) == ["Resize"]
 
 
-def test_integers_between_two_are_refused():
-    proto = resized((1, 1, 4, 4), mode="linear", sizes=(1, 1, 3, 3))
+def of_kind(kind, shape, **attributes):
+    proto = resized(shape, **attributes)
     for value in (*proto.graph.input, *proto.graph.output):
-        value.type.tensor_type.elem_type = 2
-    with pytest.raises(ModelError, match="Resize: only floating-point"):
+        value.type.tensor_type.elem_type = kind
+    return proto
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+@pytest.mark.parametrize("scales", [(1, 1, 2, 2), (1, 1, 0.6, 1.7)])
+def test_bytes_between_two_are_rounded_towards_zero(kind, scales):
+    element = TensorProto.UINT8 if kind == "uint8" else TensorProto.INT8
+    proto = of_kind(element, (2, 3, 8, 6), mode="linear", scales=scales)
+    feed = {"x": np.random.default_rng(0).integers(*ENDS[kind], (2, 3, 8, 6)).astype(kind)}
+    have, want = run(proto, feed)[0].astype(int), graphs.run(proto, feed)[0].astype(int)
+    # Of broken weights a sum may be just below a whole number, and another order of it that number.
+    most = 0 if scales == (1, 1, 2, 2) else 0.01
+    assert np.abs(have - want).max() <= 1
+    assert np.mean(have != want) <= most
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "antialias"),
+    [(TensorProto.INT64, "linear", 0), (TensorProto.INT8, "cubic", 0), (2, "linear", 1)],
+)
+def test_other_whole_numbers_between_two_are_refused(kind, mode, antialias):
+    proto = of_kind(kind, (1, 1, 4, 4), mode=mode, sizes=(1, 1, 3, 3), antialias=antialias)
+    with pytest.raises(ModelError, match="Resize: of whole numbers, only bytes"):
         canonicalize(proto)
 
 

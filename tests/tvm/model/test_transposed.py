@@ -107,5 +107,10 @@ def test_channels_too_few_for_vectors_are_computed_at_once():
     assert not [name for name in names if "conv2d_transpose" in name]
 
 
-def test_grouped_transposed_convolution_is_left_as_it_is_and_right():
-    assert run(transposed(4, 3, 2, 1, 0, 2, groups=2))[0]
+@pytest.mark.parametrize(
+    ("groups", "outputs", "dims"), [(2, 16, 2), (8, 1, 2), (8, 3, 1), (4, 2, 3)]
+)
+def test_grouped_transposed_convolution_multiplies_by_no_inserted_zero(groups, outputs, dims):
+    right, tasks = run(transposed(4, 3, 2, 1, 0, dims, groups=groups, outputs=outputs))
+    assert right
+    assert not [name for name in tasks if "_transpose" in name and "conv" in name]

@@ -1,0 +1,169 @@
+"""Caches of a model: inputs that come back as outputs, with rows for new tokens behind their own.
+
+    present = Concat(past, new)           past: (batch, heads, past, width)
+    -->
+    a context of so many rows             past and present: the first so many rows of one cache
+
+They are told by the nodes that make them, and not by names. How long they are, and all that is as
+long as they, stays open: that becomes a number which a run is given (`counted/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from onnx import ModelProto, NodeProto, inliner
+
+from ..errors import ModelError
+from ..runtime.context import Cache, Context, Counted
+from .graph.cleanup import drop_dead, sort_nodes
+from .graph.fold import fold_constants
+from .graph.graph import Graph
+from .misfit import misfit
+from .onnx.bind import bind_shapes, declared_shape, model_inputs
+from .onnx.size_names import SizeName
+from .onnx.sizes import open_axes, proposals
+from .onnx.skeleton import attribute, skeleton, with_initializers
+
+Shape = tuple[int, ...]
+LENGTH = "length"
+_BY_POSITION = {"GroupQueryAttention": ((3, 1), (4, 2))}  # inputs and outputs that are caches
+_ROWS = 2  # the axis of rows there
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model with a context. names: of the sizes that its length changes. sizes: of all others."""
+
+    proto: ModelProto
+    context: Context
+    past: str
+    sizes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, proto: ModelProto, given: Mapping[str, Shape], rows: int) -> Opened:
+        """A model whose caches get room for so many rows; ModelError where it has none.
+
+        given: shapes that the user gave; others are as the model proposes them.
+        """
+        caches = list(found_caches(proto))
+        past = _past(proto, caches)
+        shapes = _fitting(proto, given)
+        sizes = {a.name: shapes[a.value.name][a.at] for a in open_axes(proto)}
+        names = {axis.name: SizeName(axis.name, sizes) for axis in open_axes(proto)}
+        longer = {n: one for n, one in names.items() if past in one.terms}
+        by_name = [longer[n].value({**sizes, past: 1}) - 1 for n in longer if n != past]
+        tokens = _tokens(proto, shapes, sizes[past], caches[0], by_name)
+        if rows <= tokens:
+            raise ModelError(
+                f"a context of {rows} rows has no room beside the {tokens} of a step",
+                f"give it more: --context {max(2 * tokens, 128)}",
+            )
+        inner = {cache.input for cache in caches}
+        counted = tuple(
+            Counted(a.value.name, a.at, longer[a.name].value({**sizes, past: rows}) - rows)
+            for a in open_axes(proto)
+            if a.name in longer and a.value.name not in inner
+        )
+        taken = {value.name for value in model_inputs(proto)}
+        length = LENGTH if LENGTH not in taken else f"{caches[0].input}.{LENGTH}"
+        return cls(proto, Context(rows, tokens, length, tuple(caches), counted), past, sizes)
+
+    def bound(self, length: int) -> ModelProto:
+        """The model where so many rows count, with static shapes: what the oracle runs."""
+        sizes = {**self.sizes, self.past: length}
+        names = {axis.name: SizeName(axis.name, sizes) for axis in open_axes(self.proto)}
+        shapes: dict[str, list[int]] = {}
+        for axis in open_axes(self.proto):
+            declared = declared_shape(axis.value) or ()
+            shape = shapes.setdefault(axis.value.name, list(declared))  # type: ignore[arg-type]
+            shape[axis.at] = names[axis.name].value(sizes)
+        return bind_shapes(self.proto, {name: tuple(one) for name, one in shapes.items()})
+
+    def opened(self) -> ModelProto:
+        """The model with static shapes, but for what its length changes."""
+        bound = self.bound(self.context.rows - self.context.tokens)
+        proto = with_initializers(bound, bound.graph.initializer)
+        places = [(one.input, one.axis) for one in self.context.caches]
+        places += [(one.name, one.axis) for one in self.context.counted]
+        for value in model_inputs(proto):
+            for name, axis in places:
+                if name == value.name:
+                    dim = value.type.tensor_type.shape.dim[axis]
+                    dim.Clear()
+                    dim.dim_param = f"{name}.{axis}"
+        for value in proto.graph.output:
+            value.type.tensor_type.ClearField("shape")
+        return proto
+
+
+def found_caches(proto: ModelProto) -> Iterator[Cache]:
+    """The inputs of a model that are outputs with more rows."""
+    inputs = {value.name: value for value in model_inputs(proto)}
+    makers = {name: node for node in proto.graph.node for name in node.output if name}
+    for at, output in enumerate(value.name for value in proto.graph.output):
+        made = output
+        while made in makers and makers[made].op_type == "Identity":
+            made = makers[made].input[0]
+        for name, axis in _grown(makers.get(made), made):
+            rank = len(declared_shape(inputs[name]) or ()) if name in inputs else 0
+            if rank:
+                yield Cache(name, output, axis % rank, at)
+
+
+def _grown(node: NodeProto | None, made: str) -> Iterator[tuple[str, int]]:
+    """The tensor to which a node adds rows, and the axis of these, if it is such a node."""
+    if node is None:
+        return
+    if node.op_type == "Concat" and len(node.input) == 2:
+        yield node.input[0], attribute(node, "axis")
+    for given, result in _BY_POSITION.get(node.op_type, ()):
+        if len(node.output) > result and node.output[result] == made:
+            yield node.input[given], _ROWS
+
+
+def _past(proto: ModelProto, caches: Iterable[Cache]) -> str:
+    """The name of the size that all caches share; ModelError where there is none."""
+    places = {(one.input, one.axis) for one in caches}
+    names = {a.name for a in open_axes(proto) if (a.value.name, a.at) in places}
+    if not places:
+        raise ModelError(
+            "no cache is found for a context: an input to which a Concat or a GroupQueryAttention "
+            "adds rows, of which an output consists",
+            "export the model with its past as inputs and its present as outputs, or build it "
+            "without --context",
+        )
+    if len(names) != 1:
+        listed = ", ".join(sorted(f"'{name}'" for name, _ in places))
+        raise ModelError(
+            f"the rows of its caches ({listed}) have no size of one name that is open",
+            "export the model with one dynamic axis for the past of all caches",
+        )
+    return names.pop()
+
+
+def _fitting(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Shapes for all inputs: those that are given, and the first proposed that fit these."""
+    fixed = {
+        value.name: tuple(size for size in declared_shape(value) or () if isinstance(size, int))
+        for value in model_inputs(proto)
+    }
+    tried = [{**fixed, **given, **one} for one in proposals(proto, given)]
+    return next((one for one in tried if not misfit(proto, one)), tried[0])
+
+
+def _tokens(
+    proto: ModelProto, shapes: Mapping[str, Shape], past: int, cache: Cache, by_name: Iterable[int]
+) -> int:
+    """How many rows a step adds: by inference, else by the names of sizes, else one.
+
+    shapes: of inputs, where there are so many rows before.
+    """
+    graph = Graph.of(bind_shapes(inliner.inline_local_functions(skeleton(proto)), shapes))
+    for change in (sort_nodes, drop_dead, fold_constants):
+        change(graph)
+    graph.infer()
+    if (shape := graph.shapes.get(cache.output)) is not None:
+        return shape[cache.axis] - past
+    return max(by_name, default=1)

@@ -1,0 +1,104 @@
+"""If whose branches make tensors of sizes that differ: both are computed, and one is taken.
+
+y = c ? then : else
+-->
+n = c ? n_then : n_else ; y = c ? then laid out to the larger size : else likewise
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto, NodeProto, helper
+
+from ...errors import ModelError
+from ..graph.graph import is_op
+from ..graph.subgraph import spliced
+from ..onnx.skeleton import attribute, name_of, with_nested
+from . import found
+from .known import Axes, Known, Step
+from .numbers import Number, Sum, least, most, symbol
+from .values import certain, named
+
+_EITHER = "Either"  # no operator: a node of it does not outlive its rule
+
+
+def counts(node: NodeProto) -> bool:
+    """Whether it is an If with something in it that counts."""
+    return is_op(node, "If") and any(one.op_type in found.RULES for one in with_nested([node]))
+
+
+def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> None:
+    """Put both branches of an If ahead, or the one that is taken, and what takes one of both."""
+    graph = known.graph
+    taken = certain(known.values(node.input[0]))
+    if taken is not None:
+        body = attribute(node, "then_branch" if taken[0] else "else_branch")
+        ahead.extendleft(reversed(_inside(known, node, body, node.output)))
+        return
+    made, names = [], []
+    for branch in ("then_branch", "else_branch"):
+        results = [graph.fresh(name) for name in node.output]
+        made += _inside(known, node, attribute(node, branch), results)
+        names.append(results)
+    for name, one, other in zip(node.output, *names, strict=True):
+        given = [node.input[0], one, other]
+        made.append(helper.make_node(_EITHER, given, [name], name=name_of(node)))
+    ahead.extendleft(reversed(made))
+
+
+def _inside(
+    known: Known, node: NodeProto, body: GraphProto, results: Sequence[str]
+) -> list[NodeProto]:
+    """The nodes of a branch, which stay known by the names that they have there."""
+    made = spliced(known.graph, body, {}, results)
+    for inner, one in zip(body.node, made, strict=False):
+        known.words[one.output[0]] = f"{named(inner)} inside {named(node)}"
+    return made
+
+
+def either(step: Step) -> list[tuple[str, Axes]]:
+    """One of two tensors, of which each is as long as it is."""
+    one, other = (step.known_shape(step.input(at)) for at in (1, 2))
+    if one is None or other is None or len(one) != len(other):
+        raise ModelError(
+            f"node '{step.node.name}' (If): a run chooses one of its branches, and what they make "
+            "is not of one rank, or of sizes that are not known",
+            "make both branches give tensors of one rank, or cut the graph before it",
+        )
+    condition = step.reshape(step.input(0))
+    size = tuple(max(pair) for pair in zip(one, other, strict=True))
+    pairs = enumerate(zip(step.dims(1), step.dims(2), strict=True))
+    axes = {at: _one_of(step, condition, *pair) for at, pair in pairs if pair[0] != pair[1]}
+    same = {at: n for at, n in step.axes(1).items() if at not in axes}
+    laid = [_laid_out(step, step.input(at), size) for at in (1, 2)]
+    if 0 in one or 0 in other:
+        made = laid[0] if 0 in other else laid[1]
+    else:
+        made = step("Where", condition, *laid)
+    return [(made, {**same, **axes})]
+
+
+def _one_of(step: Step, condition: str, one: Number, other: Number) -> Number:
+    made = step("Where", condition, step.scalar(one), step.scalar(other))
+    bounds = min(least(one), least(other)), max(most(one), most(other))
+    causes = (number.cause for number in (one, other) if isinstance(number, Sum))
+    return symbol(made, 0, bounds, next(causes, step.cause))
+
+
+def _laid_out(step: Step, name: str, size: tuple[int, ...]) -> str:
+    """A tensor in a larger one."""
+    for axis, extent in enumerate(size):
+        shape = list(step.shape(name))
+        if 0 in shape:
+            return name
+        if shape[axis] < extent:
+            shape[axis] = extent - shape[axis]
+            more = step.constant(np.zeros(shape), step.dtype(name))
+            name = step("Concat", name, more, axis=axis)
+    return name
+
+
+RULES = {_EITHER: either}

@@ -1,0 +1,89 @@
+"""Caches that a library keeps: new rows are written behind those that count, where they lie."""
+
+from __future__ import annotations
+
+from onnx import TensorProto, helper
+
+from ...runtime.context import Context
+from ..graph.graph import Graph
+from ..onnx.bind import declared_shape, model_inputs, set_shape
+from ..onnx.skeleton import with_initializers
+from ..operators.appended import DOMAIN, append
+from ..operators.emitter import INT64
+from . import parts
+from .known import Axes, Known, Step
+from .numbers import Number, symbol
+
+
+def prepare(graph: Graph, context: Context) -> None:
+    """Let a graph have a context. What that changes of its inputs is open as yet."""
+    graph.context = context
+    graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
+    graph.proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    rooms = {(one.input, one.axis): context.rows for one in context.caches}
+    last = context.rows - context.tokens
+    rooms |= {(one.name, one.axis): last + one.more for one in context.counted}
+    for value in model_inputs(graph.proto):
+        declared = declared_shape(value) or ()
+        sizes = [rooms.get((value.name, axis), size) for axis, size in enumerate(declared)]
+        if any(name == value.name for name, _ in rooms):
+            graph.rooms[value.name] = tuple(map(int, sizes))
+    if all(_hides_by_itself(graph, one.input) for one in context.caches):
+        end(graph)
+
+
+def _hides_by_itself(graph: Graph, cache: str) -> bool:
+    """Whether what reads a cache takes all of its room, and is told how much of it counts."""
+    readers = [node.op_type for node in graph.nodes if cache in node.input]
+    return readers == ["GroupQueryAttention"]
+
+
+def start(known: Known) -> None:
+    """Say how much counts of the inputs that a context leaves open."""
+    graph = known.graph
+    if (context := graph.context) is None or not graph.rooms:
+        return
+    graph.shapes[context.length], graph.dtypes[context.length] = (), INT64
+    bounds = 0, context.rows - context.tokens
+    rows = symbol(context.length, 0, bounds, "the number of rows before")
+    sizes: dict[str, dict[int, Number]] = {one.input: {one.axis: rows} for one in context.caches}
+    for each in context.counted:
+        sizes.setdefault(each.name, {})[each.axis] = rows + each.more
+    known.axes.update(sizes)
+    graph.shapes.update(graph.rooms)
+
+
+def end(graph: Graph) -> bool:
+    """Close what a context left open, and give no cache back; whether there was such."""
+    if (context := graph.context) is None or not graph.rooms:
+        return False
+    inner = graph.proto.graph
+    for value in inner.input:
+        if value.name in graph.rooms:
+            set_shape(value, graph.rooms[value.name])
+    inner.input.append(helper.make_tensor_value_info(context.length, TensorProto.INT64, ()))
+    for at in sorted((one.at for one in context.caches), reverse=True):
+        del inner.output[at]
+    graph.rooms.clear()
+    return True
+
+
+def joined(step: Step) -> list[tuple[str, Axes]] | None:
+    """New rows behind those of a cache; or any tensors behind one another."""
+    context = step.graph.context
+    if context is None or len(step.node.input) != 2 or not _is_cache(context, step.input(0)):
+        return parts.joined(step)
+    name, new = step.input(0), step.known_shape(step.input(1))
+    ((axis, number),) = step.axes(0).items()
+    if new is None or new[axis] != context.tokens or step.axes(1):
+        raise step.refuse(f"it does not add the {context.tokens} rows of a step to '{name}'")
+    at = step("Expand", step.scalar(number), step.numbers(step.shape(name)[0]))
+    step.facts.finite.add(step.node.output[0])  # it begins with zeros
+    return [(append(step, name, step.input(1), at, axis), {axis: number + context.tokens})]
+
+
+def _is_cache(context: Context, name: str) -> bool:
+    return any(name == one.input for one in context.caches)
+
+
+RULES = {"Concat": joined}

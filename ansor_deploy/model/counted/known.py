@@ -1,0 +1,215 @@
+"""What is known of a graph's tensors while nodes are gone through: shapes, numbers, counted axes.
+
+A *counted* axis is as long as it can be, and a run decides how much of it counts: the first so
+many. What lies behind is any numbers, and no result hangs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError, infer_node_outputs
+
+from ..graph.fold import constant_tensor
+from ..graph.graph import FLOATS, Graph, Shape
+from ..onnx.skeleton import attribute, domain_of, nested
+from ..operators.emitter import INT64, Emitter
+from .numbers import Number, Sum
+from .values import Values, certain, named, objects, tracked
+
+Axes = Mapping[int, Number]  # how much counts along each counted axis
+_SMALL = 64  # elements of a constant that is looked into
+
+
+class Known:
+    """A graph, the counted axes of its tensors by their names, and what whole numbers hold."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.axes: dict[str, Axes] = {}
+        self.found: dict[str, tuple[str, str]] = {}  # where one is not zero, how often
+        self.finite: set[str] = set()  # counted tensors, what lies behind as well
+        self.words: dict[str, str] = {}  # for a node of a branch, by its result
+        self._values: dict[str, Values] = {}
+        self._scalars: dict[Number, str] = {}
+        self._opsets = list(graph.proto.opset_import)
+
+    def values(self, name: str) -> Values | None:
+        """The elements of a small tensor of whole numbers, as far as they are known."""
+        held = None if name in self._values else _held(self.graph.constants.get(name))
+        if held is not None:
+            self._values[name] = held
+        return self._values.get(name)
+
+    def hold(self, name: str, values: Values) -> None:
+        """Say what a tensor holds."""
+        self._values[name] = values
+
+    def dims(self, name: str) -> list[Number]:
+        """How much of a tensor counts along each axis."""
+        counted = self.axes.get(name, {})
+        return [counted.get(at, n) for at, n in enumerate(self.graph.shapes[name])]
+
+    def learn(self, node: NodeProto) -> None:
+        """Find types, shapes and numbers of what a node makes."""
+        graph = self.graph
+        if domain_of(node) or not defs.has(node.op_type) or any(nested(node)):
+            return
+        given = [name for name in node.input if name]
+        if not all(graph.dtypes.get(name) for name in given):  # what is no tensor has none
+            return
+        # Rewriting makes operators that are younger than the model.
+        known = defs.has(node.op_type, graph.opset, "")
+        version = graph.opset if known else defs.onnx_opset_version()
+        schema = defs.get_schema(node.op_type, version, "")
+        types = {
+            n: helper.make_tensor_type_proto(graph.dtypes[n], graph.shapes.get(n)) for n in given
+        }
+        try:
+            made = infer_node_outputs(
+                schema, node, types, self._constants(given), opset_imports=self._opsets
+            )
+        except (InferenceError, RuntimeError, ValidationError):  # a branch never taken may not fit
+            return
+        for name, kind in made.items():
+            tensor = kind.tensor_type
+            graph.dtypes[name] = tensor.elem_type
+            if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
+                graph.shapes[name] = tuple(d.dim_value for d in tensor.shape.dim)
+        self._follow(node)
+
+    def _follow(self, node: NodeProto) -> None:
+        name = node.output[0]
+        if name in self._values or name not in self.graph.dtypes:
+            return
+        made = self._computed(node)
+        if made is not None:
+            self._values[name] = made
+
+    def _computed(self, node: NodeProto) -> Values | None:
+        """What the first result of a node holds."""
+        if node.op_type == "Shape" and node.input[0] in self.graph.shapes:
+            dims = self.dims(node.input[0])
+            return objects(dims[attribute(node, "start", 0) : attribute(node, "end", len(dims))])
+        if node.op_type == "Constant":
+            return _held(constant_tensor(node))
+        whole = self.graph.dtypes[node.output[0]] not in FLOATS
+        given = [self.values(one) if one else None for one in node.input]
+        return tracked(node, given, whole) if given and given[0] is not None else None
+
+    def array(self, name: str) -> np.ndarray | None:
+        """The elements of a tensor, as of `values`, where all are known."""
+        values = self.values(name)
+        if values is None or (numbers := certain(values)) is None:
+            return None
+        kind = helper.tensor_dtype_to_np_dtype(self.graph.dtypes[name])
+        return np.array(numbers, kind).reshape(values.shape)
+
+    def _constants(self, names: Sequence[str]) -> dict[str, TensorProto]:
+        """What inference may ask the values of."""
+        arrays = {name: self.array(name) for name in names}
+        known = {name: array for name, array in arrays.items() if array is not None}
+        return {name: numpy_helper.from_array(array, name) for name, array in known.items()}
+
+
+def _held(tensor: TensorProto | None) -> Values | None:
+    """The elements of a small constant of whole numbers; None of any other."""
+    if tensor is None or tensor.data_type in (*FLOATS, TensorProto.STRING):
+        return None
+    small = np.prod(tensor.dims, dtype=object) <= _SMALL
+    return objects(numpy_helper.to_array(tensor)) if small else None
+
+
+class Step(Emitter):
+    """A node that is taken apart, of inputs with counted axes; what it emits is known at once."""
+
+    def __init__(self, known: Known, node: NodeProto) -> None:
+        super().__init__(known.graph, node)
+        self.facts = known
+
+    def several(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
+        """As of an emitter."""
+        made = super().several(op, inputs, count, **attributes)
+        self.facts.learn(self.nodes[-1])
+        return made
+
+    def known_shape(self, name: str) -> Shape | None:
+        """As of an emitter; what is inferred of the whole graph lacks the nodes that are new."""
+        return self.graph.shapes.get(name)
+
+    def again(self, *inputs: str) -> str:
+        """The node, of other inputs if they are given; its first result."""
+        node, given = self.node, list(inputs or self.node.input)
+        words = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+        return self(node.op_type, *given, *node.input[len(given) :], **words)
+
+    def numbers(self, *values: int) -> str:
+        """A constant list of int64."""
+        return self.constant(values, INT64)
+
+    @property
+    def cause(self) -> str:
+        """The node, for a person."""
+        return self.facts.words.get(self.node.output[0], named(self.node))
+
+    def dims(self, at: int) -> list[Number]:
+        """How much of an input counts along each axis."""
+        return self.facts.dims(self.input(at))
+
+    def axes(self, at: int) -> Axes:
+        """The counted axes of an input."""
+        return self.facts.axes.get(self.input(at), {})
+
+    def values(self, at: int) -> Values | None:
+        """The elements of an input, as far as they are known."""
+        return self.facts.values(self.input(at)) if self.input(at) else None
+
+    def listed(self, at: int, attribute: str = "") -> list[int] | None:
+        """Whole numbers that an input, or an attribute of older versions, lists."""
+        given = self.attribute(attribute) if attribute else None
+        return certain(self.values(at)) if given is None else list(given)
+
+    def scalar(self, number: Number) -> str:
+        """A tensor, int64 without axes, that holds a number."""
+        known = self.facts._scalars  # noqa: SLF001 - a cache of what steps made
+        if number not in known or not isinstance(number, Sum):
+            known[number] = self._scalar(number)
+        return known[number]
+
+    def _scalar(self, number: Number) -> str:
+        if not isinstance(number, Sum):
+            return self.constant(number, INT64)
+        made = ""
+        for symbol, by in number.factors:
+            flat = self.reshape(symbol.tensor, -1)
+            one = self("Gather", flat, self.constant(symbol.at, INT64), axis=0)
+            one = self.cast(one, INT64)
+            one = one if by == 1 else self("Mul", one, self.constant(by, INT64))
+            made = self("Add", made, one) if made else one
+        return self("Add", made, self.constant(number.constant, INT64)) if number.constant else made
+
+    def counts(self, shape: Shape, axes: Axes) -> str:
+        """Booleans that a shape spreads to: whether an element counts; empty where all do."""
+        made = ""
+        for axis, number in axes.items():
+            form = [-1 if at == axis else 1 for at in range(len(shape))]
+            places = self.constant(np.arange(shape[axis]).reshape(form), INT64)
+            inside = self("Less", places, self.scalar(number))
+            made = self("And", made, inside) if made else inside
+        return made
+
+    def masked(self, name: str, axes: Axes, value: Any = 0) -> str:
+        """A tensor with another value in the place of what does not count."""
+        if not axes:
+            return name
+        kind = self.dtype(name)
+        inside = self.counts(self.shape(name), axes)
+        return self("Where", inside, name, self.constant(value, kind))
+
+    def cut(self, name: str, axis: int, size: int) -> str:
+        """The first of a tensor along an axis."""
+        return name if self.shape(name)[axis] == size else self.slice(name, axis, 0, size)

@@ -1,0 +1,106 @@
+"""Nodes that leave elements as they are, or one by one: what is counted stays so."""
+
+from __future__ import annotations
+
+from .known import Axes, Step
+from .numbers import Number, least
+
+_ALONE = (
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu",
+    "Clip", "Cos", "Cosh", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg",
+    "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
+    "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+)  # fmt: skip
+_TOGETHER = (
+    "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
+    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu",
+    "Pow", "Sub", "Sum", "Where", "Xor",
+)  # fmt: skip
+
+
+def alone(step: Step) -> list[tuple[str, Axes]] | None:
+    """A function of each element."""
+    if step.known_shape(step.input(0)) is None or step.wants(1):
+        return None
+    return [(step.again(), step.axes(0))]
+
+
+def together(step: Step) -> list[tuple[str, Axes]] | None:
+    """A function of elements of several tensors, which are as long as each other, or one long."""
+    shapes = [step.known_shape(name) for name in step.node.input]
+    if any(shape is None for shape in shapes):
+        return None
+    names, axes = fitted(step, list(step.node.input), max(len(one or ()) for one in shapes))
+    return [(step.again(*names), axes)]
+
+
+def fitted(step: Step, names: list[str], rank: int) -> tuple[list[str], Axes]:
+    """Tensors cut to the size of the shortest where one is counted, and what counts of all.
+
+    They are as long as each other in every run, so that what is cut off counts in none.
+    """
+    axes: dict[int, Number] = {}
+    for axis in range(-rank, 0):
+        longer = [n for n in names if len(step.shape(n)) >= -axis and step.shape(n)[axis] != 1]
+        owned = [(n, step.facts.axes.get(n, {}).get(len(step.shape(n)) + axis)) for n in longer]
+        numbers = [number for _, number in owned if number is not None]
+        if not numbers:
+            numbers = _of_ones(step, names, axis) if not longer else []
+        if not numbers:
+            continue
+        size = min((step.shape(n)[axis] for n in longer), default=1)
+        cut = {n: step.cut(n, len(step.shape(n)) + axis, size) for n in longer}
+        names = [cut.get(n, n) for n in names]
+        exact = len(numbers) == len(longer)  # else one has a size that no run decides
+        axes[rank + axis] = numbers[0] if exact or size > least(numbers[0]) else size
+    return names, axes
+
+
+def _of_ones(step: Step, names: list[str], axis: int) -> list[Number]:
+    """What counts of tensors that are one long at most."""
+    tall = [n for n in names if len(step.shape(n)) >= -axis]
+    known = (step.facts.axes.get(n, {}).get(len(step.shape(n)) + axis) for n in tall)
+    return [number for number in known if number is not None]
+
+
+def transposed(step: Step) -> list[tuple[str, Axes]] | None:
+    """The axes in another order."""
+    if (shape := step.known_shape(step.input(0))) is None:
+        return None
+    order = step.attribute("perm") or list(reversed(range(len(shape))))
+    own = step.axes(0)
+    return [(step.again(), {at: own[old] for at, old in enumerate(order) if old in own})]
+
+
+def squeezed(step: Step) -> list[tuple[str, Axes]] | None:
+    """Without axes of extent one."""
+    shape, own = step.known_shape(step.input(0)), step.axes(0)
+    gone = step.listed(1, "axes")
+    if shape is None or (gone is None and (step.input(1) or any(shape[at] == 1 for at in own))):
+        return None
+    listed = gone if gone is not None else [at for at, n in enumerate(shape) if n == 1]
+    left = [at for at in range(len(shape)) if at not in {one % len(shape) for one in listed}]
+    made = step.reshape(step.input(0), *(shape[at] for at in left))
+    return [(made, {new: own[at] for new, at in enumerate(left) if at in own})]
+
+
+def unsqueezed(step: Step) -> list[tuple[str, Axes]] | None:
+    """With axes of extent one."""
+    shape, new = step.known_shape(step.input(0)), step.listed(1, "axes")
+    if shape is None or new is None:
+        return None
+    rank = len(shape) + len(new)
+    places = {one % rank for one in new}
+    left = [at for at in range(rank) if at not in places]
+    own = step.axes(0)
+    return [(step.again(), {at: own[old] for old, at in enumerate(left) if old in own})]
+
+
+RULES = {
+    **dict.fromkeys(_ALONE, alone),
+    **dict.fromkeys(_TOGETHER, together),
+    "Squeeze": squeezed,
+    "Transpose": transposed,
+    "Unsqueeze": unsqueezed,
+}

@@ -1,0 +1,183 @@
+"""Nodes that take tensors apart along counted axes, and lay them behind one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ..operators.emitter import INT64
+from .found import places_of
+from .known import Axes, Step
+from .numbers import Number, Sum, larger, least, most, smaller, symbol
+
+
+def chosen(step: Step, op: str, one: Number, other: Number) -> Number:
+    """The `Min` or `Max` of two."""
+    known = (smaller if op == "Min" else larger)(one, other)
+    if known is not None:
+        return known
+    made = step(op, step.scalar(one), step.scalar(other))
+    pick = min if op == "Min" else max
+    bounds = pick(least(one), least(other)), pick(most(one), most(other))
+    return symbol(made, 0, bounds, next(n.cause for n in (one, other) if isinstance(n, Sum)))
+
+
+def sliced(step: Step) -> list[tuple[str, Axes]] | None:
+    """A part along some axes."""
+    shape = step.known_shape(step.input(0))
+    if not shape or (bounds := _bounds(step, len(shape))) is None:
+        return None
+    name, axes = step.input(0), dict(step.axes(0))
+    for axis, (start, end, by) in bounds.items():
+        size = axes.pop(axis, shape[axis])
+        if by != 1:
+            if isinstance(size, Sum) or isinstance(start, Sum) or isinstance(end, Sum):
+                return None
+            name = step.slice(name, axis, start, end, by)
+            continue
+        begin, stop = (_place(step, one, size) for one in (start, end))
+        if begin is None or stop is None:
+            return None
+        name, axes[axis] = part(step, name, axis, begin, stop)
+    return [(name, axes)]
+
+
+def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | None:
+    """By axis: from where to where, in which steps; they may count from the end."""
+    starts, ends = step.values(1), step.values(2)
+    if starts is None or ends is None:
+        return None
+    axes = step.listed(3) if step.input(3) else list(range(len(starts)))
+    by = step.listed(4) if step.input(4) else [1] * len(starts)
+    if axes is None or by is None:
+        return None
+    every = zip(starts, ends, by, strict=True)
+    return {axis % rank: one for axis, one in zip(axes, every, strict=True)}
+
+
+def _place(step: Step, at: Number, size: Number) -> Number | None:
+    """A place that may count from the end, as one from the start that is none beyond the end."""
+    if most(at) < 0:
+        return chosen(step, "Max", size + at if isinstance(size, Sum) else at + size, 0)
+    return chosen(step, "Min", at, size) if least(at) >= 0 else None
+
+
+def part(step: Step, name: str, axis: int, begin: Number, end: Number) -> tuple[str, Number]:
+    """What lies between two places along an axis, and how much that is."""
+    number = chosen(step, "Max", end - begin if isinstance(end, Sum) else begin * -1 + end, 0)
+    bound = min(most(number), step.shape(name)[axis])
+    if not isinstance(begin, Sum):
+        if begin == 0 and bound == step.shape(name)[axis]:
+            return name, number
+        return step.slice(name, axis, begin, begin + bound), number
+    last = step.constant(step.shape(name)[axis] - 1, INT64)
+    places = step("Add", step.constant(np.arange(bound), INT64), step.scalar(begin))
+    return step("Gather", name, step("Min", places, last), axis=axis), number
+
+
+def joined(step: Step) -> list[tuple[str, Axes]] | None:
+    """Tensors behind one another."""
+    names = list(step.node.input)
+    shapes = [step.known_shape(name) for name in names]
+    if any(shape is None for shape in shapes):
+        return None
+    rank = len(shapes[0] or ())
+    axis = step.attribute("axis", 1) % rank
+    names = [n for n in names if step.shape(n)[axis] != 0] or names[:1]
+    numbers = [step.facts.dims(name)[axis] for name in names]
+    names, axes = _beside(step, names, axis)
+    made = step("Concat", *names, axis=axis) if len(names) > 1 else names[0]
+    if any(isinstance(number, Sum) for number in numbers[:-1]):
+        made = _moved_up(step, made, axis, [step.shape(n)[axis] for n in names], numbers)
+    total: Number = 0
+    for number in numbers:
+        total = number + total
+    return [(made, {**axes, axis: total})]
+
+
+def _beside(step: Step, names: list[str], axis: int) -> tuple[list[str], Axes]:
+    """The tensors, as long as each other along all other axes, and what counts along these."""
+    rank, axes = len(step.shape(names[0])), dict[int, Number]()
+    for other in (at for at in range(rank) if at != axis):
+        found = [n for name in names if (n := step.facts.axes.get(name, {}).get(other)) is not None]
+        if found:
+            size = min(step.shape(name)[other] for name in names)
+            names = [step.cut(name, other, size) for name in names]
+            axes[other] = found[0]
+    return names, axes
+
+
+def _moved_up(
+    step: Step, name: str, axis: int, bounds: Sequence[int], numbers: Sequence[Number]
+) -> str:
+    """Parts of these sizes, of each of which the first so many count, without what does not."""
+    places = np.concatenate([np.arange(n) for n in bounds])
+    part_of = np.repeat(np.arange(len(bounds)), bounds)
+    sizes = [step.reshape(step.scalar(number), 1) for number in numbers]
+    ends = step("Gather", step("Concat", *sizes, axis=0), step.constant(part_of, INT64), axis=0)
+    inside = step("Less", step.constant(places, INT64), ends)
+    found, _ = places_of(step, inside, {})
+    return step("Gather", name, step.reshape(found, -1), axis=axis)
+
+
+def split(step: Step) -> list[tuple[str, Axes]] | None:
+    """Parts along an axis that is not counted."""
+    shape = step.known_shape(step.input(0))
+    if not shape or (axis := step.attribute("axis", 0) % len(shape)) in step.axes(0):
+        return None
+    sizes = step.listed(1, "split") if step.input(1) or step.attribute("split") else None
+    if sizes is None:
+        each = -(-shape[axis] // len(step.node.output))
+        ends = [min(shape[axis], each * at) for at in range(len(step.node.output) + 1)]
+    else:
+        ends = [0, *np.cumsum(sizes).tolist()]
+    parts = pairwise(ends)
+    return [(step.slice(step.input(0), axis, a, b), step.axes(0)) for a, b in parts]
+
+
+def padded(step: Step) -> list[tuple[str, Axes]] | None:
+    """A tensor with something around it."""
+    shape, values = step.known_shape(step.input(0)), step.values(1)
+    listed = step.listed(3) if step.input(3) else list(range(len(shape or ())))
+    if (
+        not shape
+        or values is None
+        or listed is None
+        or step.attribute("mode", "constant") != "constant"
+    ):
+        return None
+    name, own, axes = step.input(0), step.axes(0), dict(step.axes(0))
+    for at, axis in enumerate(one % len(shape) for one in listed):
+        before, behind = values[at], values[at + len(listed)]
+        if (before, behind) == (0, 0):
+            continue
+        if isinstance(before, Sum) or before < 0 or least(behind) < 0:
+            return None
+        name = _padded(step, name, axis, before, own.get(axis, shape[axis]), behind)
+        axes[axis] = own.get(axis, shape[axis]) + (behind + before)
+    return [(name, axes)]
+
+
+def _padded(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:
+    """A tensor with more before and behind what counts along an axis."""
+    kind, total = step.dtype(name), most(number + (behind + before))
+    size = min(step.shape(name)[axis], total - before)
+    name = step.cut(name, axis, size)
+    room = [(before, total - before - size)]
+    shape = list(step.shape(name))
+    value = step.reshape(step.input(2)) if step.input(2) else step.constant(0, kind)
+    parts = []
+    for extent in room[0]:
+        shape[axis] = extent
+        parts.append(step("Expand", value, step.numbers(*shape)) if extent else "")
+    made = [one for one in (parts[0], name, parts[1]) if one]
+    whole = step("Concat", *made, axis=axis) if len(made) > 1 else name
+    if not isinstance(number, Sum):
+        return whole
+    inside = step.counts(step.shape(whole), {axis: number + before})
+    return step("Where", inside, whole, value)
+
+
+RULES = {"Concat": joined, "Pad": padded, "Slice": sliced, "Split": split}

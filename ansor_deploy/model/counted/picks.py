@@ -1,0 +1,168 @@
+"""Nodes that pick or place elements by index: what does not count picks the first, for nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph.graph import FLOATS
+from .known import Axes, Step
+from .numbers import Number, Sum, most
+from .sums import highest, lowest
+
+
+def gathered(step: Step) -> list[tuple[str, Axes]] | None:
+    """Slices at places along an axis."""
+    data, places = (step.known_shape(step.input(at)) for at in (0, 1))
+    if not data or places is None:
+        return None
+    axis = step.attribute("axis", 0) % len(data)
+    own, asked = step.axes(0), step.axes(1)
+    index = step.masked(_from_the_end(step, own.get(axis)), asked)
+    moved = {at if at < axis else at + len(places) - 1: n for at, n in own.items() if at != axis}
+    axes = {**moved, **{at + axis: n for at, n in asked.items()}}
+    made = step("Gather", step.input(0), index, axis=axis)
+    if (values := _looked_up(step)) is not None:
+        step.facts.hold(made, values)
+    return [(made, axes)]
+
+
+def _looked_up(step: Step) -> np.ndarray | None:
+    known = step.values(0), step.values(1)
+    if known[0] is None or known[1] is None or any(isinstance(n, Sum) for n in known[1].flat):
+        return None
+    return np.asarray(np.take(known[0], known[1].astype(np.int64), step.attribute("axis", 0)))
+
+
+def _from_the_end(step: Step, number: Number | None) -> str:
+    """The places, of which negative ones count from the end of what counts."""
+    index, kind = step.input(1), step.dtype(step.input(1))
+    known = step.listed(1)
+    if number is None or (known is not None and min(known, default=0) >= 0):
+        return index
+    end = step("Add", index, step.cast(step.scalar(number), kind))
+    return step("Where", step("Less", index, step.constant(0, kind)), end, index)
+
+
+def gathered_each(step: Step) -> list[tuple[str, Axes]] | None:
+    """An element for each place."""
+    if step.axes(0).keys() - step.axes(1).keys():
+        return None
+    index = step.masked(step.input(1), step.axes(1))
+    axis = step.attribute("axis", 0)
+    return [(step("GatherElements", step.input(0), index, axis=axis), step.axes(1))]
+
+
+def gathered_slices(step: Step) -> list[tuple[str, Axes]] | None:
+    """A slice for each row of places."""
+    data, places = (step.known_shape(step.input(at)) for at in (0, 1))
+    batch = step.attribute("batch_dims", 0)
+    if not data or not places or batch:
+        return None
+    last, looked = len(places) - 1, places[-1]
+    if last in step.axes(1):
+        return None
+    index = step.masked(step.input(1), step.axes(1))
+    behind = {at - looked + last: n for at, n in step.axes(0).items() if at >= looked}
+    return [(step("GatherND", step.input(0), index), {**step.axes(1), **behind})]
+
+
+def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
+    """Data with slices written at rows of places; those that do not count fall beside it."""
+    data, places = (step.known_shape(step.input(at)) for at in (0, 1))
+    if not data or not places or len(places) - 1 in step.axes(1):
+        return None
+    asked = step.axes(1)
+    how = step.attribute("reduction")
+    updates = _as_long(step, 2, asked)
+    if not asked:
+        return [
+            (step("ScatterND", step.input(0), step.input(1), updates, reduction=how), step.axes(0))
+        ]
+    first = step.slice(step.input(1), len(places) - 1, 0, 1)
+    beside = step.masked(first, asked, data[0])
+    rest = [step.slice(step.input(1), len(places) - 1, 1, places[-1])] if places[-1] > 1 else []
+    rest = [step.masked(one, asked) for one in rest]
+    index = step("Concat", beside, *rest, axis=len(places) - 1) if rest else beside
+    made = step("ScatterND", _longer(step, 0), index, updates, reduction=how)
+    return [(step.slice(made, 0, 0, data[0]), step.axes(0))]
+
+
+def scattered(step: Step) -> list[tuple[str, Axes]] | None:
+    """Data with elements written at places along an axis."""
+    data = step.known_shape(step.input(0))
+    if not data or step.known_shape(step.input(1)) is None:
+        return None
+    axis = step.attribute("axis", 0) % len(data)
+    asked, how = step.axes(1), step.attribute("reduction")
+    index = _from_the_end(step, step.axes(0).get(axis))
+    updates = _as_long(step, 2, asked)
+    if not asked:
+        return [(step.again(step.input(0), index, updates), step.axes(0))]
+    index = step.masked(index, asked, data[axis])
+    made = step("ScatterElements", _longer(step, axis), index, updates, axis=axis, reduction=how)
+    return [(step.slice(made, axis, 0, data[axis]), step.axes(0))]
+
+
+def _as_long(step: Step, at: int, asked: Axes) -> str:
+    """Updates as long as the places are."""
+    name = step.input(at)
+    for axis in asked:
+        name = step.cut(name, axis, step.shape(step.input(1))[axis])
+    return name
+
+
+def _longer(step: Step, axis: int) -> str:
+    """The data with one more slice along an axis."""
+    shape = list(step.shape(step.input(0)))
+    shape[axis] = 1
+    more = step.constant(np.zeros(shape), step.dtype(step.input(0)))
+    return step("Concat", step.input(0), more, axis=axis)
+
+
+def first_of_order(step: Step) -> list[tuple[str, Axes]] | None:
+    """The largest or smallest of a row, as many as are asked for."""
+    shape, values = step.known_shape(step.input(0)), step.values(1)
+    if not shape or values is None:
+        return None
+    axis, k = step.attribute("axis", -1) % len(shape), values.reshape(-1)[0]
+    if isinstance(k, int) and k > shape[axis]:
+        return None  # there is never so much
+    own, size = step.axes(0), min(most(k), shape[axis])
+    name = step.input(0)
+    within = {at: n for at, n in own.items() if at == axis}
+    data = step.masked(name, within, _last(step, name)) if within else name
+    words = {n: step.attribute(n, 1) for n in ("largest", "sorted")}
+    made = step.several("TopK", [data, step.numbers(max(0, size))], 2, axis=axis, **words)
+    axes = {**own, axis: k}
+    return [(one, axes) for one in made]
+
+
+def _last(step: Step, name: str) -> float | int:
+    """What comes behind all else."""
+    if step.attribute("largest", 1):
+        return lowest(step, name)
+    return np.nan if step.dtype(name) in FLOATS else highest(step, name)
+
+
+def pooled_regions(step: Step) -> list[tuple[str, Axes]] | None:
+    """Regions of images."""
+    number = step.axes(1).get(0, step.axes(2).get(0))
+    if step.axes(0) or {*step.axes(1), *step.axes(2)} - {0} or number is None:
+        return None
+    size = min(step.shape(step.input(at))[0] for at in (1, 2))
+    regions, images = (step.cut(step.input(at), 0, size) for at in (1, 2))
+    # What does not count may be any numbers, and a region as large as any.
+    regions = step.masked(regions, {0: number})
+    return [(step.again(step.input(0), regions, step.masked(images, {0: number})), {0: number})]
+
+
+RULES = {
+    "Gather": gathered,
+    "GatherElements": gathered_each,
+    "GatherND": gathered_slices,
+    "RoiAlign": pooled_regions,
+    "Scatter": scattered,
+    "ScatterElements": scattered,
+    "ScatterND": scattered_slices,
+    "TopK": first_of_order,
+}

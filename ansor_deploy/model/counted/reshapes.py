@@ -1,0 +1,126 @@
+"""Reshape and its like: what counts lies together, whatever the shape is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ..operators.emitter import INT64
+from .found import places_of
+from .known import Axes, Step
+from .numbers import Number, Sum, most, quotient
+
+
+def reshaped(step: Step) -> list[tuple[str, Axes]] | None:
+    """The same elements in another shape."""
+    values, shape = step.values(1), step.known_shape(step.input(0))
+    if shape is None or values is None:
+        return None
+    sizes: list[Number] = list(values.reshape(-1))
+    if not step.attribute("allowzero", 0):
+        dims = step.dims(0)
+        sizes = [dims[at] if n == 0 else n for at, n in enumerate(sizes)]
+    return [into(step, step.input(0), sizes)]
+
+
+def flattened(step: Step) -> list[tuple[str, Axes]] | None:
+    """A matrix."""
+    if (shape := step.known_shape(step.input(0))) is None:
+        return None
+    axis = step.attribute("axis", 1)
+    axis = axis + len(shape) if axis < 0 else axis
+    behind = prod(shape[axis:]) if not any(at >= axis for at in step.axes(0)) else None
+    before = prod(shape[:axis]) if not any(at < axis for at in step.axes(0)) else None
+    if behind is None and before is None:
+        return None
+    return [into(step, step.input(0), [before or -1, behind or -1])]
+
+
+def into(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes]:
+    """A tensor in a shape, with a -1 where a size follows from the others."""
+    own = step.facts.axes.get(name, {})
+    if (same := _with_ones(step, name, sizes)) is not None:
+        return same
+    if len(own) != 1:
+        raise step.refuse(_WHY)
+    ((axis, number),) = own.items()
+    shape = step.shape(name)
+    before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
+    sizes = _completed(sizes, number * (before * behind))
+    at, counted, rest = _counted(step, sizes, number * (before * behind))
+    ahead = prod(most(n) for n in sizes[:at])
+    flat = step.reshape(name, before, shape[axis] * behind)
+    if ahead != before:
+        flat = _joined(step, flat, number * behind)
+        before = 1
+    if ahead != before or not rest:
+        raise step.refuse(_WHY)
+    bound = step.shape(flat)[1] // rest
+    flat = step.cut(flat, 1, bound * rest)
+    final = [most(n) if other != at else bound for other, n in enumerate(_ints(sizes, at))]
+    return step.reshape(flat, *final), {at: counted}
+
+
+_WHY = "a run decides how much it reads, and that does not fit this shape"
+
+
+def _completed(sizes: Sequence[Number], total: Number) -> list[Number]:
+    """Sizes beside one that a run decides, with what a -1 comes to. total: all elements."""
+    opened = [n for n in sizes if isinstance(n, Sum)]
+    if -1 not in sizes or len(opened) != 1 or not isinstance(total, Sum):
+        return list(sizes)
+    others = opened[0] * prod(most(n) for n in sizes if not isinstance(n, Sum) and n != -1)
+    times = total.factors[0][1] // others.factors[0][1] if isinstance(others, Sum) else 0
+    return [times if n == -1 and others * times == total else n for n in sizes]
+
+
+def _ints(sizes: Sequence[Number], at: int) -> list[Number]:
+    return [0 if other == at else n for other, n in enumerate(sizes)]
+
+
+def _with_ones(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes] | None:
+    """The tensor with other axes of extent one, where the shape asks for no more."""
+    dims = step.facts.dims(name)
+    left = [n for n in dims if n != 1]
+    if -1 in sizes:
+        others = [n for n in sizes if n not in (1, -1)]
+        missing = [n for n in left if n not in others]
+        fills = missing[0] if len(missing) == 1 else 1
+        sizes = [fills if n == -1 else n for n in sizes]
+    if left != [n for n in sizes if n != 1]:
+        return None
+    bounds = iter(n for n, d in zip(step.shape(name), dims, strict=True) if d != 1)
+    made = step.reshape(name, *(1 if n == 1 else next(bounds) for n in sizes))
+    return made, {at: n for at, n in enumerate(sizes) if isinstance(n, Sum)}
+
+
+def _counted(step: Step, sizes: Sequence[Number], total: Number) -> tuple[int, Number, int]:
+    """The place of the one size that a run decides, that size, and the elements behind it.
+
+    total: elements of the tensor.
+    """
+    opened = [at for at, n in enumerate(sizes) if isinstance(n, Sum) or n == -1]
+    if len(opened) != 1:
+        raise step.refuse(_WHY)
+    ((at),) = opened
+    others = prod(most(n) for other, n in enumerate(sizes) if other != at)
+    size = quotient(total, others) if others else None
+    if size is None:
+        raise step.refuse(_WHY)
+    return at, size, prod(most(n) for n in sizes[at + 1 :])
+
+
+def _joined(step: Step, rows: str, number: Number) -> str:
+    """One row of what counts of several, of each the first so many."""
+    count, size = step.shape(rows)
+    places = step.constant(np.arange(count * size) % size, INT64)
+    inside = step("Less", places, step.scalar(number))
+    found, _ = places_of(step, inside, {})
+    flat = step.reshape(rows, count * size)
+    taken = step("Gather", flat, step.reshape(found, -1), axis=0)
+    return step.reshape(taken, 1, count * size)
+
+
+RULES = {"Flatten": flattened, "Reshape": reshaped}

@@ -1,0 +1,124 @@
+"""Nodes that make tensors of computed sizes, and those that tell sizes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from ..operators.emitter import INT64
+from .known import Axes, Step
+from .numbers import Number, Sum, least, most, symbol
+from .values import Values, objects
+
+
+def sizes(values: Values) -> tuple[tuple[int, ...], Axes]:
+    """A shape as large as it can be, and what counts of it. values: of a list of sizes."""
+    numbers: list[Number] = list(values.reshape(-1))
+    counted = {at: number for at, number in enumerate(numbers) if isinstance(number, Sum)}
+    return tuple(max(0, most(number)) for number in numbers), counted
+
+
+def shape_of(step: Step) -> list[tuple[str, Axes]] | None:
+    """How much of a tensor counts along each axis."""
+    if step.known_shape(step.input(0)) is None:
+        return None
+    dims = step.dims(0)
+    return [(listed(step, dims[step.attribute("start", 0) : step.attribute("end", len(dims))]), {})]
+
+
+def listed(step: Step, numbers: list[Number]) -> str:
+    """A tensor of numbers."""
+    if not any(isinstance(number, Sum) for number in numbers):
+        return step.numbers(*map(most, numbers))
+    parts = [step.reshape(step.scalar(number), 1) for number in numbers]
+    made = step("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+    step.facts.hold(made, objects(numbers))
+    return made
+
+
+def size_of(step: Step) -> list[tuple[str, Axes]] | None:
+    """How many elements count."""
+    numbers = [number for number in step.dims(0) if isinstance(number, Sum)]
+    if len(numbers) != 1:
+        return None
+    rest = prod(most(number) for number in step.dims(0) if not isinstance(number, Sum))
+    made = step.scalar(numbers[0] * rest)
+    step.facts.hold(made, objects(numbers[0] * rest))
+    return [(made, {})]
+
+
+def filled(step: Step) -> list[tuple[str, Axes]] | None:
+    """One value everywhere."""
+    if (values := step.values(0)) is None:
+        return None
+    shape, axes = sizes(values)
+    step.room_for(*shape)
+    given = step.attribute("value")
+    item = np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
+    kind = TensorProto.FLOAT if given is None else given.data_type
+    return [(step.constant(np.full(shape, item.reshape(())), kind), axes)]
+
+
+def ranged(step: Step) -> list[tuple[str, Axes]] | None:
+    """Numbers from one to before another, in whole steps."""
+    given = [step.values(at) for at in range(3)]
+    if any(one is None for one in given):
+        return None
+    start, limit, delta = (one.item() for one in given)  # type: ignore[union-attr]
+    if isinstance(delta, Sum) or delta < 1:
+        return None
+    room = (limit - start) + (delta - 1)
+    size = max(0, most(room) // delta)
+    step.room_for(size)
+    number = room if delta == 1 and least(room) >= 0 else _steps(step, room, delta)
+    kind = step.dtype(step.input(0))
+    places = step.constant(np.arange(size) * delta, INT64)
+    made = step("Add", places, step.scalar(start)) if isinstance(start, Sum) or start else places
+    return [(made if kind == INT64 else step.cast(made, kind), {0: number})]
+
+
+def _steps(step: Step, room: Number, delta: int) -> Number:
+    """How many whole steps there is room for."""
+    positive = step("Max", step.scalar(room), step.constant(0, INT64))
+    made = step("Div", positive, step.constant(delta, INT64))
+    bounds = max(0, least(room) // delta), max(0, most(room) // delta)
+    return symbol(made, 0, bounds, room.cause if isinstance(room, Sum) else step.cause)
+
+
+def expanded(step: Step) -> list[tuple[str, Axes]] | None:
+    """A tensor spread to a shape, and to its own where that is larger."""
+    values, shape = step.values(1), step.known_shape(step.input(0))
+    if values is None or shape is None:
+        return None
+    wanted, axes = sizes(values)
+    rank = max(len(wanted), len(shape))
+    own = {at + rank - len(shape): n for at, n in step.axes(0).items()}
+    asked = {at + rank - len(wanted): n for at, n in axes.items()}
+    full, form = ((1,) * (rank - len(one)) + tuple(one) for one in (wanted, shape))
+    made = [n if m == 1 else m for n, m in zip(full, form, strict=True)]
+    taken = {at: n for at, n in asked.items() if form[at] == 1 and at not in own}
+    return [(step("Expand", step.input(0), step.numbers(*made)), {**taken, **own})]
+
+
+def tiled(step: Step) -> list[tuple[str, Axes]] | None:
+    """A tensor laid side by side."""
+    values, shape = step.values(1), step.known_shape(step.input(0))
+    if values is None or shape is None:
+        return None
+    times, axes = sizes(values)
+    own = step.axes(0)
+    if any(shape[at] != 1 for at in axes) or any(times[at] != 1 for at in own):
+        return None
+    return [(step("Tile", step.input(0), step.numbers(*times)), {**own, **axes})]
+
+
+RULES = {
+    "ConstantOfShape": filled,
+    "Expand": expanded,
+    "Range": ranged,
+    "Shape": shape_of,
+    "Size": size_of,
+    "Tile": tiled,
+}

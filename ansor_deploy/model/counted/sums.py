@@ -1,0 +1,179 @@
+"""Nodes that make one number of many: what does not count is made to change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import helper
+
+from ..graph.graph import FLOATS
+from .known import Axes, Step
+
+
+def lowest(step: Step, name: str) -> Any:
+    """What is less than anything else, or as much."""
+    return _end(step, name, -1)
+
+
+def highest(step: Step, name: str) -> Any:
+    """What is more than anything else, or as much."""
+    return _end(step, name, 1)
+
+
+def _end(step: Step, name: str, sign: int) -> Any:
+    kind = step.dtype(name)
+    if kind in FLOATS:
+        return sign * np.inf
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    if dtype == np.bool_:
+        return sign > 0
+    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+def _zero(step: Step, name: str) -> int:
+    return 0
+
+
+def _one(step: Step, name: str) -> int:
+    return 1
+
+
+_NEUTRAL: dict[str, Callable[[Step, str], Any]] = {
+    "ArgMax": lowest,
+    "ArgMin": highest,
+    "ReduceL1": _zero,
+    "ReduceL2": _zero,
+    "ReduceLogSumExp": lowest,
+    "ReduceMax": lowest,
+    "ReduceMin": highest,
+    "ReduceProd": _one,
+    "ReduceSum": _zero,
+    "ReduceSumSquare": _zero,
+}
+
+
+def reduced(step: Step) -> list[tuple[str, Axes]] | None:
+    """One element of many along some axes."""
+    shape = step.known_shape(step.input(0))
+    axes = _axes(step, len(shape or ()))
+    if not shape or axes is None:
+        return None
+    op, name, own = step.node.op_type, step.input(0), step.axes(0)
+    within = {at: n for at, n in own.items() if at in axes}
+    mean = op == "ReduceMean" and within
+    if mean:
+        op = "ReduceSum"
+    data = step.masked(name, within, _NEUTRAL[op](step, name)) if within else name
+    keep = step.attribute("keepdims", 1)
+    if op.startswith("Arg"):
+        made = step.again(data)
+    else:
+        made = step.reduce(op, data, *axes, keepdims=keep) if axes else step("Identity", data)
+    if mean:
+        made = step("Div", made, _elements(step, axes))
+    kept = {at: at if keep else at - sum(one < at for one in axes) for at in own if at not in axes}
+    return [(made, {new: own[at] for at, new in kept.items()})]
+
+
+def _axes(step: Step, rank: int) -> list[int] | None:
+    if step.node.op_type.startswith("Arg"):
+        return [step.attribute("axis", 0) % rank] if rank else None
+    listed = step.attribute("axes")
+    if listed is None and step.input(1):
+        listed = step.listed(1)
+        if listed is None:
+            return None
+    if not listed and step.attribute("noop_with_empty_axes", 0):
+        return []
+    return sorted(axis % rank for axis in listed or range(rank))
+
+
+def _elements(step: Step, axes: list[int]) -> str:
+    """How many elements a mean is of; one where it is of none, as in ONNX Runtime."""
+    made = step.constant(1, step.dtype(step.input(0)))
+    for axis in axes:
+        number = step.cast(step.scalar(step.dims(0)[axis]), step.dtype(step.input(0)))
+        made = step("Mul", made, number)
+    return step("Max", made, step.constant(1, step.dtype(step.input(0))))
+
+
+def shared_out(step: Step) -> list[tuple[str, Axes]] | None:
+    """Softmax and its like."""
+    shape, own = step.known_shape(step.input(0)), step.axes(0)
+    last = -1 if step.graph.opset >= 13 else 1
+    if not shape:
+        return None
+    axis = step.attribute("axis", last) % len(shape)
+    if step.graph.opset < 13 and any(at >= axis and at != len(shape) - 1 for at in own):
+        return None
+    within = {at: n for at, n in own.items() if at == axis}
+    data = step.masked(step.input(0), within, -np.inf)
+    return [(step(step.node.op_type, data, axis=axis), own)]
+
+
+def cumulated(step: Step) -> list[tuple[str, Axes]] | None:
+    """Sums of what comes before."""
+    shape, axis = step.known_shape(step.input(0)), step.listed(1)
+    if (
+        not shape
+        or not axis
+        or (step.attribute("reverse", 0) and axis[0] % len(shape) in step.axes(0))
+    ):
+        return None
+    return [(step.again(), step.axes(0))]
+
+
+def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
+    """Products of matrices: rows, columns and batches may be counted, and what is summed over."""
+    shapes = [step.known_shape(step.input(at)) for at in (0, 1)]
+    if not all(shapes) or any(len(one or ()) < 2 for one in shapes):
+        return None
+    a, b = (len(one or ()) for one in shapes)
+    rank = max(a, b)
+    flipped = [0, 0]
+    if step.node.op_type == "Gemm":
+        flipped = [step.attribute("transA", 0), step.attribute("transB", 0)]
+    summed = (a - 1 - flipped[0], b - 2 + flipped[1])
+    both = all(summed[at] in step.axes(at) for at in (0, 1))
+    # Of a product with zero nothing is left, if the other factor is finite.
+    left = [at for at in (0, 1) if both and step.input(at) in step.facts.finite][-1:]
+    names = [
+        step.masked(step.input(at), {k: n for k, n in step.axes(at).items() if k == summed[at]})
+        if at not in left else step.input(at)
+        for at in (0, 1)
+    ]  # fmt: skip
+    axes = {k + rank - a: n for k, n in step.axes(0).items() if k < a - 2}
+    axes |= {k + rank - b: n for k, n in step.axes(1).items() if k < b - 2}
+    if (rows := step.axes(0).get(a - 2 + flipped[0])) is not None:
+        axes[rank - 2] = rows
+    if (columns := step.axes(1).get(b - 1 - flipped[1])) is not None:
+        axes[rank - 1] = columns
+    return [(step.again(*names), axes)]
+
+
+def by_image(step: Step) -> list[tuple[str, Axes]] | None:
+    """What is computed of each image, or row, alone."""
+    if (
+        step.wants(1)
+        or {*step.axes(0)} - {0}
+        or any(step.axes(at) for at in range(1, len(step.node.input)))
+    ):
+        return None
+    made = step.again()
+    return [(made, step.axes(0))] if step.known_shape(made) else None
+
+
+_BY_IMAGE = (
+    "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool",
+    "GlobalMaxPool", "InstanceNormalization", "LayerNormalization", "MaxPool", "Resize",
+)  # fmt: skip
+
+RULES = {
+    **dict.fromkeys((*_NEUTRAL, "ReduceMean"), reduced),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), shared_out),
+    **dict.fromkeys(("Gemm", "MatMul"), multiplied),
+    **dict.fromkeys(_BY_IMAGE, by_image),
+    "CumSum": cumulated,
+}

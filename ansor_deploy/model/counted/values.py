@@ -1,0 +1,283 @@
+"""What small tensors of whole numbers hold, element by element, as far as nodes say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+from onnx import NodeProto
+
+from ..onnx.skeleton import attribute, name_of
+from .numbers import Number, Sum, is_less, larger, least, most, quotient, smaller, symbol
+
+Values: TypeAlias = np.ndarray  # of objects: a `Number` each
+_MOST = 64  # elements of a tensor that is followed
+
+
+def tracked(node: NodeProto, given: Sequence[Values | None], whole: bool) -> Values | None:
+    """What a node makes of what is known; None where nothing is known, or no node of these.
+
+    given: for each input; None for one that is left out. whole: whether its result is of integers.
+    """
+    function = _MOVES.get(node.op_type)
+    if function is not None:
+        made = function(node, given)
+    elif node.op_type in _PAIRS or node.op_type in _REDUCED:
+        made = _computed(node, given, whole)
+    else:
+        return None
+    return None if made is None or made.size > _MOST else made
+
+
+def certain(values: Values | None) -> list[int] | None:
+    """The elements of a tensor of one axis at most, as numbers; None where one is open."""
+    if values is None or any(isinstance(one, Sum) for one in values.flat):
+        return None
+    return [int(one) for one in values.flat]
+
+
+def objects(array: Any) -> Values:
+    """Whole numbers as values."""
+    made = np.empty(np.shape(array), object)
+    flat = np.asarray(array, object).reshape(-1)
+    made.reshape(-1)[:] = [one if isinstance(one, Sum) else int(one) for one in flat]
+    return made
+
+
+# ---- elements from their places --------------------------------------------------------------
+
+
+def _axes(node: NodeProto, given: Sequence[Values | None], rank: int) -> tuple[int, ...] | None:
+    listed = attribute(node, "axes")
+    if listed is None and len(given) > 1:
+        listed = certain(given[1])
+    return None if listed is None else tuple(int(axis) % rank for axis in listed)
+
+
+def _gather(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    data, places = given
+    if data is None or places is None or certain(places) is None:
+        return None
+    return objects(np.take(data, places.astype(np.int64), attribute(node, "axis", 0)))
+
+
+def _concat(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    known = [one for one in given if one is not None]
+    return np.concatenate(known, attribute(node, "axis", 0)) if len(known) == len(given) else None
+
+
+def _unsqueeze(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    data = given[0]
+    listed = attribute(node, "axes") or (certain(given[1]) if len(given) > 1 else None)
+    return None if data is None or listed is None else np.expand_dims(data, tuple(listed))
+
+
+def _squeeze(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    data = given[0]
+    return None if data is None else np.squeeze(data, _axes(node, given, data.ndim))
+
+
+def _reshape(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    data, shape = given[0], certain(given[1])
+    if data is None or shape is None:
+        return None
+    return data.reshape([data.shape[at] if n == 0 else n for at, n in enumerate(shape)])
+
+
+def _transpose(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    return None if given[0] is None else given[0].transpose(attribute(node, "perm"))
+
+
+def _slice(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    data, starts, ends, *more = given
+    axes, steps = (certain(one) for one in (*more, None, None)[:2])
+    begin, end = certain(starts), certain(ends)
+    if data is None or begin is None or end is None:
+        return None
+    parts = [slice(None)] * data.ndim
+    for at, first in enumerate(begin):
+        axis, step = (axes or range(len(begin)))[at], (steps or [1] * len(begin))[at]
+        last = None if step < 0 and end[at] < -data.shape[axis] else end[at]
+        parts[axis] = slice(first, last, step)
+    return data[tuple(parts)]
+
+
+def _filled(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    shape, value = certain(given[0]), attribute(node, "value")
+    if shape is None or int(np.prod(shape)) > _MOST:
+        return None
+    item = 0 if value is None else int.from_bytes(value.raw_data, "little", signed=True)
+    known = value is None or value.data_type == 7
+    return objects(np.full(shape, item, np.int64)) if known else None
+
+
+def _same(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    return given[0]
+
+
+_MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]] = {
+    "Cast": _same,
+    "Concat": _concat,
+    "ConstantOfShape": _filled,
+    "Gather": _gather,
+    "Identity": _same,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
+
+
+# ---- elements from elements ------------------------------------------------------------------
+
+
+def _product(one: Number, other: Number) -> Number | None:
+    return None if isinstance(one, Sum) and isinstance(other, Sum) else one * other
+
+
+def _quotient(one: Number, other: Number) -> Number | None:
+    if isinstance(other, Sum) or not other:
+        return None
+    if not isinstance(one, Sum):  # towards zero
+        return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
+    return quotient(one, other)
+
+
+def _equal(one: Number, other: Number) -> Number | None:
+    apart = other - one
+    if not isinstance(apart, Sum):
+        return int(apart == 0)
+    return 0 if least(apart) > 0 or most(apart) < 0 else None
+
+
+def _less(one: Number, other: Number) -> Number | None:
+    found = is_less(one, other)
+    return None if found is None else int(found)
+
+
+def _not(one: Number) -> Number | None:
+    return 1 - one
+
+
+def _where(condition: Number, one: Number, other: Number) -> Number | None:
+    if isinstance(condition, Sum):
+        return one if one == other else None
+    return one if condition else other
+
+
+def _flipped(one: Number, other: Number, function: Callable[..., Number | None]) -> Number | None:
+    return function(other, one)
+
+
+def _negated(one: Number, other: Number, function: Callable[..., Number | None]) -> Number | None:
+    found = function(other, one)
+    return None if found is None else 1 - found
+
+
+_PAIRS: dict[str, Callable[..., Number | None]] = {
+    "Add": lambda one, other: one + other,
+    "And": _product,
+    "Div": _quotient,
+    "Equal": _equal,
+    "Greater": partial(_flipped, function=_less),
+    "GreaterOrEqual": lambda one, other: _negated(other, one, _less),
+    "Less": _less,
+    "LessOrEqual": lambda one, other: _negated(one, other, _less),
+    "Max": larger,
+    "Min": smaller,
+    "Mul": _product,
+    "Neg": lambda one: one * -1,
+    "Not": _not,
+    "Sub": lambda one, other: one - other,
+    "Where": _where,
+}
+_REDUCED = {"ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Mul", "ReduceSum": "Add"}
+_TRUTHS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not")
+
+
+def _computed(node: NodeProto, given: Sequence[Values | None], whole: bool) -> Values | None:
+    """Element by element; what is open is an element of the result, between its bounds."""
+    operator = _REDUCED.get(node.op_type, node.op_type)
+    found = _rows(node, given) if node.op_type in _REDUCED else _columns(given)
+    if found is None or (operator == "Div" and not whole):
+        return None
+    shape, columns = found
+    made = np.empty(len(columns), object)
+    for at, column in enumerate(columns):
+        made[at] = _element(node, operator, at, column)
+        if made[at] is None:
+            return None
+    return made.reshape(shape)
+
+
+def _columns(
+    given: Sequence[Values | None],
+) -> tuple[tuple[int, ...], list[tuple[Number, ...]]] | None:
+    """The shape that tensors are spread to, and their elements at each place."""
+    if any(one is None for one in given):
+        return None
+    spread = np.broadcast_arrays(*given)
+    return spread[0].shape, list(zip(*(one.flat for one in spread), strict=True))
+
+
+def _rows(
+    node: NodeProto, given: Sequence[Values | None]
+) -> tuple[tuple[int, ...], list[tuple[Number, ...]]] | None:
+    """The shape of a reduction, and what each of its elements is of."""
+    if (data := given[0]) is None:
+        return None
+    axes = _axes(node, given, data.ndim) or tuple(range(data.ndim))
+    kept = [at for at in range(data.ndim) if at not in axes]
+    flat = data.transpose([*kept, *axes]).reshape(*(data.shape[at] for at in kept), -1)
+    keep = attribute(node, "keepdims", 1)
+    shape = tuple(1 if at in axes else n for at, n in enumerate(data.shape) if keep or at in kept)
+    return shape, [tuple(row) for row in flat.reshape(-1, flat.shape[-1])]
+
+
+def _element(node: NodeProto, operator: str, at: int, given: tuple[Number, ...]) -> Number | None:
+    function = _PAIRS[operator]
+    fold = node.op_type in _REDUCED or operator in ("Min", "Max")
+    exact = _folded(function, given) if fold else function(*given)
+    if exact is not None:
+        return exact
+    if (bounds := _bounds(operator, function, given, fold=fold)) is None:
+        return None
+    cause = next(one.cause for one in given if isinstance(one, Sum))
+    return symbol(node.output[0], at, bounds, cause)
+
+
+def _folded(function: Callable[..., Number | None], given: Sequence[Number]) -> Number | None:
+    made: Number | None = given[0]
+    for one in given[1:]:
+        made = None if made is None else function(made, one)
+    return made
+
+
+def _bounds(
+    operator: str, function: Callable[..., Number | None], given: tuple[Number, ...], *, fold: bool
+) -> tuple[int, int] | None:
+    """Between what a result lies that is open: what it comes to where all are at their ends."""
+    if operator in _TRUTHS:
+        return 0, 1
+    ends = [(least(one), most(one)) for one in given]
+    if operator == "Where":
+        return min(low for low, _ in ends[1:]), max(high for _, high in ends[1:])
+    if operator == "Div" and (ends[1][0] <= 0 or ends[1][0] != ends[1][1]):
+        return None
+    if fold:
+        bounds = ends[0]
+        for end in ends[1:]:
+            reached = [function(*pair) for pair in product(bounds, end)]
+            bounds = min(map(int, reached)), max(map(int, reached))  # type: ignore[arg-type]
+        return bounds
+    reached = [function(*corner) for corner in product(*ends)]
+    return min(map(int, reached)), max(map(int, reached))  # type: ignore[arg-type]
+
+
+def named(node: NodeProto) -> str:
+    """What a person knows a node by, with its operator."""
+    return f"{node.op_type} '{name_of(node)}'"

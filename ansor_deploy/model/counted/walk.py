@@ -1,0 +1,163 @@
+"""Nodes whose results are as large as the data say become nodes of static shapes.
+
+    i = NonZero(x) ; y = Gather(z, i) ; m = ReduceSum(y)
+    -->
+    i, n = NonZero(x) ; y = Gather(z, i) ; m = ReduceSum(Where(arange < n, y, 0))
+
+What counts something makes as many elements as there can be, and a second result says how many
+there are. What reads that has a rule (`RULES`): which axes of its results are counted, and what is
+to be done that nothing which does not count gets into them. Sizes are followed as numbers, and may
+be static again. A result of the model goes with its numbers, as results of their own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from onnx import NodeProto, helper
+
+from ...errors import ModelError
+from ..graph.fold import fold_constants
+from ..graph.graph import Graph, Length, is_op
+from ..onnx.skeleton import name_of, uses
+from . import branches, caches, found, moves, parts, picks, reshapes, spread, sums
+from .known import Axes, Known, Step
+from .numbers import Number, Sum
+
+Made = Sequence[tuple[str, Axes]]  # the results, and their counted axes
+Rule = Callable[[Step], Made | None]
+
+# Of nodes that count, or whose sizes may be computed; and of those that read what was counted.
+_OPEN: Mapping[str, Rule] = {
+    **found.RULES, **spread.RULES, **parts.RULES, **reshapes.RULES, **branches.RULES,
+    "TopK": picks.first_of_order,
+}  # fmt: skip
+RULES: Mapping[str, Rule] = {
+    **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **caches.RULES
+}  # fmt: skip
+# What makes no other elements than it reads.
+_MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+
+
+def bound_sizes(graph: Graph) -> bool:
+    """Give every node static shapes of which the data decide how much there is.
+
+    graph: sorted, its constants folded. What no rule is for stays, and is refused later.
+
+    Returns:
+        Whether there was such a node.
+
+    Raises:
+        ModelError: a node that no rule takes reads a tensor of which a run decides the size.
+    """
+    known = all(name in graph.shapes for node in graph.nodes for name in node.output if name)
+    if known and not graph.rooms:
+        return False
+    changed = _Walk(graph).run()
+    if changed:
+        fold_constants(graph)
+    return changed
+
+
+class _Walk:
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.known = graph, Known(graph)
+        caches.start(self.known)
+        self.done: list[NodeProto] = []
+        self.ahead = deque(graph.nodes)
+        self._literal: set[str] = set()
+        self._changed = False
+
+    def run(self) -> bool:
+        """Go through the nodes; whether there was anything to do."""
+        while self.ahead:
+            self._take(self.ahead.popleft())
+        self.graph.nodes = self.done
+        self._changed = caches.end(self.graph) or self._changed
+        self._name_lengths()
+        return self._changed
+
+    def _take(self, node: NodeProto) -> None:
+        counted = [name for name in sorted(uses(node)) if self.known.axes.get(name)]
+        if not counted and self._is_settled(node):
+            self.done.append(node)
+            return
+        if branches.counts(node) or (counted and is_op(node, "If")):
+            branches.opened(self.known, node, self.ahead)
+        elif not self._is_ruled(node, RULES if counted else _OPEN):
+            if counted:
+                raise _refused(node, self._causes(counted))
+            self.done.append(node)
+            return
+        self._changed = True
+
+    def _is_settled(self, node: NodeProto) -> bool:
+        """Whether the shapes of its results follow from those of what it reads."""
+        if is_op(node, "Constant"):
+            self._literal.update(node.output)
+        self._hold_constants(node)
+        self.known.learn(node)
+        return all(name in self.graph.shapes for name in node.output if name)
+
+    def _hold_constants(self, node: NodeProto) -> None:
+        """Let a node read constants in the place of what is computed and known all the same."""
+        graph = self.graph
+        for at, name in enumerate(node.input):
+            if not name or name in graph.constants or name in self._literal:
+                continue
+            if (array := self.known.array(name)) is not None:
+                held = node.input[at] = graph.add_constant(array, name)
+                graph.shapes[held], graph.dtypes[held] = array.shape, graph.dtypes[name]
+
+    def _is_ruled(self, node: NodeProto, rules: Mapping[str, Rule]) -> bool:
+        """Whether a rule took the node."""
+        rule = rules.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        step = Step(self.known, node)
+        made = rule(step) if rule else None
+        if made is None or any(result not in self.graph.shapes for result, _ in made):
+            return False  # where shapes contradict each other, none is known either
+        self.done += step.nodes
+        for name, (result, axes) in zip(node.output, made, strict=False):
+            if name:
+                self._pass_on(name, result, axes)
+        if node.op_type in _MOVES and node.input[0] in self.known.finite:
+            self.known.finite.add(node.output[0])
+        return True
+
+    def _pass_on(self, name: str, result: str, axes: Axes) -> None:
+        """Give a result the name that the node has for it."""
+        graph, known = self.graph, self.known
+        self.done.append(helper.make_node("Identity", [result], [name]))
+        graph.shapes[name], graph.dtypes[name] = graph.shapes[result], graph.dtypes[result]
+        if (values := known.values(result)) is not None:
+            known.hold(name, values)
+        known.axes[name] = {axis: n for axis, n in axes.items() if isinstance(n, Sum)}
+
+    def _causes(self, names: Sequence[str]) -> str:
+        numbers = [n for name in names for n in self.known.axes.get(name, {}).values()]
+        return ", ".join(sorted({n.cause for n in numbers if isinstance(n, Sum)}))
+
+    def _name_lengths(self) -> None:
+        """Add to the graph's results the numbers of those that have counted axes."""
+        names: dict[Number, str] = {}
+        for output in [value.name for value in self.graph.proto.graph.output]:
+            step = Step(self.known, helper.make_node("Identity", [output], [output], name=output))
+            for axis, number in sorted(self.known.axes.get(output, {}).items()):
+                if number not in names:
+                    names[number] = self._length(step, output, number)
+                self.graph.lengths.append(Length(output, axis, names[number]))
+            self.done += step.nodes
+
+    def _length(self, step: Step, output: str, number: Number) -> str:
+        name = self.graph.name_like(f"{output}.length")
+        step.nodes.append(helper.make_node("Identity", [step.scalar(number)], [name]))
+        return name
+
+
+def _refused(node: NodeProto, causes: str) -> ModelError:
+    return ModelError(
+        f"node '{name_of(node)}' ({node.op_type}): a run decides how much it reads, by what "
+        f"{causes} finds, and this use of {node.op_type} is not compiled for that",
+        "cut the graph before it, or give the operator a tensor of a fixed size",
+    )

@@ -1,0 +1,62 @@
+"""Rows that are written to a cache which a library keeps: an operator of ours, in no file.
+
+    y = Append(cache, new, at)          of each sample: y[:, at + k] = new[:, k], all else as it was
+
+Until memory is planned it is a function like any other, which copies the cache. Then y becomes
+another name of the cache (`codegen/memory/appended.py`), since what reads it does so from its
+first rows on, and of the cache itself no reader needs more than counted before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import helper
+
+from ..._lazy_tvm import tirx, tvm
+from .converting import Call
+from .emitter import Emitter
+from .operator import Limit, Operator, Use
+
+DOMAIN = "ansor"
+MARK = "ansor.appends"  # attribute of a function that does it: the axis of rows
+
+
+def append(emit: Emitter, cache: str, new: str, at: str, axis: int) -> str:
+    """Write rows to a cache, of each sample behind as many as `at` says; the cache after that."""
+    made = emit.graph.fresh(f"{cache}_Append")
+    emit.nodes.append(
+        helper.make_node("Append", [cache, new, at], [made], made, domain=DOMAIN, axis=axis)
+    )
+    emit.graph.declare(made, emit.dtype(cache), emit.shape(cache))
+    return made
+
+
+def converted(call: Call) -> Any:
+    """The function, with a mark by which it is recognised."""
+    axis = call.attribute("axis")
+    words = {"primfunc_name_hint": "append", "primfunc_attrs": {MARK: axis}}
+    return call.emit(call.bb.call_te(_appended, *call.inputs, axis, **words))
+
+
+def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
+    """In TE."""
+    tokens = int(new.shape[axis])
+
+    def element(*place: Any) -> Any:
+        row = tirx.Cast("int64", place[axis]) - at[place[0]]
+        inside = tirx.And(row >= 0, row < tokens)
+        index = [row if k == axis else one for k, one in enumerate(place)]
+        return tirx.if_then_else(inside, new[tuple(index)], cache[place])
+
+    return tvm.te.compute(cache.shape, element, name="append")
+
+
+def is_kept(use: Use, name: str) -> bool:
+    """Whether a tensor is a cache that the library keeps."""
+    context = use.graph.context
+    return context is not None and any(name == one.input for one in context.caches)
+
+
+_KEPT = Limit("it writes to a cache of a context", lambda use: not is_kept(use, use.input(0)))
+OPERATORS = (Operator("Append", DOMAIN, limits=(_KEPT,), convert=converted),)

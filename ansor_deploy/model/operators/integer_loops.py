@@ -1,0 +1,118 @@
+"""Sums of products of bytes as loops, around the border of their zero points."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..._lazy_tvm import tirx, tvm
+from .signs import BYTES
+
+if TYPE_CHECKING:
+    from .integers import Window
+
+
+def multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str) -> Any:
+    """Sums of products. weight: [taps, in, out], of which `in` is that of a group.
+
+    given: the type that is multiplied: bytes as they are, or what is centred, which is added up in
+    it unless it is of 16 bits.
+    """
+    dtype = "int32" if given in (*BYTES, "int16") else given
+    rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
+    lead = len(data.shape) - rank - 1
+    padded = _padded(data, zero, depth, window, given)
+    made = window.results(padded.shape[lead:-1], taps)
+    sizes = [*map(int, data.shape[:lead]), *made]
+    rows = _rows(padded, sizes, window) if given == "int16" and math.prod(taps) == 1 else None
+    over = [tvm.te.reduce_axis((0, extent)) for extent in taps]
+    deep = [tvm.te.reduce_axis((0, depth))] if window.groups == 1 or depth > 1 else []
+
+    def element(*at: Any) -> Any:
+        column, inside = at[-1], [*deep, 0][0]
+        first = column // (columns // window.groups) * depth if window.groups > 1 else 0
+        place = [*at[:lead], *window.at(at[lead:-1], over)]
+        read = (
+            padded(*place, first + inside) if rows is None else rows(_at(at, sizes), first + inside)
+        )
+        value = read.astype(dtype) * weight(*over, inside, column).astype(dtype)
+        return tvm.te.sum(value, axis=[*over, *deep])
+
+    return tvm.te.compute((*sizes, columns), element, name="sums")
+
+
+def _rows(padded: Any, sizes: list[int], window: Window) -> Any:
+    """The row that each result of one tap is made of, one after the other.
+
+    sizes: of the results. So some are widened by themselves, wherever a row of an image ends.
+    """
+    lead = len(sizes) - len(window.strides)
+    apart = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
+
+    def element(row: Any, channel: Any) -> Any:
+        at = [row // step % size for step, size in zip(apart, sizes, strict=True)]
+        place = window.at(tuple(at[lead:]), [0] * len(window.strides))
+        return padded(*at[:lead], *place, channel)
+
+    return tvm.te.compute((math.prod(sizes), padded.shape[-1]), element, name="rows")
+
+
+def _at(place: tuple[Any, ...], sizes: list[int]) -> Any:
+    """The row of a place."""
+    row: Any = 0
+    for one, size in zip(place, sizes, strict=False):
+        row = row * size + one
+    return row
+
+
+def of_lines(data: Any, zero: Any, weight: Any, *, window: Window) -> Any:
+    """Sums of products of each channel. weight: [taps but those of the first axis, lines, out]."""
+    *taps, lines, columns = map(int, weight.shape)
+    padded = _padded(data, zero, columns, window, "uint8")
+    over = [tvm.te.reduce_axis((0, extent)) for extent in (*taps, lines)]
+
+    def element(first: Any, *at: Any) -> Any:
+        *place, column = at
+        value = padded(first, *window.at(tuple(place), [over[-1], *over[:-1]]), column)
+        return tvm.te.sum(value.astype("int32") * weight(*over, column).astype("int32"), axis=over)
+
+    made = window.results(padded.shape[1:-1], [lines, *taps])
+    return tvm.te.compute((data.shape[0], *made, columns), element, name="sums")
+
+
+def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any:
+    """The data within its border of zero points; centred, where it is multiplied as it is not.
+
+    Channels are filled up to `depth`, by which weights of zero are multiplied.
+    """
+    rank, centred = len(window.strides), dtype not in BYTES
+    surplus = max(0, depth - int(data.shape[-1])) if window.groups == 1 else 0
+    if not (surplus or centred or any(window.before + window.after)):
+        return data
+    lead, sizes = len(data.shape) - rank - 1, [int(extent) for extent in data.shape]
+    before = [0] * lead + [*window.before, 0]
+    after = [0] * lead + [*window.after, surplus]
+    border = tirx.const(0, dtype) if centred else _as(zero, dtype)
+    whole = "int16" if dtype == "int16" else "int32"
+
+    def element(*at: Any) -> Any:
+        place = [one - less for one, less in zip(at, before, strict=True)]
+        value = data(*place)
+        if centred:
+            value = (value.astype(whole) - _as(zero, whole)).astype(dtype)
+        ends = zip(at, before, after, sizes, strict=True)
+        inside = [c for one, b, a, n in ends for c in _within(one, b, a, n)]
+        return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
+
+    shape = [b + n + a for b, n, a in zip(before, sizes, after, strict=True)]
+    return tvm.te.compute(shape, element, name="pad")
+
+
+def _within(at: Any, before: int, after: int, extent: int) -> list[Any]:
+    """The conditions under which a place lies in the data."""
+    return [at >= before] * (before > 0) + [at < before + extent] * (after > 0)
+
+
+def _as(zero: Any, dtype: str) -> Any:
+    """A zero point, a number or a scalar tensor, as a number of a type."""
+    return tirx.const(zero, dtype) if isinstance(zero, int) else zero().astype(dtype)

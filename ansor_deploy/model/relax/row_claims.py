@@ -1,0 +1,189 @@
+"""Which tensors of a program have rows: claims that every store keeps (`rows.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..._tvm import shape_of, structural_map, sym, tirx, tvm
+from .row_stores import OpaqueError, Store, Stores, variables
+
+
+class Along(NamedTuple):
+    """How rows lie along an axis: each has so many steps, then the next one comes; at last again.
+
+    (8, 64) has 8 rows of 1 step along its first axis, (512,) as (8, 64) has 8 of 64 steps, and as
+    (64, 8) it has them of 1 step, 64 times.
+    """
+
+    axis: int
+    steps: int
+
+
+def all_along(shape: Iterable[int], rows: int) -> set[Along]:
+    """The ways in which a tensor's rows may lie: outermost in an axis, or innermost."""
+    whole = [(axis, n) for axis, n in enumerate(shape) if n and n % rows == 0]
+    return {Along(axis, steps) for axis, n in whole for steps in (1, n // rows)}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of a tensor's rows.
+
+    axes: along which row n hangs on row n of the batch alone, and as every other row does on its
+    own. alike: nothing of it hangs on the batch.
+    """
+
+    axes: frozenset[Along] = frozenset()
+    alike: bool = False
+
+    @property
+    def mixed(self) -> bool:
+        """Whether an element may hang on several rows of the batch."""
+        return not (self.axes or self.alike)
+
+
+def results_of(func: Any, given: Sequence[Rows], rows: int) -> list[Rows]:
+    """What is known of the results of a program. given: of its inputs, its first parameters."""
+    made = func.params[len(given) :]
+    try:
+        claims = _Claims(func, given, rows)
+    except OpaqueError:
+        return [Rows() for _ in made]
+    claims.drop_all_false()
+    return [claims.of(buffer) for buffer in made]
+
+
+class _Claims:
+    """What is claimed of each tensor that a program has.
+
+    Axes of a tensor that is made in loops count from these on: they are its first.
+    extents: of the loops. alike: the tensors of which nothing hangs on the batch.
+    """
+
+    def __init__(self, func: Any, given: Sequence[Rows], rows: int) -> None:
+        program = Stores(func)
+        self.rows, self.extents = rows, program.extents
+        self._stores, self._around = program.all, program.around
+        self._axes = {p: set(one.axes) for p, one in zip(func.params, given, strict=False)}
+        self.alike = {p for p, one in zip(func.params, given, strict=False) if one.alike}
+        self._row_of: dict[tuple[Any, int], _Row] = {}
+        for buffer in {store.buffer for store in self._stores}:
+            self.alike.add(buffer)
+            self._axes[buffer] = all_along(self.shape(buffer), rows)
+
+    def of(self, buffer: Any) -> Rows:
+        """What is left of the claims of a parameter."""
+        return Rows(frozenset(self._axes[buffer]), buffer in self.alike)
+
+    def axes_of(self, buffer: Any) -> set[Along]:
+        """The axes that a tensor is claimed to have rows along."""
+        return self._axes.get(buffer, set())
+
+    def shape(self, buffer: Any) -> tuple[int, ...]:
+        """The extents of a tensor, with those of the loops that it is made in."""
+        around = self._around.get(buffer, ())
+        return (*(self.extents[loop] for loop in around), *shape_of(buffer))
+
+    def place(
+        self, buffer: Any, indices: Sequence[Any], moved: Callable[[Any], Any] = lambda var: var
+    ) -> tuple[Any, ...]:
+        """Where in a tensor an element is. moved: what loops stand for."""
+        return (*map(moved, self._around.get(buffer, ())), *indices)
+
+    def drop_all_false(self) -> None:
+        """Drop claims that a store does not keep, until all that are left are kept."""
+        dropped = 1
+        while dropped:
+            dropped = sum(map(self._drop_false, self._stores))  # in their order: it takes few turns
+
+    def _drop_false(self, store: Store) -> bool:
+        """Drop what a store does not keep; whether there was any."""
+        read = (store.value, *store.indices, *store.guards)
+        axes = self._axes[store.buffer]
+        false = {along for along in axes if not self._is_kept(store, along)}
+        axes -= false
+        if store.buffer in self.alike and not self._is_alike(read):
+            self.alike.remove(store.buffer)
+            return True
+        return bool(false)
+
+    def _is_alike(self, read: Sequence[Any]) -> bool:
+        return all(var in self.extents or var in self.alike for var in variables(read))
+
+    def _is_kept(self, store: Store, along: Along) -> bool:
+        """Whether a store to row n is made of row n of what it reads, and of what is alike."""
+        place = self.place(store.buffer, store.indices)[along.axis]
+        loops = sorted(variables([place]) & self.extents.keys(), key=lambda loop: loop.name)
+        ways = all_along((self.extents[loop] for loop in loops), self.rows)
+        return any(self._row(loops[at], steps).keeps(store, along) for at, steps in sorted(ways))
+
+    def _row(self, loop: Any, steps: int) -> _Row:
+        if (loop, steps) not in self._row_of:
+            self._row_of[loop, steps] = _Row(self, loop, steps)
+        return self._row_of[loop, steps]
+
+
+class _Row:
+    """One row of the batch, which a loop is in, and what expressions are there.
+
+    steps: that a row has in the loop.
+    """
+
+    def __init__(self, claims: _Claims, loop: Any, steps: int) -> None:
+        self._claims, self._loop = claims, loop
+        kind, rows = loop.ty.dtype, claims.rows
+        again, self._row, step = (tirx.Var(name, kind) for name in ("again", "row", "step"))
+        self._here = (again * rows + self._row) * steps + step
+        others = {var: n for var, n in claims.extents.items() if not var.same_as(loop)}
+        same = {**others, step: steps, again: claims.extents[loop] // rows // steps}
+        self._analyzer = sym.Analyzer()
+        for var, extent in {**same, self._row: rows}.items():
+            self._analyzer.bind(var, tvm.ir.Range(0, extent))
+        self._of_row = set(same)  # variables that are the same whatever the row is, or its own
+
+    def keeps(self, store: Store, along: Along) -> bool:
+        """Whether the store writes to this row, and what is made of the row alone."""
+        place = self._claims.place(store.buffer, store.indices)
+        if not self._is_in_row(self._at(place[along.axis]), along.steps):
+            return False
+        if not self._is_here(along, [self._at(one) for one in place]):
+            return False
+        return all(self._is_free(self._at(one)) for one in (store.value, *store.guards))
+
+    def _at(self, expr: Any) -> Any:
+        """An expression with the row and the step for the loop, and a variable for each load."""
+        here = structural_map(expr, (tvm.ir.Var, self._moved))
+        return structural_map(here, (tvm.ir.TensorLoad, self._loaded))
+
+    def _moved(self, var: Any) -> Any:
+        return self._here if var.same_as(self._loop) else var
+
+    def _loaded(self, load: Any) -> Any:
+        """A number of the row's own, or one that hangs on other rows. Indices come as they are."""
+        place = self._claims.place(load.source, load.indices, self._moved)
+        made = tirx.Var("loaded", load.ty.dtype)
+        alike = load.source in self._claims.alike and all(map(self._is_free, place))
+        axes = self._claims.axes_of(load.source)
+        if alike or any(self._is_here(along, place) for along in axes):
+            self._of_row.add(made)
+        return made
+
+    def _is_here(self, along: Along, place: Sequence[Any]) -> bool:
+        """Whether a place in a tensor is in this row, and the same place in all rows."""
+        others = (one for at, one in enumerate(place) if at != along.axis)
+        return all(map(self._is_free, others)) and self._is_in_row(place[along.axis], along.steps)
+
+    def _is_in_row(self, index: Any, steps: int) -> bool:
+        if not self._is_free(index - self._row * steps):
+            return False
+        return bool(self._analyzer.can_prove_equal(index // steps % self._claims.rows, self._row))
+
+    def _is_free(self, expr: Any) -> bool:
+        """Whether an expression is the same in all rows, or of the row's own numbers."""
+        if not (others := variables([expr]) - self._of_row):
+            return True
+        if others != {self._row}:
+            return False
+        return variables([self._analyzer.simplify(expr)]) <= self._of_row

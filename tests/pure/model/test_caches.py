@@ -1,0 +1,94 @@
+"""The caches of a model are found by the nodes that make them; what grows with them stays open."""
+
+import pytest
+from helpers.decoders import TINY, llama
+from helpers.graphs import dense, model, node, randn, run
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.caches import Opened, found_caches
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.runtime.context import Counted
+
+
+def opened(proto, rows=16, **given):
+    return Opened.of(proto, given, rows)
+
+
+def appending(past, new):
+    nodes = [node("Relu", "x", "n"), node("Concat", "past n", "present", axis=2)]
+    nodes.append(node("MatMul", "q present", "y"))
+    inputs = {"x": new, "q": (1, 2, 4, 4), "past": past}
+    return model(nodes, inputs, ("y", "present"))
+
+
+def test_caches_are_told_by_what_makes_them():
+    proto = llama(**TINY)
+    for value in (*proto.graph.input, *proto.graph.output):
+        assert value.name.startswith(("past", "present", "input", "attention", "position", "log"))
+    found = [(one.input, one.output, one.axis, one.at) for one in found_caches(proto)]
+    assert found == [
+        ("past.0.key", "present.0.key", 2, 1),
+        ("past.0.value", "present.0.value", 2, 2),
+    ]
+
+
+def test_all_that_grows_with_them_stays_open():
+    whole = opened(llama(**TINY))
+    assert whole.context.counted == (Counted("attention_mask", 1, 1),)
+    assert (whole.context.rows, whole.context.tokens) == (16, 1)
+    shapes = {v.name: v.type.tensor_type.shape for v in whole.bound(5).graph.input}
+    assert [dim.dim_value for dim in shapes["attention_mask"].dim] == [1, 6]
+    assert [dim.dim_value for dim in shapes["past.0.key"].dim] == [1, 2, 5, 8]
+
+
+def test_a_step_adds_what_inference_says():
+    assert opened(appending((1, 2, "p", 4), (1, 2, 3, 4))).context.tokens == 3
+    assert opened(appending((1, 2, "p", 4), (1, 2, "n", 4)), x=(1, 2, 5, 4)).context.tokens == 5
+
+
+def test_keys_lie_as_their_product_reads_them_and_are_not_spread_over_heads():
+    graph = kept(llama(**TINY), 16)
+    orders = {one.input: one.order for one in graph.context.caches}
+    assert orders == {"past.0.key": (0, 1, 3, 2), "past.0.value": ()}
+    assert graph.shapes["past.0.key"] == (1, 2, 8, 16)
+    assert [value.name for value in graph.proto.graph.output] == ["logits"]
+    written = [node.output[0] for node in graph.nodes if node.op_type == "Append"]
+    read = [name for node in graph.nodes if node.op_type == "MatMul" for name in node.input]
+    assert set(written) <= set(read)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_heads_that_share_keys_give_the_same_numbers(heads):
+    nodes = [
+        node("Unsqueeze", "k two", "wide"),
+        node("Expand", "wide form", "spread"),
+        node("Reshape", "spread flat", "all"),
+        node("Mul", "all half", "scaled"),
+        node("Transpose", "scaled", "turned", perm=[0, 1, 3, 2]),
+        node("MatMul", "q turned", "y"),
+    ]
+    constants = {"two": [2], "form": [1, 1, heads, 1, 1], "flat": [1, 2 * heads, -1, 8]}
+    inputs = {"q": (1, 2 * heads, 3, 8), "k": (1, 2, 5, 8)}
+    proto = model(nodes, inputs, constants={**constants, "half": randn(1)})
+    graph = canonical_graph(proto)
+    feeds = {"q": randn(0, *inputs["q"]), "k": randn(1, *inputs["k"])}
+    (want,), (have,) = run(proto, feeds), run(graph.to_proto(), feeds)
+    assert abs(want - have).max() < 1e-5
+    assert all(node.op_type != "Expand" for node in graph.nodes)
+
+
+def refused(proto, rows=16):
+    with pytest.raises(ModelError) as caught:
+        kept(proto, rows)
+    return caught.value.text
+
+
+def kept(proto, rows):
+    whole = opened(proto, rows)
+    return canonical_graph(whole.opened(), whole.context)
+
+
+def test_what_has_no_such_cache_is_refused():
+    assert "no cache is found" in refused(dense(4, 4))
+    assert "no size of one name" in refused(appending((1, 2, 3, 4), (1, 2, 1, 4)))
+    assert "no room beside the 1 of a step" in refused(llama(**TINY), rows=1)

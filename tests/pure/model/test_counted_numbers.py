@@ -1,0 +1,55 @@
+"""Numbers that a run decides: what cancels out is gone, and bounds hold."""
+
+import numpy as np
+from helpers.graphs import model, node
+
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.counted.numbers import larger, least, most, quotient, smaller, symbol
+
+N = symbol("n", 0, (0, 300), "NonZero 'n'")
+M = symbol("m", 0, (2, 7), "NonZero 'm'")
+
+
+def test_what_cancels_out_is_gone():
+    assert N + (300 - N) == 300
+    assert (N + M) * 2 - N * 2 - M - M == 0
+    assert quotient(N * 28 - 14, 7) == N * 4 - 2
+    assert quotient(N * 28 - 15, 7) is None
+
+
+def test_bounds_are_those_of_the_symbols():
+    assert (least(300 - N), most(300 - N)) == (0, 300)
+    assert (least(M * 3 - N), most(M * 3 - N)) == (6 - 300, 21)
+
+
+def test_the_less_of_two_is_known_where_bounds_say_so():
+    assert smaller(N, 300) == N
+    assert smaller(N, N + M) == N
+    assert larger(N, 0) == N
+    assert smaller(N, M) is None
+
+
+def test_rows_that_are_filled_up_are_of_a_static_size():
+    """As exported detectors do it: so many rows are found, and zeros laid behind them."""
+    nodes = [
+        node("NonZero", "x", "found"),
+        node("Transpose", "found", "places", perm=[1, 0]),
+        node("GatherND", "x places", "values"),
+        node("Shape", "values", "size"),
+        node("Sub", "all size", "rest"),
+        node("Concat", "none rest", "pads", axis=0),
+        node("Pad", "values pads", "y"),
+    ]
+    constants = {"all": np.array([12]), "none": np.array([0])}
+    graph = canonical_graph(model(nodes, {"x": (3, 4)}, constants=constants))
+    assert graph.shapes["y"] == (12,)
+    assert not graph.lengths
+
+
+def test_a_result_of_open_size_goes_with_its_length():
+    graph = canonical_graph(
+        model([node("NonZero", "x", "f"), node("Cast", "f", "y", to=1)], {"x": (3, 4)})
+    )
+    assert graph.shapes["y"] == (2, 12)
+    assert [(one.output, one.axis, one.name) for one in graph.lengths] == [("y", 1, "y.length")]
+    assert graph.output_names == {"y", "y.length"}
