@@ -8,7 +8,6 @@ that is refused no TVM.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,19 +16,13 @@ from msgspec import structs
 
 from .devices.machine import runs_here
 from .errors import AnsorError, VerificationError
-from .quantise.samples import sample_files
 from .registry.layers import indexes
 from .request import Calibration, Outputs, Request
 from .ship.build_result import BuildResult, finished_build
-from .ship.lock import on_its_host, read_locked, write_entries, write_used
 from .ship.outputs.commit import check_writable, committed
-from .ship.quantised import quantised_path, write_facts
-from .ship.rebuild import locked_manifest, request_of, same_bytes
+from .ship.outputs.places import check_places
 from .ship.up_to_date import unchanged, unchanged_frozen
 from .system.interrupt import check
-from .tune import intake
-from .tune.plan import Plan, plan_models
-from .tune.result import Spent, TuneResult
 from .tune.workspace import (
     can_run,
     check_buildable,
@@ -43,7 +36,8 @@ if TYPE_CHECKING:
     from .model.prepare import Prepared
     from .ship.manifest import Manifest
     from .ship.shipment import Shipment
-    from .tune.result import Packed
+    from .tune.plan import Plan
+    from .tune.result import Packed, TuneResult
     from .tune.sources.past import Retrial
     from .views import Report
 
@@ -58,6 +52,7 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     where that cannot be done; then nothing was written, and what was measured is in the registry.
     A model that is to be quantised is so first, and what is built is the quantised one.
     """
+    check_places(model, outputs, request)
     if request.calibration is not None:
         return _build_quantised(model, outputs, request, request.calibration, report)
     if request.frozen:
@@ -75,6 +70,8 @@ def _build_quantised(
 ) -> BuildResult:
     """Build the quantised model, which lies beside the library, and is made where it has to be."""
     from .quantise.make import quantised
+    from .quantise.samples import sample_files
+    from .ship.quantised import quantised_path
 
     facts, new = quantised(model, outputs.library, request, calibration, report)
     read = [model, *(model.parent / one for one in facts.external)]
@@ -92,6 +89,9 @@ def gained(
     Only where this machine runs both, and a library is timed once. silent: hears of the other
     build.
     """
+    import tempfile
+
+    from .ship.quantised import write_facts
     from .ship.race.quantised import gain_of
 
     facts = result.quantised
@@ -117,6 +117,8 @@ def gained(
 def _build_aside(model: Path, outputs: Outputs, request: Request, report: Report) -> None:
     """A library by the records that there are, to be timed: no other limits, and no history."""
     from .ship.shipment import Shipment
+    from .tune import intake
+    from .tune.plan import plan_models
     from .tune.queue import tune_missing
 
     plain = Request(request.target, request.registry, input_shapes=request.input_shapes)
@@ -130,7 +132,11 @@ def _build_aside(model: Path, outputs: Outputs, request: Request, report: Report
 def _build_anew(
     model: Path, outputs: Outputs, request: Request, layers: tuple[Path, ...], report: Report
 ) -> BuildResult:
-    check_writable(outputs.library)
+    from .ship.lock import write_used
+    from .tune import intake
+    from .tune.plan import plan_models
+
+    check_writable(outputs.library, outputs.depfile)
     with open_workspace(request, layers, report) as work:
         (prepared,), tasks = intake.read([model], work)
         from .ship.memory_limits import check_limits
@@ -149,6 +155,8 @@ def _build_anew(
         check()
         shipment = Shipment.of_work(prepared, outputs, work, tuned.records, oracles)
         manifest = _ship(shipment, tuned)
+        for code in shipment.codes:
+            work.ledger.put_aside(code.put_aside)
         write_used(manifest, work.ledger, report)
         work.registry.add_build(finished_build(manifest, planned, tuned.trials, outputs, request))
     return BuildResult(outputs.library, manifest, tuned)
@@ -156,10 +164,13 @@ def _build_anew(
 
 def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
+    from .ship.lock import on_its_host, read_locked
+    from .tune.result import TuneResult
+
     asked, request = request, on_its_host(request)
     if result := unchanged_frozen(model, outputs, request):
         return result
-    check_writable(outputs.library)
+    check_writable(outputs.library, outputs.depfile)
     prepared, lock = read_locked(model, asked, request, report)
     from .ship.shipment import Shipment
 
@@ -200,6 +211,9 @@ def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
 
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
     """What `build` or `tune` of these models would do; writes nothing and asks no device."""
+    from .tune import intake
+    from .tune.plan import plan_models
+
     request = with_devices(request, report)
     if not can_run(request):
         report.warn(nowhere(request))
@@ -215,6 +229,10 @@ def rebuild(
 
     AnsorError where it was not built from a lock, and what a frozen build raises.
     """
+    import tempfile
+
+    from .ship.rebuild import locked_manifest, request_of, same_bytes
+
     manifest = locked_manifest(artifact, model, lock)
     with tempfile.TemporaryDirectory() as folder:
         again = Outputs(Path(folder, artifact.name), header=manifest.header is not None)
@@ -227,6 +245,9 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
 
     What is known of their tasks afterwards goes into the request's lock, if it has one.
     """
+    from .ship.lock import write_entries
+    from .tune import intake
+    from .tune.plan import plan_models
     from .tune.queue import tune_missing
     from .tune.sources.claims import prove
 
@@ -247,6 +268,9 @@ def write_known(models: list[Path], request: Request, report: Report) -> list[Pr
 
     Nothing is measured: a task that nobody has tuned gets the default schedule.
     """
+    from .ship.lock import write_entries
+    from .tune import intake
+
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
         prepared, tasks = intake.read(models, work)
         if request.lock is not None and not request.lock.exists():
@@ -259,8 +283,11 @@ def pack(
     models: list[Path], folder: Path, request: Request, report: Report
 ) -> tuple[TuneResult, Packed]:
     """Take in what a pack's machine has measured, if it has, and write the next candidates."""
+    from .tune import intake
     from .tune.pack_files import check_folder, write_pack
+    from .tune.plan import plan_models
     from .tune.queue import pending
+    from .tune.result import Spent, TuneResult
     from .tune.sources.pack import take_in
 
     check_folder(folder)
@@ -281,6 +308,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
 
     DeviceError if nothing can run them.
     """
+    from .tune import intake
     from .tune.sources.past import outdated, revalidate_tasks
 
     request = with_devices(request, report)

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from .model.batches import Span, asked, span_of, with_rows
+
 if TYPE_CHECKING:
     from .registry.layers import Layer
     from .target import Target
 
 
-Shapes = dict[str, tuple[int, ...]]  # of inputs by their names
+Shapes = dict[str, tuple[int | Span, ...]]  # of inputs by their names
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ class Request:
     calibration: by what the model is quantised before all else; None where it is built as it is.
     codes: of a library with code for several targets all of them, the most demanding first, the
     request's own among them: the one that this machine would run.
+    context: rows that the library's caches have room for; 0 where it keeps none.
     """
 
     target: Target
@@ -225,6 +228,7 @@ class Request:
     beside: str = ""
     calibration: Calibration | None = None
     codes: tuple[Target, ...] = ()
+    context: int = 0
 
     @property
     def others(self) -> tuple[Request, ...]:
@@ -236,8 +240,15 @@ class Request:
     @property
     def shapes_json(self) -> Any:
         """The shapes as JSON: of each input its own, or a list of these where there are several."""
-        listed = [{name: list(one) for name, one in each.items()} for each in self.input_shapes]
+        listed = [{name: asked(one) for name, one in each.items()} for each in self.input_shapes]
         return listed if len(listed) > 1 else listed[0]
+
+    @property
+    def first_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The first of the shapes: of a range of batches, with the least."""
+        first = self.input_shapes[0]
+        span = span_of(first)
+        return with_rows(first, span.least if span else 0)
 
     @property
     def allowed(self) -> dict[str, dict[str, float]]:

@@ -18,7 +18,7 @@ from ..views.text import AGAIN, latency, race_text
 from .declare import existing_file, number_option
 from .helptext import Command, with_examples
 from .options import device_option
-from .output import Answer, answering, quiet_option, report
+from .output import Answer, answering, report
 from .run_options import seconds_option, threads_option
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ class BenchVariants(Struct, frozen=True):
     "--streams", 1, "Run so many copies at once, each in a process with its share of the threads."
 )
 @device_option
-@quiet_option
 @answering
 def command(
     artifact: Path,

@@ -21,7 +21,6 @@ from .output import (
     Answer,
     answering,
     message_format_option,
-    quiet_option,
     report,
     verbose_option,
 )
@@ -107,7 +106,6 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     type=new_file,
     help="Write a report of it, too: an .html, .md or .json file.",
 )
-@quiet_option
 @verbose_option("Tell how long each step takes, and all of the plan.")
 @answering
 @message_format_option

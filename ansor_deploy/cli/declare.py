@@ -9,8 +9,22 @@ import click
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
-existing_file = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
-new_file = click.Path(dir_okay=False, path_type=Path)
+
+
+class _Named(click.Path):
+    """A path that manifests and registries can name."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = super().convert(value, param, ctx)
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            self.fail(f"the name {str(path)!a} is no UTF-8: rename it", param, ctx)
+        return path
+
+
+existing_file = _Named(exists=True, dir_okay=False, readable=True, path_type=Path)
+new_file = _Named(dir_okay=False, path_type=Path)
 
 
 def together(*options: Decorator) -> Decorator:

@@ -1,6 +1,7 @@
 """The error edge: whatever a command raises becomes one message and one exit code, here only."""
 
 import errno
+import gc
 import os
 import re
 import signal
@@ -38,6 +39,7 @@ class HungUp(KeyboardInterrupt):
     """SIGHUP arrived: the terminal is gone, or the session. Unwind as well."""
 
 
+_GARBAGE = 50_000  # objects, until Python looks for garbage: what is loaded is none
 READER_LEFT = 128 + signal.SIGPIPE  # as with `| head`: nothing is said
 _RAISED = {
     signal.SIGTERM: Terminated,
@@ -60,6 +62,7 @@ class Failure:
 
 def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
     """Run a command line; print what went wrong, if anything; exit."""
+    gc.set_threshold(_GARBAGE)
     open_streams()
     try:
         with interruptible(words):
@@ -70,6 +73,7 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
         left = broken and reader_has_left()
         code = READER_LEFT if left else failed(error, words)
     finish_stdout()
+    gc.freeze()  # nothing is left to be found: Python would look through all there is once more
     sys.exit(code)
 
 

@@ -10,7 +10,7 @@ _Made = TypeVar("_Made", bound=click.Command)
 
 # Options by what they are about, in the order of help; the others come last.
 _GROUPS = {
-    "Model and target": "target targets input_shapes precision calibrate keep_float rules",
+    "Model and target": "target targets input_shapes context precision calibrate keep_float rules",
     "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
     "Running": "run_seconds threads streams engines engine trace",
     "Devices": "devices device no_device",

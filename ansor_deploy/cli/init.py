@@ -18,7 +18,7 @@ from .helptext import Command, with_examples
 from .options import input_shape_option, registry_option, target_option
 from .output import in_columns, say
 from .requests import make_request, tuning_command
-from .values import InputShapes
+from .shapes import InputShapes, shape_text, shapes_together
 
 if TYPE_CHECKING:
     from ..request import Request
@@ -74,7 +74,7 @@ def command(
     )
     check_names(wanted)
     system = system_of(Path(), named)
-    if system.name == "bazel" and len(dict(input_shapes)) < len(input_shapes):
+    if system.name == "bazel" and len(shapes_together(input_shapes)) > 1:
         hint = "give one: ansor_model() has one shape of each input"
         raise UsageError("--input-shape: several shapes of an input are not for Bazel", hint)
     _start(wanted, system, request, yes=yes)
@@ -90,7 +90,7 @@ def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShape
             "there is no ONNX file in this folder", "ansor-deploy init path/to/model.onnx"
         )
     name = target or Project.find().target or "host"
-    shapes = tuple(f"{name}={','.join(map(str, shape))}" for name, shape in input_shapes)
+    shapes = tuple(shape_text(name, shape) for name, shape in input_shapes)
     return [Model(path, name, shapes) for path in paths]
 
 

@@ -9,7 +9,7 @@ from .helptext import Group, with_examples
 from .options import input_shape_option, target_option
 from .output import stdout_kept_clean
 from .requests import chosen_target, tuning_command
-from .values import InputShapes, shapes_together
+from .shapes import InputShapes, shapes_together
 
 output_option = click.option(
     "-o", "--output", type=new_file, required=True, help="The file to write."

@@ -16,11 +16,13 @@ from .declare import Command, Decorator, choice_option, new_file, number_option,
 from .output import say
 from .quantising import quantising_options
 from .requests import chosen_devices, with_request, with_requests
-from .values import parse_duration, parse_shape, parse_share, parse_size
+from .shapes import parse_shape
+from .values import parse_duration, parse_share, parse_size
 
 _target = partial(click.option, "--target", shell_complete=target_names)
 target_option = _target(
-    help="A machine that `targets list` names.  [default: the project's, else host]"
+    help="A machine that `targets list` names; NAME:4 with four cores.  [default: the project's, "
+    "else host]"
 )
 targets_option = _target(
     "targets",
@@ -50,7 +52,16 @@ input_shape_option = click.option(
     multiple=True,
     metavar="NAME=1,3,224,224",
     help="Set the shape of an input. Repeatable, for the same input, too: the library then takes "
-    "each of its shapes; the n-th shapes of all inputs belong together.",
+    "each of its shapes; the n-th shapes of all inputs belong together. 320..640:32 are all sizes "
+    "in steps of 32; 1..8 for the first axis is any batch of that range.",
+)
+context_option = click.option(
+    "--context",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="ROWS",
+    help="Let the library keep a decoder's caches, its past and present, with room for so many "
+    "rows, and append to them in place.  [default: they are inputs and outputs]",
 )
 no_device_option = click.option(
     "--no-device", is_flag=True, help="Do without devices: what runs, runs here."
@@ -134,7 +145,8 @@ def opened(command: Command, *, write: bool = False) -> Command:
 rule_set_options = together(target_option, rules_option)  # a target, and what it may be tuned by
 
 # Of the commands that take a request; each group holds the one before it.
-model_options = together(target_option, registry_option, input_shape_option, with_request)
+_shape_options = together(input_shape_option, context_option)
+model_options = together(target_option, registry_option, _shape_options, with_request)
 _search_options = together(
     rules_option,
     choice_option("--search", ("ansor", "metaschedule"), "ansor", "How schedules are searched."),
@@ -199,7 +211,7 @@ building_options = together(
 tuning_options = together(
     targets_option,
     registry_option,
-    input_shape_option,
+    _shape_options,
     with_requests,
     _search_options,
     _precision_option,

@@ -1,6 +1,5 @@
 """What a command prints: its answer on stdout, as text or as JSON, and what it does on stderr."""
 
-import ctypes
 import json
 import math
 import os
@@ -13,7 +12,6 @@ from functools import wraps
 from typing import Any
 
 import click
-from msgspec import to_builtins
 
 from ..errors import UsageError
 from ..system.printable import printable
@@ -54,12 +52,13 @@ class Answer:
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., int]:
-    """Give a command the option --json, and print its answer; the exit code.
+    """Give a command the options --json and --quiet, and print its answer; the exit code.
 
     It takes the options of what `report` shows, too, which are not passed on to the command. What
     anything else writes to stdout while the command runs goes to stderr.
     """
 
+    @quiet_option
     @json_option
     @wraps(command)
     def call(
@@ -115,6 +114,8 @@ def say(line: str, *, err: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document; what JSON cannot say (infinity, NaN) becomes null."""
+    from msgspec import to_builtins
+
     plain = finite(to_builtins(value, enc_hook=str))
     click.echo(json.dumps(plain, indent=2, allow_nan=False))
 
@@ -140,6 +141,8 @@ def in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 @contextmanager
 def stdout_kept_clean() -> Iterator[None]:
     """Within it, what libraries, compilers and child processes print to stdout goes to stderr."""
+    import ctypes
+
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 from msgspec import Struct
 
+from ..errors import UsageError
 from ..system.digest import file_sha256
 from ..system.json_types import Bytes, Digest
-from .declare import existing_file, new_file
+from .declare import existing_file
 from .helptext import Command, with_examples
-from .output import Answer, answering, quiet_option, report
+from .output import Answer, answering, report
 
 if TYPE_CHECKING:
     from ..ship.package import package as packages
@@ -26,38 +27,41 @@ class Written(Struct, frozen=True):
 
 
 class Package(Written, frozen=True, rename={"for_": "for"}):
-    """`package --json`. glibc: the oldest that it runs with."""
+    """`package --json`. glibc: the oldest that it runs with. needs: of a wheel, the other one."""
 
     sha256: Digest
-    for_: Literal["c", "python"]
+    for_: Literal["c", "python", "pip"]
     arch: str
     glibc: str
     files: list[Written]
+    needs: str | None
 
 
-_SPOKEN = {"c": "C programs", "python": "Python"}
+_SPOKEN = {"c": "C programs", "python": "Python", "pip": "pip"}
 
 
 @with_examples(
     "package out/model.so -o model.tar.zst",
     "package out/model.so -o model.tar.gz --for python",
+    "package out/model.so -o dist --for pip",
 )
 @click.command("package", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.option(
     "-o",
     "--output",
-    type=new_file,
-    help="The archive, .tar.gz or .tar.zst.  [default: the library's name with .tar.gz]",
+    type=click.Path(path_type=Path),
+    help="The archive, .tar.gz or .tar.zst.  [default: the library's name with .tar.gz]  For pip "
+    "the folder of the wheels.  [default: the library's]",
 )
 @click.option(
     "--for",
     "kind",
     type=click.Choice(tuple(_SPOKEN)),
     default="c",
-    help="What runs the library: a program in C, or Python with NumPy.  [default: c]",
+    help="What runs the library: a program in C, or Python with NumPy, or what pip installs for "
+    "it.  [default: c]",
 )
-@quiet_option
 @answering
 def command(artifact: Path, output: Path | None, kind: packages.Kind) -> Answer:
     """Pack a library for machines without this tool.
@@ -66,11 +70,20 @@ def command(artifact: Path, output: Path | None, kind: packages.Kind) -> Answer:
     and checksums. For C: a program that runs it on files, and header and libraries for one's own.
     For Python: the package ansor_deploy_runtime. Its README says how to run it. It is compiled by
     the C compiler for the architecture; TVM's wheels for another one are downloaded once.
-    """
-    from ..ship.package.package import package
 
+    For pip: a wheel of the library, a package with its name and `load()`, and beside it the wheel
+    ansor-deploy-runtime, which it needs and all of them share.
+    """
+    from ..ship.package.package import package, wheels
+
+    if output and output.is_dir() != (kind == "pip") and output.exists():
+        what = "a folder" if kind == "pip" else "a file, such as model.tar.gz"
+        raise UsageError(f"--for {kind} writes {what}, and {output} is none", "name it with -o")
     with report() as events:
-        packed = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)
+        if kind == "pip":
+            packed = wheels(artifact, output or artifact.parent, events)
+        else:
+            packed = package(artifact, output or artifact.with_suffix(".tar.gz"), kind, events)
     return _answer(packed)
 
 
@@ -78,9 +91,11 @@ def _answer(packed: packages.Package) -> Answer:
     size, glibc = packed.path.stat().st_size, "{}.{}".format(*packed.glibc)
     files = [Written(name, length) for name, length in packed.files.items()]
     where = packed.kind, packed.arch, glibc
-    value = Package(str(packed.path), size, file_sha256(packed.path), *where, files)
+    needs = str(packed.needs) if packed.needs else None
+    value = Package(str(packed.path), size, file_sha256(packed.path), *where, files, needs)
     line = (
         f"wrote {packed.path}: {size / 1e6:.1f} MB, for {_SPOKEN[packed.kind]} on {packed.arch}, "
         f"glibc {glibc}"
     )
-    return Answer(value, [line])
+    install = [f"wrote {needs}, which it needs: pip install {packed.path} {needs}"] if needs else []
+    return Answer(value, [line, *install])

@@ -17,7 +17,7 @@ from ..system.printable import printable
 from ..target import Target, load_target, target_files
 from .codes import best_here, code_targets
 from .declare import Command
-from .values import InputShapes, shapes_together
+from .shapes import InputShapes, shape_text, shapes_together
 
 
 def with_request(command: Command) -> Command:
@@ -57,6 +57,7 @@ def tuning_command(
     rules: Sequence[Path] = (),
     devices: Sequence[str] = (),
     lock: Path | None = None,
+    context: int = 0,
     **others: Any,
 ) -> str:
     """The command that writes the lock of a command with these options, as it can be pasted.
@@ -65,9 +66,10 @@ def tuning_command(
     """
     if said := os.environ.get("ANSOR_DEPLOY_TUNE"):
         return printable(said)
-    shapes = [f"{name}={','.join(map(str, shape))}" for name, shape in input_shapes]
+    shapes = [shape_text(name, shape) for name, shape in input_shapes]
     options = {"--input-shape": shapes, "--rules": rules, "--device": devices}
     options |= {"--target": [target] if target else [], "--lock": [lock] if lock else []}
+    options |= {"--context": [context] if context else []}
     pairs = ((option, one) for option, given in options.items() for one in given)
     words = [str(word) for pair in pairs for word in pair]
     named = [str(path) for path in (*models, model) if path]

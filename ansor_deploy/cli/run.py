@@ -15,7 +15,7 @@ from .arrays import read_inputs, write_arrays
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .options import device_option
-from .output import Answer, answering, quiet_option, report
+from .output import Answer, answering, report
 
 
 class OutputSummary(Struct, frozen=True):
@@ -75,7 +75,6 @@ class Run(Struct, frozen=True):
     help="Write each output to a .npy file here.",
 )
 @device_option
-@quiet_option
 @answering
 def command(
     artifact: Path,

@@ -24,10 +24,12 @@ from ..tune.result import PackAnswer, Tune
 from ..views.page.content import Report
 from ..views.plain import Message
 from . import (
+    backup,
     bench,
     completion,
     devices,
     exchange,
+    forget,
     history,
     lookups,
     package,
@@ -40,6 +42,8 @@ from . import (
     verify,
 )
 
+# These leave out what is as ever.
+_SHORT = (manifest.Manifest.__name__, manifest.Tensor.__name__)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # What is described, in Markdown, and the types of which it is one.
 DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -62,7 +66,12 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "package": ("`package --json`", (package.Package,)),
     "doctor": ("`doctor --json`, `devices doctor --json`", (Checks,)),
     "devices-list": ("`devices list --json`", (devices.Devices,)),
+    "registry-backup": (
+        "`registry backup --json` and `registry restore --json`",
+        (backup.Copied,),
+    ),
     "rules-list": ("`rules list --json`", (rules.Rules,)),
+    "rules-new": ("`rules new --json`", (rules.New,)),
     "rules-explain": ("`rules explain --json`", (Explain,)),
     "completion": ("`completion --json`", (completion.Completion,)),
     "targets-list": ("`targets list --json`", (targets.Targets,)),
@@ -73,6 +82,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "registry-show": ("`registry show --json`", (History, lookups.Script)),
     "registry-revalidate": ("`registry revalidate --json`", (revalidate.Retrials,)),
     "registry-verify": ("`registry verify --json`", (Whole,)),
+    "registry-forget": ("`registry forget --json`", (forget.Forgotten,)),
     "registry-gc": ("`registry gc --json`", (registry.Dropped,)),
     "registry-vacuum": ("`registry vacuum --json`", (registry.Vacuumed,)),
     "registry-given": ("`registry export --json`, `registry push --json`", (exchange.Given,)),
@@ -95,7 +105,7 @@ def schema(name: str) -> dict[str, Any]:
     whole = shapes[0] if len(shapes) == 1 else {"anyOf": list(shapes)}
     for kind, part in parts.items():
         part["description"] = cleandoc(part["description"])
-        if kind != manifest.Manifest.__name__:  # which leaves out what is as ever
+        if kind not in _SHORT:
             _as_printed(part)
     return {"$schema": DIALECT, "title": title.replace("`", ""), **whole, "$defs": parts}
 

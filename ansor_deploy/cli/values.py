@@ -1,14 +1,8 @@
 """What an option's text may be: each function is the type of an option for click."""
 
 import re
-from collections.abc import Sequence
 
 import click
-
-from ..errors import UsageError
-from ..request import Shapes
-
-InputShapes = Sequence[tuple[str, tuple[int, ...]]]  # of inputs by name
 
 SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
 NUMBER = r"\d+(?:\.\d+)?"
@@ -55,15 +49,6 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * (1024 if match[3] else 1000) ** _THOUSANDS[match[2].lower()])
 
 
-def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """The input and the shape of "data=1,3,224,224"."""
-    name, _, numbers = text.rpartition("=")
-    sizes = [size.strip() for size in numbers.split(",")]
-    if not name or not all(re.fullmatch(r"[0-9]+", size) and int(size) > 0 for size in sizes):
-        raise Fail(f"{text!r} is not an input's shape; write it like data=1,3,224,224")
-    return name, tuple(int(size) for size in sizes)
-
-
 def parse_tensor_shape(text: str) -> tuple[int, ...]:
     """The shape of "1,56,56,64" or "1x56x56x64"; "scalar" has no dimension."""
     sizes = [] if text == "scalar" else re.split("[,x]", text.replace(" ", ""))
@@ -99,25 +84,3 @@ def parse_goal(text: str) -> tuple[str, float]:
     if not model or not match or not float(match[1]):
         raise Fail(f"{text!r} is not a model's latency; write it like net.onnx=5ms")
     return model, float(match[1]) * UNITS[match[2]]
-
-
-def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
-    """The shapes that a library is to take: the n-th of each input together.
-
-    An input with one shape has it in all.
-
-    Raises:
-        UsageError: inputs have other numbers of shapes, or the same shapes are given twice.
-    """
-    of_input: dict[str, list[tuple[int, ...]]] = {}
-    for name, shape in named:
-        of_input.setdefault(name, []).append(shape)
-    count = max(map(len, of_input.values()), default=1)
-    if any(len(shapes) not in (1, count) for shapes in of_input.values()):
-        numbers = ", ".join(f"{len(shapes)} for {name}" for name, shapes in of_input.items())
-        hint = "give each input as many shapes as the others, or one for all"
-        raise UsageError(f"--input-shape: shapes do not go together: {numbers}", hint)
-    together = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
-    if any(shapes_of_all in together[:at] for at, shapes_of_all in enumerate(together)):
-        raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
-    return tuple(together)

@@ -15,7 +15,7 @@ from .declare import existing_file, new_file, number_option
 from .doctor import check_lines, failed
 from .helptext import Command, with_examples
 from .options import device_option, rules_option
-from .output import Answer, answering, message_format_option, quiet_option, report
+from .output import Answer, answering, message_format_option, report
 from .requests import rule_files
 from .tolerances import tolerance_options
 
@@ -71,7 +71,6 @@ class Rebuilt(Struct, frozen=True):
 @rules_option
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
 @device_option
-@quiet_option
 @answering
 @message_format_option
 def command(

@@ -32,16 +32,16 @@ class _Values(ctypes.Structure):
 
 def into_functions(
     path: Path, count: int, threads: int, code: int | None = None
-) -> tuple[int, list[Into]]:
-    """The number of a library's code, and its functions, one an interface.
+) -> tuple[int, list[Into], Callable[[int], None]]:
+    """The number of a library's code, its functions, one an interface, and what sets its threads.
 
-    They take inputs, and outputs to write to: arrays of the right shapes and types; outputs are
-    contiguous. threads: that a call takes; 0 for as many as its target has cores. code: the one
-    that is to run, by its number; None for the best. AnsorError where it is no library that this
-    machine can load, DeviceError where the processor lacks what it needs.
+    The functions take inputs, and outputs to write to: arrays of the right shapes and types;
+    outputs are contiguous. threads: that a call takes; 0 for as many as its target has cores. code:
+    the one that is to run, by its number; None for the best. AnsorError where it is no
+    library that this machine can load, DeviceError where the processor lacks what it needs.
     """
     model = _Model(path, threads, -1 if code is None else code)
-    return model.code, [partial(model.run, variant) for variant in range(count)]
+    return model.code, [partial(model.run, variant) for variant in range(count)], model.use_threads
 
 
 class _Model:
@@ -59,8 +59,14 @@ class _Model:
             raise AnsorError(f"cannot be loaded: {why}", hint, path)
         weakref.finalize(self, api.ansor_deploy_free, self._model)
         self.code = int(api.ansor_deploy_code(self._model))
-        if threads and api.ansor_deploy_use_threads(self._model, threads) != 0:
-            raise AnsorError(self._last_error(), file=path)
+        self._path = path
+        if threads:
+            self.use_threads(threads)
+
+    def use_threads(self, count: int) -> None:
+        """Let a call take so many threads; AnsorError for less than one."""
+        if self._api.ansor_deploy_use_threads(self._model, count) != 0:
+            raise AnsorError(self._last_error(), file=self._path)
 
     def run(
         self, variant: int, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]

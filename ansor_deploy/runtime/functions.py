@@ -18,15 +18,17 @@ Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
 
 def into_functions(
     path: Path, count: int, threads: int, code: int | None = None
-) -> tuple[int, list[Into]]:
-    """The number of a library's code, and its functions, one an interface.
+) -> tuple[int, list[Into], Callable[[int], None]]:
+    """The number of a library's code, its functions, one an interface, and what sets its threads.
 
-    They take inputs, and outputs to write to: arrays of the right shapes and types; outputs are
-    contiguous, aligned and apart from all else. threads, code: as in `open_machine`, and so are
-    errors.
+    The functions take inputs, and outputs to write to: arrays of the right shapes and types;
+    outputs are contiguous, aligned and apart from all else. threads, code: as in
+    `open_machine`, and so are errors.
     """
-    number, machine = _opened(path, names := main_names(count), threads, code)
-    return number, [_InPlace(machine[f"{name}_into"]) for name in names]
+    names = main_names(count)
+    library, number, machine = _opened(path, names, threads, code)
+    functions: list[Into] = [_InPlace(machine[f"{name}_into"]) for name in names]
+    return number, functions, partial(native.use_threads, library)
 
 
 def main_names(count: int) -> list[str]:
@@ -45,13 +47,16 @@ def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
     DeviceError where the processor lacks what its code needs.
     threads: that a call takes; 0 for as many as its target has cores.
     """
-    return _opened(path, names, threads)[1]
+    return _opened(path, names, threads)[2]
 
 
 def _opened(
     path: Path, names: Sequence[str], threads: int, code: int | None = None
-) -> tuple[int, Any]:
-    """As `open_machine`, with the number of the code that it runs: the best, or this one."""
+) -> tuple[Any, int, Any]:
+    """As `open_machine`; before it the library, and the number of its code that runs.
+
+    That is the best, or this one.
+    """
     try:
         library = native.load_module(path)
         number = native.choose_code(library, path, code)
@@ -70,7 +75,7 @@ def _opened(
             "it may be built for another machine: see `target` in its manifest",
             path,
         ) from error
-    return number, machine
+    return library, number, machine
 
 
 class _InPlace:
@@ -81,19 +86,23 @@ class _InPlace:
         self._copies: dict[int, Any] = {}  # of inputs, by position: of those that need one
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        given = [native.borrowed(one) for one in inputs]
         made = [native.borrowed(one) for one in outputs]
+        if all(one is not None for one in (*given, *made)):
+            self._function(*given, *made)
+            return
         written = [
             native.empty(one.shape, str(one.dtype)) if lent is None else lent
             for one, lent in zip(outputs, made, strict=True)
         ]
-        self._function(*map(self._input, range(len(inputs)), inputs), *written)
+        self._function(*map(self._input, range(len(inputs)), inputs, given), *written)
         for one, lent, tensor in zip(outputs, made, written, strict=True):
             if lent is None:
                 native.copy_to(one, tensor)
 
-    def _input(self, at: int, given: np.ndarray) -> Any:
+    def _input(self, at: int, given: np.ndarray, lent: Any) -> Any:
         """The array itself, or a copy of it in memory that is kept for the next call."""
-        if (lent := native.borrowed(given)) is not None:
+        if lent is not None:
             return lent
         if at not in self._copies:
             self._copies[at] = native.empty(given.shape, str(given.dtype))

@@ -60,6 +60,9 @@ def _fault(manifest: Any) -> str:
             (manifest["target"]["triple"], str),
             (manifest["target"]["cores"], int),
         ]
+        if batch := manifest.get("batch"):
+            kinds += [(batch[name], int) for name in ("least", "most", "part")]
+            kinds += [(name, str) for name in (batch["inputs"][0], *batch["inputs"])]
         for one in manifest.get("variants") or [manifest]:
             for tensor in (*one["inputs"], *one["outputs"]):
                 kinds += [(tensor["name"], str), (tensor["dtype"], str)]

@@ -1,10 +1,9 @@
 """A built library, loaded and called with arrays by name."""
 
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,52 @@ import numpy as np
 
 from ..errors import DeviceError, UsageError
 from ..system.host import architecture
+from .batches import Arrays, Batches
+from .context import Context
+from .dlpack import in_place
+from .fit import apart, check_outputs, choose, text
 from .functions import into_functions
 from .manifest_json import read_json
 from .out_of_range import RANGE_HINT
-from .tensors import numpy_dtype, unwritten
+from .shared import Shared
+from .steps import Steps
+from .tensors import room_for
+
+_DECODE = "take steps: model.decode(...), and model.truncate(rows)"
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output by its ONNX name."""
+    """An input or output by its ONNX name.
+
+    lengths: of an output of which a run decides how large it is, by axis, the output that holds how
+    much of it counts; the shape is what it has room for.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    lengths: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def type(self) -> str:
+        """The type as ONNX Runtime says it, such as "tensor(float)"."""
+        return f"tensor({_ONNX_TYPES.get(self.dtype, self.dtype)})"
+
+
+_ONNX_TYPES = {"float32": "float", "float64": "double"}
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What a library takes and gives, in the order of its arguments, in one of its shapes."""
+    """What a library takes and gives, in the order of its arguments, in one of its shapes.
+
+    context: of what it keeps from one step to the next; None where that is nothing.
+    """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    context: Context | None = None
 
     @property
     def input_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -42,90 +66,241 @@ class Interface:
     @property
     def takes(self) -> str:
         """The inputs as text, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
-        return _text(self.inputs)
+        return text(self.inputs)
 
     @property
     def gives(self) -> str:
         """The outputs as text."""
-        return _text(self.outputs)
+        return text(self.outputs)
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a manifest."""
-        return {
-            kind: [{**asdict(info), "shape": list(info.shape)} for info in tensors]
-            for kind, tensors in vars(self).items()
-        }
+        tensors = {"inputs": self.inputs, "outputs": self.outputs}
+        kept = {"context": self.context.to_json()} if self.context else {}
+        return {**{kind: [*map(_entry, some)] for kind, some in tensors.items()}, **kept}
 
 
-class Model:
+def _entry(info: TensorInfo) -> dict[str, Any]:
+    entry = {"name": info.name, "shape": list(info.shape), "dtype": info.dtype}
+    lengths = {"lengths": [list(pair) for pair in info.lengths]} if info.lengths else {}
+    return {**entry, **lengths}
+
+
+class Model(Shared):
     """A loaded library: call it with the inputs by name, get the outputs by name.
 
-    Threads may share it: one runs, the others wait. Inputs are read where they lie, if they are
-    contiguous and may be written to, else from a copy; nobody may change them during a call.
+    Threads may share it: one runs, the others wait. In a child of `os.fork` it runs on one thread,
+    whatever ran meanwhile. `close`, or the end of a `with`, gives its memory back. Inputs are read
+    where they lie, if they are contiguous and may be written to, else from a copy; nobody may
+    change them during a call. Those of other libraries come by DLPack, and so may arrays that
+    results are written to.
 
     interfaces: what it takes and gives; several where it was built for several shapes. inputs,
-    outputs: of the first. threads: that a call takes; 0 for as many as the target has cores. code:
+    outputs: of the first. batches: the others that it takes, in parts; None where there are none.
+    threads: that a call takes; 0 for as many as the target has cores. code:
     of a library with code for several targets, the number of the one that runs; None for the best.
-    manifest: what it says of that.
+    manifest: what it says of that. called: what its first function takes and gives, which of a
+    library with a context is not what the model does. context: what it keeps; else None.
     """
 
     def __init__(
         self, path: Path, manifest: dict[str, Any], threads: int = 0, code: int | None = None
     ) -> None:
-        self.path = path
-        self.interfaces = interfaces(manifest)
+        self.interfaces, called = interfaces(manifest), declared(manifest)
+        self.batches = Batches.of_manifest(manifest, self.interfaces)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         several = manifest.get("codes")
         wanted = threads or (0 if several else int(manifest["target"]["cores"]))
-        words = (path, len(self.interfaces), wanted, code)
-        self.code, self._functions = into_functions(*words)
+        super().__init__(path, partial(into_functions, path, len(called), wanted, code))
         self.manifest = {**manifest, **(several[self.code] if several else {})}
         self.threads = threads or int(self.manifest["target"]["cores"])
-        self._running = threading.Lock()
+        self.called, self.context = called[0], called[0].context
+        self._steps = self._new_steps() if self.context else None
 
-    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def __call__(self, **inputs: Any) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have; the results are the caller's.
 
-        UsageError where it has none such, or where the inputs hold an index that is out of range.
+        Where a run decides how large a result is, it is as large as that. UsageError where it has
+        none such, or where the inputs hold an index that is out of range.
         """
-        chosen = choose(self.path, self.interfaces, inputs)
-        outputs = {
-            info.name: unwritten(info.shape, info.dtype) for info in self.interfaces[chosen].outputs
-        }
+        arrays = in_place(inputs)
+        if (found := self._in_steps_or_parts(arrays)) is not None:
+            return found
+        chosen = choose(self.path, self.interfaces, arrays, self.batches)
+        return of_true_size(self.interfaces[chosen].outputs, self._whole(chosen, arrays))
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any]
+    ) -> list[np.ndarray]:
+        """As `InferenceSession.run` of ONNX Runtime: a call whose results are a list.
+
+        output_names: those that are wanted; None for all, in the model's order. UsageError where
+        the model has no such output.
+        """
+        outputs = self(**input_feed)
+        names = list(outputs) if output_names is None else list(output_names)
+        if unknown := [name for name in names if name not in outputs]:
+            hint = f"it gives {', '.join(outputs)}"
+            raise UsageError(f"no such output of {self.path}: {', '.join(unknown)}", hint)
+        return [outputs[name] for name in names]
+
+    def get_inputs(self) -> tuple[TensorInfo, ...]:
+        """As ONNX Runtime's: each with `name`, `shape` and `type`, in the model's order."""
+        return self.inputs
+
+    def get_outputs(self) -> tuple[TensorInfo, ...]:
+        """As ONNX Runtime's, without those that hold `lengths`."""
+        inner = {name for info in self.outputs for _, name in info.lengths}
+        return tuple(info for info in self.outputs if info.name not in inner)
+
+    def whole(self, **inputs: Any) -> dict[str, np.ndarray]:
+        """As a call, with all the room of each output, and with those that hold `lengths`."""
+        arrays = in_place(inputs)
+        if (found := self._in_steps_or_parts(arrays)) is not None:
+            return found
+        return self._whole(choose(self.path, self.interfaces, arrays, self.batches), arrays)
+
+    def _in_steps_or_parts(self, inputs: Arrays) -> dict[str, np.ndarray] | None:
+        """Outputs by a step of a context, or of a batch in parts; None where it is neither."""
+        if self.context:
+            self._fitting(inputs)
+            return self._new_steps().grown(inputs)
+        if one := self._batch(inputs):
+            self._run_parts(inputs, outputs := room_for(one.outputs))
+            return outputs
+        return None
+
+    def _whole(self, chosen: int, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        outputs = room_for(self.interfaces[chosen].outputs)
         self._run(chosen, inputs, outputs)
         return outputs
 
-    def run_into(self, outputs: Mapping[str, np.ndarray], /, **inputs: np.ndarray) -> None:
+    def run_into(self, outputs: Mapping[str, Any], /, **inputs: Any) -> None:
         """Run once, and write the outputs to arrays of the caller's: all of them, by name.
 
-        They are written in place; from where one is an input, too, that is copied first. UsageError
-        as in a call, and where an array is not what an output needs.
+        They are written in place; from where one is an input, too, that is copied first. Each has
+        the room that its output may need; how much counts is in the outputs of its `lengths`.
+        UsageError as in a call, and where an array is not what an output needs.
         """
-        chosen = choose(self.path, self.interfaces, inputs)
-        check_outputs(self.path, self.interfaces[chosen].outputs, outputs)
-        apart = {name: _apart(one, outputs.values()) for name, one in inputs.items()}
-        self._run(chosen, apart, outputs)
+        if self.context:
+            raise UsageError(
+                "it has a context, and writes to no caches of others", _DECODE, self.path
+            )
+        arrays, places = in_place(inputs), in_place(outputs)
+        batch = self._batch(arrays)
+        chosen = 0 if batch else choose(self.path, self.interfaces, arrays, self.batches)
+        check_outputs(self.path, (batch or self.interfaces[chosen]).outputs, places)
+        moved = {name: apart(one, places.values()) for name, one in arrays.items()}
+        if batch:
+            self._run_parts(moved, places)
+        else:
+            self._run(chosen, moved, places)
 
-    def _run(
-        self, chosen: int, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]
-    ) -> None:
+    def _batch(self, inputs: Mapping[str, np.ndarray]) -> Interface | None:
+        """What it takes and gives where the inputs are a batch in parts, else None."""
+        if self.batches and (one := self.batches.of(inputs)):
+            choose(self.path, [one], inputs, self.batches)
+            return one
+        return None
+
+    def _run_parts(self, inputs: Arrays, outputs: Arrays) -> None:
+        for chosen, given, made in self.batches.parts(inputs, outputs) if self.batches else ():
+            self._run(chosen, given, made)
+
+    def _run(self, chosen: int, inputs: Arrays, outputs: Arrays) -> None:
         one = self.interfaces[chosen]
         given = [inputs[info.name] for info in one.inputs]
-        made = [outputs[info.name] for info in one.outputs]
+        self._call(chosen, given, [outputs[info.name] for info in one.outputs])
+
+    def _call(self, chosen: int, given: Sequence[np.ndarray], made: Sequence[np.ndarray]) -> None:
         try:
-            with self._running:
-                self._functions[chosen](given, made)
+            self._in_turn(chosen, given, made)
         except IndexError as error:
             reason = str(error).strip().splitlines()[-1]
             raise UsageError(reason, RANGE_HINT, self.path) from error
 
+    def decode(self, **inputs: Any) -> dict[str, np.ndarray]:
+        """Run a step of a library with a context: its caches are its own, and longer after it.
+
+        inputs: all but caches, those that grow with them as long as they are in the model: of the
+        rows that count, and of the new ones. UsageError where they do not fit, or nothing more
+        does, and of a library without a context.
+        """
+        steps, context = self._kept()
+        if steps.length + context.tokens > context.rows:
+            full = f"its context is full: {steps.length} of {context.rows} rows count"
+            hint = "let fewer count (`truncate`), or build it with more: --context ROWS"
+            raise UsageError(f"{full}, and a step adds {context.tokens}", hint, self.path)
+        arrays = in_place(inputs)
+        choose(self.path, [steps.takes], arrays)
+        return steps.step(arrays)
+
+    @property
+    def length(self) -> int:
+        """How many rows of its caches count."""
+        return self._kept()[0].length
+
+    def truncate(self, length: int = 0) -> None:
+        """Forget all but the first so many rows."""
+        steps, _ = self._kept()
+        if not 0 <= length <= steps.length:
+            raise UsageError(f"{length} rows of a context of which {steps.length} count", _DECODE)
+        steps.truncate(length)
+
+    def caches(self) -> dict[str, np.ndarray]:
+        """Copies of what counts of its caches, by the names of the model's inputs."""
+        steps, context = self._kept()
+        return {cache.input: steps.rows(cache) for cache in context.caches}
+
+    def resume(self, **caches: np.ndarray) -> None:
+        """Take over caches, such as another model of the same made."""
+        steps, context = self._kept()
+        here = context.grown(self.called, context.length_of(caches))
+        inner = {cache.input for cache in context.caches}
+        wanted = replace(here, inputs=tuple(one for one in here.inputs if one.name in inner))
+        choose(self.path, [wanted], caches)
+        steps.load(caches)
+
+    def _new_steps(self) -> Steps:
+        return Steps(self.called, partial(self._call, 0))
+
+    def _kept(self) -> tuple[Steps, Context]:
+        if self._steps is None or self.context is None:
+            raise UsageError("it has no context", "build it with one: --context ROWS", self.path)
+        return self._steps, self.context
+
+    def arguments(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """What its function takes for inputs of a call."""
+        if self.context is None:
+            return [inputs[info.name] for info in self._fitting(inputs).inputs]
+        steps = self._new_steps()
+        steps.load(inputs)
+        return steps.arguments(inputs)
+
+    def _fitting(self, inputs: Mapping[str, np.ndarray]) -> Interface:
+        """The interface that inputs fit; of a context, where as much counts as they have rows."""
+        if one := self._batch(inputs):
+            return one
+        known = self.interfaces
+        if self.context:
+            known = [self.context.grown(self.called, self.context.length_of(inputs))]
+        return known[choose(self.path, known, inputs, self.batches)]
+
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, by the wall clock."""
-        seconds = []
+        """Seconds of each of so many runs, by the wall clock; of a context, of a step each."""
+        self._fitting(inputs)
+        seconds, steps = [], self._new_steps() if self.context else None
+        if steps:
+            steps.load(inputs)
         for _ in range(runs):
             began = time.perf_counter()
-            self(**inputs)
+            if steps is None:
+                self(**inputs)
+            else:
+                steps.step(inputs)
             seconds.append(time.perf_counter() - began)
+            if steps and self.context:
+                steps.truncate(steps.length - self.context.tokens)
         return seconds
 
 
@@ -152,67 +327,42 @@ def check_architecture(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def interfaces(manifest: dict[str, Any]) -> list[Interface]:
-    """What a manifest says that a library takes and gives, for each of its shapes."""
+    """What a manifest says that a library takes and gives, for each of its shapes.
+
+    Of one with a context, as the model itself does where some lengths count.
+    """
+    known = declared(manifest)
+    if (context := known[0].context) is None:
+        return known
+    return [context.grown(known[0], length) for length in context.samples]
+
+
+def declared(manifest: dict[str, Any]) -> list[Interface]:
+    """What a manifest says that the functions of a library take and give."""
+    context = Context.from_json(manifest["context"]) if manifest.get("context") else None
     return [
-        Interface(*(tuple(map(_tensor, one[kind])) for kind in ("inputs", "outputs")))
+        Interface(tuple(map(_tensor, one["inputs"])), tuple(map(_tensor, one["outputs"])), context)
         for one in manifest.get("variants") or [manifest]
     ]
 
 
 def _tensor(entry: dict[str, Any]) -> TensorInfo:
-    return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"])
+    lengths = tuple((axis, name) for axis, name in entry.get("lengths", ()))
+    return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"], lengths)
 
 
-def choose(path: Path, known: Sequence[Interface], inputs: Mapping[str, np.ndarray]) -> int:
-    """Which interface the inputs fit; UsageError that names every input that is amiss."""
-    faults = [_faults(one.inputs, inputs) for one in known]
-    if [] in faults:
-        return faults.index([])
-    what = "; ".join(faults[0]) if len(known) == 1 else _given(inputs)
-    takes = "; or ".join(interface.takes for interface in known)
-    raise UsageError(f"inputs of {path} do not fit: {what}", f"it takes {takes}")
+def of_true_size(
+    gives: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The model's outputs, of each what counts of it. outputs: all of a library's, in order."""
+    if not any(info.lengths for info in gives):
+        return dict(outputs)
+    inner = {name for info in gives for _, name in info.lengths}
+    return {info.name: _cut(info, outputs) for info in gives if info.name not in inner}
 
 
-def _text(tensors: Sequence[TensorInfo]) -> str:
-    return ", ".join(f"{info.name}: {info.dtype}{list(info.shape)}" for info in tensors)
-
-
-def check_outputs(
-    path: Path, wanted: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
-) -> None:
-    """UsageError that names each array that an output cannot be written to."""
-    faults = _faults(wanted, outputs, "output")
-    for (name, one), (other, second) in combinations(outputs.items(), 2):
-        if np.may_share_memory(one, second):
-            faults.append(f"{name} and {other}: they share memory")
-    for name, one in outputs.items():
-        if not one.flags.carray:
-            faults.append(f"{name}: not contiguous, not aligned, or not to be written to")
-    if faults:
-        gives = _text(wanted)
-        raise UsageError(f"outputs of {path} do not fit: {'; '.join(faults)}", f"it gives {gives}")
-
-
-def _apart(given: np.ndarray, outputs: Iterable[np.ndarray]) -> np.ndarray:
-    """An array that no output is written over."""
-    return given.copy() if any(np.may_share_memory(given, one) for one in outputs) else given
-
-
-def _given(inputs: Mapping[str, np.ndarray]) -> str:
-    texts = (f"{name}: {given.dtype}{list(given.shape)}" for name, given in inputs.items())
-    return f"{', '.join(texts) or 'none'} given"
-
-
-def _faults(
-    wanted: Sequence[TensorInfo], arrays: Mapping[str, np.ndarray], kind: str = "input"
-) -> list[str]:
-    """Every array that is missing, unknown, or of the wrong type or shape."""
-    names = {info.name for info in wanted}
-    faults = [f"{name}: no such {kind}" for name in arrays if name not in names]
-    for info in wanted:
-        given = arrays.get(info.name)
-        if given is None:
-            faults.append(f"{info.name}: missing")
-        elif given.shape != info.shape or given.dtype != numpy_dtype(info.dtype):
-            faults.append(f"{info.name}: {given.dtype}{list(given.shape)} given")
-    return faults
+def _cut(info: TensorInfo, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    whole = outputs[info.name]
+    counts = {axis: int(outputs[name]) for axis, name in info.lengths}
+    parts = tuple(slice(counts.get(axis)) for axis in range(whole.ndim))
+    return np.ascontiguousarray(whole[parts]) if counts else whole

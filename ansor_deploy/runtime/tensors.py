@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from .model import TensorInfo
+
 _LINE = 64  # bytes of a cache's line
+_FEW_LINES = 32 * _LINE
 INT_VALUES = 4  # of inputs wider than a byte, unless fewer are valid indices
 _FLOAT_POISON = np.array([np.inf, np.nan, -np.inf])
 _BYTE_POISON = np.array([0x7F, 0x80], np.uint8)
@@ -100,12 +104,19 @@ def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 def unwritten(shape: Sequence[int], dtype: str) -> np.ndarray:
-    """An array with elements of any value, which begins with a line of the cache."""
+    """An array with elements of any value, which begins with a line of the cache if it has many."""
     kind = numpy_dtype(dtype)
     size = math.prod(shape) * kind.itemsize
+    if size <= _FEW_LINES:  # where it lies matters less than to ask for it
+        return np.empty(shape, kind)
     memory = np.empty(size + _LINE, np.uint8)
     begin = -memory.ctypes.data % _LINE
     return memory[begin : begin + size].view(kind).reshape(shape)
+
+
+def room_for(tensors: Iterable[TensorInfo]) -> dict[str, np.ndarray]:
+    """Arrays for tensors by their names, as `unwritten`."""
+    return {one.name: unwritten(one.shape, one.dtype) for one in tensors}
 
 
 @lru_cache(maxsize=64)

@@ -20,6 +20,7 @@ from .manifest import (
     Interval,
     Manifest,
     Memory,
+    Race,
     Verdict,
     Verified,
     manifest_path,
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
 
 
 class BuildAnswer(Tuned, frozen=True):
-    """`build --json`. up_to_date: there was nothing to do. quantised: by --precision int8."""
+    """`build --json`. up_to_date: there was nothing to do. quantised: by --precision int8.
+
+    beside: the races with other engines, as of `bench --json`; none where it was not timed.
+    """
 
     artifact: str
     manifest: str
@@ -47,6 +51,7 @@ class BuildAnswer(Tuned, frozen=True):
     pairs: Count | None
     verdict: Verdict | Literal["same"] | None
     seen: OtherWork | None
+    beside: list[Race]
     verify: Errors | None
     verification: Verified
     ran_on: str | None
@@ -95,6 +100,7 @@ class BuildResult:
         known = structs.asdict(self.tuned.figures)
         known |= {name: getattr(self.manifest.speed, name, None) for name in _COMPARED}
         known |= {name: getattr(self.manifest, name) for name in _RETOLD}
+        race = self.manifest.speed.beside if self.manifest.speed else None
         paths = output_paths(self.artifact, header=self.manifest.header is not None)
         return BuildAnswer(
             artifact=str(self.artifact),
@@ -102,6 +108,7 @@ class BuildResult:
             outputs=[str(path) for path in paths],
             up_to_date=self.up_to_date,
             quantised=self.quantised,
+            beside=[race] if race else [],
             **known,
         )
 

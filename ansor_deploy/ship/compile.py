@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..codegen.model import Compiled, check_space, compile_model, export_codes
+from ..registry.record import TaskKey
 from ..space.rule import rule_set
 from .describe import described
 from .manifest import Code
@@ -21,7 +22,8 @@ from .outputs.commit import staged
 
 if TYPE_CHECKING:
     from ..codegen.memory.weights import Weights
-    from ..registry.record import Record, TaskKey
+    from ..registry.record import Record
+    from ..target import Target
     from .shipment import Shipment
 
 
@@ -50,10 +52,16 @@ def write(path: Path, shipment: Shipment, records: Mapping[TaskKey, Record]) -> 
         over = built[-1].weights if built else None
         built.append(_compiled(code, records if code is shipment else code.records, at, over))
         shipment.rewritten.update(built[-1].rewritings)
+        shipment.scheduled.update(built[-1].schedules)
+        code.unfit.update(_keyed(built[-1].unfit, code.target))
     memory = export_codes(built, path, [code.target for code in shipment.codes])
     for taken in memory:
         check_limits(taken, shipment.request.limits, shipment.model.path)
     return [described(*words) for words in zip(shipment.codes, built, memory, strict=True)]
+
+
+def _keyed(unfit: Mapping[str, str], target: Target) -> dict[TaskKey, str]:
+    return {TaskKey(workload, target.fingerprint): why for workload, why in unfit.items()}
 
 
 def _compiled(

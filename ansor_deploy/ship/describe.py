@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, convert
 from msgspec.structs import replace
 
 from .. import __version__
 from ..codegen.linker import linker_name
+from ..model.relax.byte_products import byte_products
 from ..model.relax.extract import readable
 from ..system.digest import file_sha256
+from ..system.environment import version
 from ..tune.plan import impacts, latencies
+from .context import Context
 from .islands import islands
 from .manifest import (
     UNVERIFIED,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from ..codegen.model import Compiled
     from ..model.graph.nodes import PlacedCall
     from ..registry.record import TaskKey
+    from ..runtime import context as kept
     from ..tune.result import TuneResult
     from ..tune.sources.near import Loan
     from .shipment import Shipment
@@ -52,7 +55,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
     draft = Draft(
         format=2,
         tool=__version__,
-        tvm=metadata.version("apache-tvm"),
+        tvm=version("apache-tvm"),
         linker=linker_name(shipment.target),
         identity=identity(model.path.name, model.digest, request, header=shipment.outputs.header),
         model=_model(shipment),
@@ -60,7 +63,9 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         rules=tuple(_file(path, path.parent) for path in request.rules),
         inputs=shapes[0].inputs,
         outputs=shapes[0].outputs,
+        batch=model.batch,
         variants=tuple(shapes) if len(shapes) > 1 else None,
+        context=_context(model.imported.interfaces[0].context),
         target=Target.of(shipment.target),
         tuning=tuned.figures,
         ran_on=None,  # as long as nothing was run
@@ -73,6 +78,10 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         **of_codes(shipment, codes),
     )
     return draft if shipment.locked is None else _frozen(draft, shipment.locked)
+
+
+def _context(one: kept.Context | None) -> Context | None:
+    return None if one is None else convert(one.to_json(), Context)
 
 
 def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
@@ -137,6 +146,8 @@ def _lender(loan: Loan) -> Lender:
 def _tasks(shipment: Shipment, built: Compiled) -> tuple[Task, ...]:
     """The tasks; of a frozen build without estimates."""
     known = {} if shipment.request.frozen else _estimates(shipment)
+    aside = {record.key for record, _ in shipment.put_aside}
+    used = {key: one.id for key, one in shipment.records.items() if key not in aside}
     return tuple(
         Task(
             name=task.name,
@@ -146,7 +157,8 @@ def _tasks(shipment: Shipment, built: Compiled) -> tuple[Task, ...]:
             weight=task.weight,
             flops=task.workload.flops,
             bytes=task.workload.bytes,
-            record=shipment.records[task.key].id if task.key in shipment.records else "default",
+            byte_products=byte_products(task.mod),
+            record=used.get(task.key, "default"),
             fallback=built.fallbacks.get(task.key.workload),
             rewriting=built.rewritings.get(task.key.workload),
             lender=_lender(shipment.loans[task.key]) if task.key in shipment.loans else None,
@@ -169,7 +181,7 @@ def _estimates(shipment: Shipment) -> dict[TaskKey, tuple[float, float]]:
 def interface(one: runtime.model.Interface) -> Interface:
     """A shape of a library, as a manifest has it."""
     inputs, outputs = (
-        tuple(Tensor(info.name, info.shape, info.dtype) for info in some)
+        tuple(Tensor(info.name, info.shape, info.dtype, info.lengths) for info in some)
         for some in (one.inputs, one.outputs)
     )
     return Interface(inputs=inputs, outputs=outputs)

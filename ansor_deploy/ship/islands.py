@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._tvm import tirx
-from ..codegen.same_bytes import may_differ
+from ..codegen.passes.same_bytes import may_differ
 from ..model.graph.steps import steps_of
 
 if TYPE_CHECKING:

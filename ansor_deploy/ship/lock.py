@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as replaced
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from ..registry.lock_text import Lock, label, machine_of, read_lock, write_lock
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
+from ..system.environment import version
 from ..system.host import lacks
 from ..system.regular_file import read_regular
 from ..target import HOST, differences
@@ -122,7 +122,9 @@ def read_locked(
         report.warn(f"{request.lock} was made on another host; {'; '.join(different)}")
     check_buildable(request.target)
     lock = lock_of(request)
-    prepared = prepare(model, request.target, request.input_shapes, report.stage, report.step)
+    prepared = prepare(
+        model, request.target, request.input_shapes, report.stage, report.step, request.context
+    )
     check_complete(prepared, lock, request.lock, request.remake)
     check_possible(prepared.tasks, lock, request)
     return prepared, lock
@@ -199,7 +201,7 @@ def _path(request: Request) -> Path:
 
 
 def _tvm() -> str:
-    return metadata.version("apache-tvm")
+    return version("apache-tvm")
 
 
 class NamedTask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
+from ..model.batches import AskedShape, Batch, Span, read_shape
 from ..model.graph.places import Place
 from ..registry.record import TaskKey
 from ..runtime.manifest_json import manifest_path, no_manifest, read_json
@@ -23,6 +24,7 @@ from ..system.other_work import OtherWork
 from ..target import Target as Machine
 from ..target import built_for
 from ..tune.result import Tuned
+from .context import Context
 
 RecordId = Annotated[
     str, Meta(max_length=4096, description="a record's id, or default for the default schedule")
@@ -35,12 +37,17 @@ Verdict = Literal["faster", "slower", "as fast", "cannot say"]
 UNTUNED = "untuned"  # the peer in the race that says what is shipped
 
 
-class Tensor(Struct, frozen=True):
-    """An input or an output."""
+class Tensor(Struct, frozen=True, omit_defaults=True):
+    """An input or an output.
+
+    lengths: of an output of which a run decides how large it is, by axis, the output that holds how
+    much of it counts; the shape is what it has room for.
+    """
 
     name: Name
     shape: Shape
     dtype: Name
+    lengths: tuple[tuple[Annotated[int, Meta(ge=0)], Name], ...] = ()
 
 
 class Interface(Struct, frozen=True, kw_only=True):
@@ -75,13 +82,14 @@ class Model(Struct, frozen=True):
     digest: Digest
     sha256: Digest
     external: tuple[File, ...]
-    input_shapes: dict[str, Shape] | tuple[dict[str, Shape], ...]
+    input_shapes: dict[str, AskedShape] | tuple[dict[str, AskedShape], ...]
 
     @property
-    def shapes(self) -> tuple[dict[str, Shape], ...]:
-        """The shapes that it was bound to, one for each of the library's interfaces."""
+    def shapes(self) -> tuple[dict[str, tuple[int | Span, ...]], ...]:
+        """The shapes that were asked for."""
         known = self.input_shapes
-        return (known,) if isinstance(known, dict) else known
+        listed = (known,) if isinstance(known, dict) else known
+        return tuple({name: read_shape(one) for name, one in each.items()} for each in listed)
 
 
 class Lender(Struct, frozen=True):
@@ -92,7 +100,10 @@ class Lender(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A task of a library. weight: how often it occurs. impact: its share of the time."""
+    """A task of a library. weight: how often it occurs. impact: its share of the time.
+
+    byte_products: how many products of bytes it adds up in integers.
+    """
 
     key: Digest
     name: Name
@@ -108,6 +119,7 @@ class Task(Struct, frozen=True, kw_only=True):
     rewriting: str | None
     lender: Lender | None
     places: tuple[Place, ...]
+    byte_products: float = 0.0
 
 
 class Kernel(Struct, frozen=True):
@@ -308,6 +320,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     precision: Literal["default", "strict"]
     rules: tuple[File, ...]
     variants: tuple[Interface, ...] | None
+    context: Context | None = None
     target: Target
     tasks: tuple[Task, ...]
     kernels: tuple[Kernel, ...]
@@ -323,6 +336,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     lenders: Digest | UnsetType | None = UNSET
     codes: tuple[Code, ...] | None = None
     may_differ: tuple[Place, ...] | None = None
+    batch: Batch | None = None
 
     @property
     def interfaces(self) -> tuple[Interface, ...]:

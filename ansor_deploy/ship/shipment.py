@@ -13,6 +13,7 @@ from ..tune.sources.near import borrow
 from .lock import lock_digest
 
 if TYPE_CHECKING:
+    from ..codegen.model import Scheduled
     from ..devices.machine import Machine
     from ..model.prepare import Prepared
     from ..registry.lock_text import Lock
@@ -34,6 +35,7 @@ class Shipment:
     neighbours lend to tasks without a record. lent: their digest. locked: the digest of what the
     lock of a frozen build says. others: the same for the other targets that it has code for.
     strict: whether no task may be rewritten. rewritten: those that are, in what was compiled.
+    scheduled: its tasks with their schedules. unfit: why records made no code, by their keys.
     """
 
     model: Prepared
@@ -49,6 +51,8 @@ class Shipment:
     others: tuple[Shipment, ...] = ()
     strict: bool = False
     rewritten: set[str] = field(default_factory=set)
+    scheduled: dict[TaskKey, Scheduled] = field(default_factory=dict)
+    unfit: dict[TaskKey, str] = field(default_factory=dict)
 
     @classmethod
     def of_work(
@@ -62,7 +66,7 @@ class Shipment:
         """With these records, and those that there are for the other targets."""
         others = [
             cls._of_records(one, outputs, at, at.ledger.best(task.key for task in one.tasks))
-            for one, at in intake.others(model.path, work)
+            for one, at in intake.others(model, work)
         ]
         shipment = cls._of_records(model, outputs, work, best)
         return replace(shipment, oracles=oracles, others=tuple(others))
@@ -111,7 +115,13 @@ class Shipment:
         loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
         others = tuple(one.strictly() for one in self.others)
         exactly = replace(self, records=exact, loans=loans, others=others)
-        return replace(exactly, strict=True, rewritten=set())
+        return replace(exactly, strict=True, rewritten=set(), scheduled={}, unfit={})
+
+    @property
+    def put_aside(self) -> list[tuple[Record, str]]:
+        """Claims that made no code, and why: no library has them, and none will."""
+        claims = {key: one for key, one in self.records.items() if one.claimed}
+        return [(claims[key], why) for key, why in self.unfit.items() if key in claims]
 
     @cached_property
     def warn(self) -> Callable[[str], None]:

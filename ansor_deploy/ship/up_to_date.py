@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,10 @@ from ..model.onnx.file_digest import digest
 from ..registry.record import Record, TaskKey
 from ..registry.store import Registry
 from ..system.digest import canonical_json, file_sha256, sha256
-from ..tune.intake import take_in
+from ..system.environment import version
 from ..tune.ledger import Ledger
-from ..tune.lenders import lenders, lenders_digest
 from ..tune.standing import records_of
 from .build_result import BuildResult
-from .lock import is_same, write_used
 from .manifest import Code, Draft, Manifest, Speed, read_manifest
 from .outputs.commit import previous
 from .outputs.depfile import note_inputs
@@ -42,6 +39,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
         canonical_json(
             {
                 **({"reuse": "near"} if near else {}),
+                **({"context": request.context} if request.context else {}),
                 **({"precision": "strict"} if request.precision == "strict" else {}),
                 **({"tolerances": request.allowed} if request.tolerances else {}),
                 "model": [model, model_digest],
@@ -51,7 +49,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
                 "header": header,
                 "input_shapes": request.shapes_json,
                 "tool": __version__,
-                "tvm": metadata.version("apache-tvm"),
+                "tvm": version("apache-tvm"),
             }
         )
     )
@@ -74,18 +72,25 @@ def unchanged(
     with Registry.open(request.registry, write=write) as registry:
         ledger = Ledger(registry, request, measures=runs)
         if write:
+            from ..tune.intake import take_in
+
             take_in(_built_keys(outputs.library, request), ledger, layers, report)
         manifest = current_manifest(model, outputs, request)
         if manifest is None or (runs and not manifest.ran_on):
             return None
         if not has_same_records(manifest, ledger):
             return None
-        write_used(manifest, ledger, report)
+        if request.lock is not None:
+            from .lock import write_used
+
+            write_used(manifest, ledger, report)
     return _kept(model, outputs, manifest, request)
 
 
 def unchanged_frozen(model: Path, outputs: Outputs, request: Request) -> BuildResult | None:
     """The same of a frozen build, which asks the lock and no registry."""
+    from .lock import is_same
+
     manifest = current_manifest(model, outputs, request)
     if manifest is None or not is_same(manifest, request):
         return None
@@ -173,7 +178,7 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
     compared = speed is not None and speed.records == records_digest(best.values())
     slower = manifest.shipped == "untuned" and compared
     tunes = budget.trials != 0 and not _meets_goal(speed, ledger.request)
-    if not ledger.measures and manifest.lenders != lenders_digest(lenders(lacking, ledger)):
+    if not ledger.measures and not _lends_the_same(manifest, lacking, ledger):
         return False
     for key, task in zip(keys, manifest.tasks, strict=True):
         if not slower and (best[key].id if key in best else "default") != task.record:
@@ -185,6 +190,13 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
         if unfinished and matters and tunes:
             return False
     return True
+
+
+def _lends_the_same(manifest: Draft, lacking: Sequence[TaskKey], ledger: Ledger) -> bool:
+    """Whether neighbours lend what they lent. lacking: tasks without a record."""
+    from ..tune.lenders import lenders, lenders_digest
+
+    return manifest.lenders == lenders_digest(lenders(lacking, ledger))
 
 
 def _meets_goal(speed: Speed | None, request: Request) -> bool:

@@ -14,6 +14,7 @@ import onnx
 import tvm
 from tvm import relax
 
+from ansor_deploy.codegen.kernels import lowering
 from ansor_deploy.codegen.model import Compiled, compile_model
 from ansor_deploy.devices.bare import open_bare
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -21,6 +22,7 @@ from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import Imported, import_model
 from ansor_deploy.runtime.functions import open_machine
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 from ansor_deploy.testing.rule import kernel_outputs
@@ -34,6 +36,11 @@ HOST = load_target("host", [shipped("targets")])
 def with_vectors(size: int, registers: int = 16) -> Target:
     """This host, scheduled for as if its vectors had so many bytes."""
     return replace(HOST, name=f"host-{size}", vector_bytes=size, vector_registers=registers)
+
+
+def loop_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
+    """As `kernel_outputs`, of code as it is written: for what loops compute, not how fast."""
+    return kernel_outputs(mod, effort=0)
 
 
 def imported(proto: onnx.ModelProto, target: Target = HOST) -> Imported:
@@ -65,7 +72,7 @@ def run(
     with tempfile.TemporaryDirectory() as folder, open_bare() as bare:
         made.export(path := Path(folder, "model.so"), target)
         outputs = bare.load(path, manifest)(**given)
-    return [outputs[info.name] for info in interface.outputs]
+    return [outputs[value.name] for value in proto.graph.output]
 
 
 def assert_like_oracle(proto: onnx.ModelProto) -> None:
@@ -88,6 +95,14 @@ def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
 
     relax.analysis.post_order_visit(imported(proto, target).mod["main"], visit)
     return found
+
+
+def machine_code(proto: onnx.ModelProto, target: Target) -> str:
+    """The assembly of a model's largest kernel, by its default schedule."""
+    model = imported(proto, target)
+    task = max(extract(model.mod, target).values(), key=lambda one: one.workload.flops)
+    kernel = {"main": default_schedule(task.mod, target).mod["main"]}
+    return lowering.compiled(kernel, target).inspect_source("asm")
 
 
 def in_turn(mod: tvm.IRModule) -> tvm.IRModule:

@@ -9,17 +9,17 @@ import numpy as np
 import onnx
 import pytest
 from helpers import graphs
-from helpers.cli_inside import answer, program
+from helpers.c_programs import SANITIZED, STRICT, compiled, hooks
+from helpers.cli_inside import answer
 from msgspec import convert
 from onnx import TensorProto, helper, numpy_helper
 
+from ansor_deploy.runtime import load
 from ansor_deploy.ship.manifest import Interface, read_manifest
 from ansor_deploy.ship.outputs.c_header import header
 from ansor_deploy.ship.verify.tolerance import compare
 
 HERE = Path(__file__).parent
-STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-O1")
-SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 def two_heads():
@@ -58,31 +58,6 @@ def shop(tmp_path_factory):
     return folder
 
 
-def hooks(kind):
-    return program(HERE, "hooks", kind).stdout.strip()
-
-
-def flags():
-    words = ["pkg-config", f"--define-variable=site={hooks('runtime')}", "--cflags", "--libs"]
-    given = subprocess.run(
-        [*words, "ansor-deploy"],
-        env={"PKG_CONFIG_PATH": hooks("c"), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return given.stdout.split()
-
-
-def compiled(shop, compiler, *words):
-    """A program of these words and the C API's source, with every warning an error."""
-    out = shop / f"{compiler}-program"
-    source = Path(hooks("c"), "ansor_deploy.c")
-    command = [compiler, *STRICT, *words, source, f"-I{shop}", "-Wl,--as-needed", *flags()]
-    subprocess.run([*command, "-pthread", "-o", out], check=True)
-    return out
-
-
 @pytest.fixture(scope="module")
 def runner(shop):
     """`run_model.c`, which ends in an error where it reads amiss or leaks."""
@@ -101,6 +76,14 @@ def test_a_c_program_computes_what_onnx_runtime_does(shop, runner, tmp_path):
     for at, want in enumerate(graphs.run(two_heads(), feeds())):
         have = np.fromfile(tmp_path / f"out{at}", want.dtype).reshape(want.shape)
         assert compare(have, want)[0]
+
+
+def test_threads_wait_for_each_other_and_forked_children_do_not_hang(shop):
+    program = compiled(shop, "gcc", "-std=c99", HERE / "run_threads.c")
+    result = subprocess.run(
+        [program, shop / "two-heads.so"], capture_output=True, text=True, check=False, timeout=200
+    )
+    assert result.returncode == 0, result.stderr
 
 
 SCORES = "float32, 16 bytes"
@@ -159,6 +142,23 @@ def test_a_library_of_two_shapes(shop, tmp_path):
     takes = "x float32, 768 bytes; or x float32, 2304 bytes"
     assert none == f"{library}: what is given fits none of its 2 variants; it takes {takes}"
     assert beyond == f"{library}: it has no variant 2, but only 2"
+
+
+def test_any_batch_of_a_range_runs_from_c(tmp_path):
+    proto = graphs.batches()
+    onnx.save(proto, tmp_path / "model.onnx")
+    words = ("--input-shape", "x=1..7,3,8,8", "--trials", 0, "--header", "-o", "batches.so")
+    answer(tmp_path, "build", "model.onnx", *words)
+    made = compiled(tmp_path, "gcc", "-std=c99", *SANITIZED, HERE / "run_batches.c")
+    library = tmp_path / "batches.so"
+    result = subprocess.run([made, library], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    *numbers, refused = result.stdout.splitlines()
+    x = (np.arange(7 * 3 * 8 * 8) % 11 - 3).astype(np.float32).reshape(7, 3, 8, 8)
+    model = load(library)
+    for line, rows in zip(numbers, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 7], strict=True):
+        assert np.array_equal(np.array(line.split(), np.float32), model(x=x[:rows])["y"].ravel())
+    assert refused == f"{library}: it takes a batch of 1 to 7 rows; given 8"
 
 
 def copied(shop, folder):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
+from ...model.batches import Batch
 from ..manifest import Interface, Tensor
 
 Words = dict[str, Any]  # of a tensor, for the templates below
@@ -27,8 +28,10 @@ C_TYPES = {
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"*?\\')  # bytes that a literal has as they are
 
 
-def header(library: str, interfaces: Sequence[Interface]) -> str:
-    """The text of NAME.h for a library, NAME.so, in each of its shapes.
+def header(library: str, interfaces: Sequence[Interface], batch: Batch | None = None) -> str:
+    """The text of NAME.h for a library, NAME.so, in each of its shapes. batch: that it takes.
+
+    Of a manifest with a context, with a call that takes a step.
 
     UsageError if an input or an output is of a type with elements that are no whole bytes.
     """
@@ -42,7 +45,9 @@ def header(library: str, interfaces: Sequence[Interface]) -> str:
         sizes="\n".join(part["sizes"] for part in parts),
         expected="\n".join(map(_EXPECTED.format_map, parts)),
         checks=" ||\n         ".join(map(_CHECK.format_map, parts)),
-        calls="\n".join(map(_CALL.format_map, parts)),
+        calls="\n".join(map(_CALL.format_map, parts))
+        + _of_batch(name, interfaces[0], batch)
+        + _step(name, interfaces[0]),
     )
 
 
@@ -62,6 +67,50 @@ def _variant(name: str, number: int, declared: Interface) -> Words:
         "taken": _table("ansor_deploy_output", "outputs", _PASSED, outputs),
         "counts": f"inputs, {len(inputs)}, outputs, {len(outputs)}",
     }
+
+
+def _of_batch(name: str, declared: Interface, batch: Batch | None) -> str:
+    """The call that takes the rows of a batch. declared: with the least of them."""
+    if batch is None:
+        return ""
+    shared = {one.name for one in declared.inputs} - {*batch.inputs}
+    inputs, outputs = tensors(name, "in", declared.inputs), tensors(name, "out", declared.outputs)
+    for words, one in zip(inputs, declared.inputs, strict=True):
+        words["rows"] = "" if one.name in shared else f" / {batch.least} * (size_t)rows"
+    for words in outputs:
+        words["rows"] = f" / {batch.least} * (size_t)rows"
+    return _BATCH.format(
+        name=name,
+        least=batch.least,
+        most=batch.most,
+        arguments="".join(map(_ARGUMENT.format_map, inputs + outputs)),
+        given=_table("ansor_deploy_input", "inputs", _ROWS, inputs),
+        taken=_table("ansor_deploy_output", "outputs", _ROWS, outputs),
+        counts=f"inputs, {len(inputs)}, outputs, {len(outputs)}",
+    )
+
+
+def _step(name: str, declared: Interface) -> str:
+    """The call of a step, of a library with a context; else nothing."""
+    if (context := getattr(declared, "context", None)) is None:
+        return ""
+    inner = {context.length, *(cache.input for cache in context.caches)}
+    longer = {one.name: one for one in context.counted}
+    every = zip(declared.inputs, tensors(name, "in", declared.inputs), strict=True)
+    given = [(tensor, words) for tensor, words in every if tensor.name not in inner]
+    for tensor, words in given:
+        words["size"] = words["constant"]
+        if one := longer.get(tensor.name):
+            each = words["count"] // tensor.shape[one.axis]
+            words["size"] = f"(ansor_deploy_length(model) + {one.more}) * {each}"
+    takes, gives = [words for _, words in given], tensors(name, "out", declared.outputs)
+    return _STEP.format(
+        name=name,
+        arguments="".join(map(_ARGUMENT.format_map, takes + gives)),
+        given=_table("ansor_deploy_input", "inputs", _COUNTED, takes),
+        taken=_table("ansor_deploy_output", "outputs", _PASSED, gives),
+        counts=f"inputs, {len(takes)}, outputs, {len(gives)}",
+    )
 
 
 def prefix(stem: str) -> str:
@@ -96,6 +145,10 @@ def _words(tensor: Tensor) -> Words:
         "c_type": _c_type(tensor),
         "type": f"{dtype}{shape}",
         "onnx_name": literal(tensor.name),
+        "counted": "".join(
+            f"; along axis {axis}, as many count as {literal(name)} says"
+            for axis, name in tensor.lengths
+        ),
         "dtype": literal(dtype),
         "rank": len(shape),
         "count": prod(shape),
@@ -127,10 +180,12 @@ def _table(c_type: str, name: str, row: str, tensors: Iterable[Words], storage: 
     return f"    {storage}const {c_type} {name}[] = {{\n        {body}}};"
 
 
-_SIZE = "#define {constant} {count} /* elements of {type}, {onnx_name} */"
+_SIZE = "#define {constant} {count} /* elements of {type}, {onnx_name}{counted} */"
 _SHAPE = "    static const int64_t {name}[] = {{{extents}}};\n"
 _DESCRIBED = "{{{onnx_name}, {dtype}, {rank}, {name}, {count} * sizeof({c_type})}}"
 _PASSED = "{{{dtype}, {name}, {constant} * sizeof({c_type})}}"
+_ROWS = "{{{dtype}, {name}, {constant}{rows} * sizeof({c_type})}}"
+_COUNTED = "{{{dtype}, {name}, {size} * sizeof({c_type})}}"
 _ARGUMENT = ",\n    {const}{c_type} *{name}"
 _EXPECTED = """\
 /* 0 if the library has, as its variant {number}, what {name}_run takes and gives; -1 if not. */
@@ -148,6 +203,25 @@ static inline int {name}_run(
 {given}
 {taken}
     return ansor_deploy_run_variant(model, {number}, {counts});
+}}
+"""
+_BATCH = """
+/* The same with a batch of {least} to {most} rows. */
+static inline int {name}_run_batch(
+    ansor_deploy_model *model, int64_t rows{arguments}) {{
+{given}
+{taken}
+    return ansor_deploy_run_batch(model, rows, {counts});
+}}
+"""
+_STEP = """
+/* Run a step, and append to the caches that the model keeps; 0, or -1 if it fails. Of what grows
+   with them, as much is read as then counts. */
+static inline int {name}_step(
+    ansor_deploy_model *model{arguments}) {{
+{given}
+{taken}
+    return ansor_deploy_step(model, {counts});
 }}
 """
 _TEXT = """\

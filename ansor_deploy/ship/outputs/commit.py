@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -42,11 +43,12 @@ if TYPE_CHECKING:
     from ..shipment import Shipment
 
 
-def check_writable(output: Path) -> None:
+def check_writable(output: Path, depfile: Path | None = None) -> None:
     """AnsorError if outputs could not be written there: before the work, not after it."""
-    with _writing_to(output.parent):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.NamedTemporaryFile(dir=output.parent, prefix=_prefix(output)).close()
+    for path in (output, depfile or output):
+        with _writing_to(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path)).close()
     if output.is_dir() or output in (manifest_path(output), header_path(output)):
         what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
         raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
@@ -96,7 +98,7 @@ def commit(
     with _writing_to(output.parent):
         described = None
         if header:
-            text = header_text(output.name, draft.interfaces)
+            text = header_text(output.name, draft.interfaces, draft.batch)
             header_path(library).write_bytes(text.encode())
             described = _describe(header_path(library))
         whole = Manifest.of(draft, _describe(library), described)
@@ -105,12 +107,42 @@ def commit(
         manifest_path(library).write_bytes(content)
         _make_executable(library)
         *parts, last = output_paths(library, header=header)
-        with held(output.parent):  # by the outputs of one build, if two make them at once
+        # By the outputs of one build, if two make them at once.
+        with held(output.parent), _all_or_none(output_paths(output, header=header), library.parent):
             for file in parts:
                 _move(file, output.parent)
             before()
             _move(last, output.parent)
     return whole
+
+
+@contextmanager
+def _all_or_none(places: list[Path], aside: Path) -> Iterator[None]:
+    """Files are what they were before, where what follows fails. aside: folder for what they were.
+
+    A library without its manifest, or beside another's, cannot be used.
+    """
+    was = {place: _kept(place, aside / f"before.{place.name}") for place in places}
+    try:
+        yield
+    except BaseException:
+        for place, kept in was.items():
+            if kept is not None:
+                kept.replace(place)
+            elif place.is_file():
+                place.unlink()
+        raise
+
+
+def _kept(place: Path, copy: Path) -> Path | None:
+    """A second name of a file, or a copy where there are none; None where there is no such file."""
+    if not place.is_file():
+        return None
+    try:
+        os.link(place, copy)
+    except OSError:
+        shutil.copy2(place, copy)
+    return copy
 
 
 def previous(output: Path) -> Manifest | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from ...errors import AnsorError
 from ...request import Outputs, Request
 from ...system.atomic_file import write_whole
+from ...system.machine_fault import raise_if_fault
 from ..manifest import Draft
 
 _COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # a line end or a semicolon, then what make runs
@@ -50,9 +51,14 @@ def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> No
     names = [escaped(file) for file in inputs]
     rules = [f"{escaped(output)}: {' '.join(names)}", *(f"{name}:" for name in names)]
     content = "".join(f"{rule}\n" for rule in rules).encode(errors="surrogateescape")
-    if not (path.is_file() and path.read_bytes() == content):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+    try:
+        if not (path.is_file() and path.read_bytes() == content):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content)
+    except OSError as error:
+        raise_if_fault(error)
+        what = f"the depfile cannot be written: {error.strerror}"
+        raise AnsorError(what, "give another place with --depfile", path) from error
 
 
 def escaped(path: Path) -> str:

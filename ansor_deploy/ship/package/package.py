@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from zipfile import ZipFile
 
 from ...devices.c_runtime import C_API, PROGRAM, c_runtime
 from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
@@ -21,11 +23,12 @@ from .elf import needed_glibc
 from .proof import try_program
 from .python_runtime import write_python_runtime
 from .readme import readme
+from .wheel import write_model_wheel, write_wheel
 
 if TYPE_CHECKING:
     from ...views import Report
 
-Kind = Literal["c", "python"]
+Kind = Literal["c", "python", "pip"]
 SUMS = "SHA256SUMS"
 
 
@@ -33,7 +36,8 @@ SUMS = "SHA256SUMS"
 class Package:
     """An archive that was written. kind: what runs the library. files: bytes by name.
 
-    arch: of the machines that it is for. glibc: the oldest C library that it runs with.
+    arch: of the machines that it is for. glibc: the oldest C library that it runs with. needs: the
+    wheel beside it that it has to be installed with, of a wheel.
     """
 
     path: Path
@@ -41,6 +45,29 @@ class Package:
     arch: str
     glibc: tuple[int, int]
     files: dict[str, int]
+    needs: Path | None = None
+
+
+def wheels(library: Path, folder: Path, report: Report) -> Package:
+    """Write the wheel of a library that a build left, and of what runs it, into a folder.
+
+    Errors: as of `package`.
+    """
+    manifest = _whole_manifest(library)
+    arch = architecture(manifest.target.triple)
+    pinned(arch, "3.11")
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        found = _fetched(arch, report)
+        runtime = write_wheel(folder, arch, found)
+        report.stage("pack", library.name)
+        made = write_model_wheel(folder, library, manifest)
+        with ZipFile(made) as archive, tempfile.TemporaryDirectory() as temporary:
+            files = {entry.filename: entry.file_size for entry in archive.infolist()}
+            with ZipFile(runtime) as other:
+                other.extractall(temporary)
+            glibc = max(map(needed_glibc, [library, *Path(temporary).rglob("*.so")]))
+        return Package(made, "pip", arch, glibc, files, runtime)
 
 
 def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
@@ -53,22 +80,29 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
     name, manifest = stem(output), _whole_manifest(library)
     arch = architecture(manifest.target.triple)
     pinned(arch, "3.11")  # refuses what TVM's runtime is not published for
+    temporary = tempfile.TemporaryDirectory(prefix="ansor-deploy-")
+    with _writing(output), temporary as root:
+        folder = Path(root, name)
+        folder.mkdir()
+        _add_outputs(library, manifest, folder, kind)
+        _add_runtime(folder, arch, kind, report)
+        if kind == "c":
+            try_program(folder, library, manifest, report)
+        glibc = max(map(needed_glibc, _programs(folder)))
+        text = readme(library.name, kind, arch, glibc, manifest)
+        (folder / "README").write_text(text, encoding="utf-8")
+        _add_sums(folder)
+        report.stage("pack", output.name)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        pack(Path(root), output)
+        return Package(output, kind, arch, glibc, _sizes(folder))
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[None]:
+    """A failure to write meanwhile is an AnsorError that names what was to be written."""
     try:
-        with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as temporary:
-            folder = Path(temporary, name)
-            folder.mkdir()
-            _add_outputs(library, manifest, folder, kind)
-            _add_runtime(folder, arch, kind, report)
-            if kind == "c":
-                try_program(folder, library, manifest, report)
-            glibc = max(map(needed_glibc, _programs(folder)))
-            text = readme(library.name, kind, arch, glibc, manifest)
-            (folder / "README").write_text(text, encoding="utf-8")
-            _add_sums(folder)
-            report.stage("pack", output.name)
-            output.parent.mkdir(parents=True, exist_ok=True)
-            pack(Path(temporary), output)
-            return Package(output, kind, arch, glibc, _sizes(folder))
+        yield
     except OSError as error:
         raise_if_fault(error)
         hint = "free some space, or give another place with -o/--output"
@@ -107,17 +141,23 @@ def _add_outputs(library: Path, manifest: Manifest, folder: Path, kind: str) -> 
 
 
 def _add_runtime(folder: Path, arch: str, kind: str, report: Report) -> None:
-    wheels = wheels_folder()
+    found = _fetched(arch, report)
+    if kind == "c":
+        c_runtime(arch, folder, found)
+    else:
+        write_python_runtime(folder, arch, found)
+
+
+def _fetched(arch: str, report: Report) -> Path:
+    """The folder with TVM's wheels for an architecture, from which the C API is compiled now."""
+    found = wheels_folder()
     if arch != architecture():
         with tempfile.TemporaryDirectory() as nowhere:
-            if not runtime_libraries(arch, wheels, Path(nowhere)):
-                report.stage("fetch", f"TVM's runtime for {arch}, into {wheels}")
-                fetch_runtime(arch, wheels)
+            if not runtime_libraries(arch, found, Path(nowhere)):
+                report.stage("fetch", f"TVM's runtime for {arch}, into {found}")
+                fetch_runtime(arch, found)
     report.stage("compile", f"the C API for {arch}")
-    if kind == "c":
-        c_runtime(arch, folder, wheels)
-    else:
-        write_python_runtime(folder, arch, wheels)
+    return found
 
 
 def _programs(folder: Path) -> Iterable[Path]:

@@ -76,7 +76,8 @@ class _Parts:
 
     def __init__(self, model: Prepared, how: How) -> None:
         self.graph, self._how = Graph(model.protos[0]), how
-        inputs = model.imported.interfaces[0].inputs
+        one = model.imported.interfaces[0]
+        inputs = (one.context.grown(one, one.context.samples[0]) if one.context else one).inputs
         self._feed, _ = Oracle(model.protos[0]).ask(inputs, how.seed)
 
     def verdict(self, at: int) -> NodeVerdict | None:

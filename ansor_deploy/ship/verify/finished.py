@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 from ...model.onnx.bind import bind_shapes, model_inputs
 from ...model.onnx.file import load
+from ...runtime.model import interfaces
 from ..library import callable_somewhere
 from ..manifest import read_manifest
 from .judges import Tolerances
 from .oracle import Oracle
-from .verify import Verification, verify_model
+from .verify import Verification, interfaces_tried, verify_model
 
 if TYPE_CHECKING:
     from ...views import Report
@@ -36,7 +37,9 @@ def verify(
     with callable_somewhere(artifact, devices, report) as library:
         proto = load(model).proto
         _check_same_interface(artifact, model, library, proto)
-        oracles = [Oracle(bind_shapes(proto, one.input_shapes)) for one in library.interfaces]
+        oracles = [
+            Oracle(bind_shapes(proto, one.input_shapes)) for one in interfaces_tried(library)
+        ]
         islands = read_manifest(artifact).may_differ
         return verify_model(library, oracles, seed, tolerances, islands)
 
@@ -54,7 +57,7 @@ def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> li
     from .parts import How
 
     manifest, target = read_manifest(artifact), this_machine()
-    shapes = manifest.interfaces[0].input_shapes
+    shapes = interfaces(manifest.to_json())[0].input_shapes
     prepared = prepare(model, target, (shapes,), report.stage, report.step)
     rules = shipped_rules(target.kind, manifest.precision)
     report.stage("by node", f"{len(prepared.protos[0].graph.node)} nodes, each an output")
@@ -65,7 +68,9 @@ def _check_same_interface(artifact: Path, model: Path, library: Any, proto: Any)
     takes = [value.name for value in model_inputs(proto)]
     gives = [value.name for value in proto.graph.output]
     first = library.interfaces[0]
-    if takes == [i.name for i in first.inputs] and gives == [o.name for o in first.outputs]:
+    inner = {name for one in first.outputs for _, name in one.lengths}
+    made = [one.name for one in first.outputs if one.name not in inner]
+    if takes == [one.name for one in first.inputs] and gives == made:
         return
     raise UsageError(
         f"{artifact} was not built from {model}: the model's inputs are {takes} and its outputs "

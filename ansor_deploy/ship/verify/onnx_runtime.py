@@ -20,19 +20,22 @@ def version() -> str:
 
 
 def open_session(
-    model: Path | bytes, threads: int, *, spins: bool = True, as_written: bool = False
+    model: Path | bytes, threads: int, *, judging: bool = False, as_written: bool = False
 ) -> Any:
     """A model ready to run on this machine's processor; raises what ONNX Runtime does.
 
-    model: a file, or what is in one. threads: 0 for all cores. spins: whether its idle threads do,
-    for a while. as_written: whether it runs node by node, with nothing fused.
+    model: a file, or what is in one. threads: 0 for all cores. judging: whether it leaves what is
+    measured beside it alone, and multiplies floats where the model says so. as_written: whether it
+    runs node by node, with nothing fused.
     """
     options = _options(threads)
     if as_written:
         level = _module().GraphOptimizationLevel.ORT_DISABLE_ALL
         options.graph_optimization_level = level
-    if not spins:
+    if judging:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # Else it multiplies activations of 8 bits where weights are quantised in blocks.
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     return _module().InferenceSession(model, options, providers=[_PROVIDER])
 
 

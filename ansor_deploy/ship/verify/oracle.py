@@ -44,7 +44,7 @@ class Oracle:
         self.proto, self._threads = in_float32(proto), threads
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
-            self._session = open_session(self.proto.SerializeToString(), threads, spins=False)
+            self._session = open_session(self.proto.SerializeToString(), threads, judging=True)
         except Exception as error:
             raise_if_fault(error)
             raise _refused("refuses", error) from error
@@ -116,7 +116,7 @@ class Oracle:
         """A session of the model in another way; None where it does not take that."""
         try:
             made = make().SerializeToString()
-            return open_session(made, self._threads, spins=False, as_written=as_written)
+            return open_session(made, self._threads, judging=True, as_written=as_written)
         except Exception as error:  # noqa: BLE001 - noise, or an operator that only fusing makes
             raise_if_fault(error)
             return None

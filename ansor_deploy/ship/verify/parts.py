@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ...codegen.memory.callers_memory import within
 from ...codegen.model import compile_model
 from ...devices.bare import open_bare
 from ...devices.machine import runs_here, this_machine
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-    from ...registry.record import TaskKey
+    from ...codegen.model import Scheduled
+    from ...registry.record import Record, TaskKey
     from ...space.rule import Rule
     from ...target import Target
     from ..shipment import Shipment
@@ -29,18 +31,20 @@ if TYPE_CHECKING:
 class How:
     """How a part of a model is built, and what it is run on.
 
-    records: by key, of the tasks of the model that have one. seed: of the whole model's inputs.
+    records: by key, of the tasks of the model that have one, or the schedules that they were
+    compiled with. seed: of the whole model's inputs.
     """
 
     target: Target
     rules: Sequence[Rule]
-    records: Mapping[TaskKey, Any]
+    records: Mapping[TaskKey, Record | Scheduled]
     seed: int
 
 
 def how_of(shipment: Shipment) -> How:
     """How parts of the model are built: as the library where it runs here, or as a stand-in."""
-    request, target, records = shipment.request, shipment.request.target, shipment.records
+    request, target = shipment.request, shipment.request.target
+    records: dict[TaskKey, Record | Scheduled] = {**shipment.records, **shipment.scheduled}
     if not runs_here(target):
         target, records = this_machine(), {}
     rules = rule_set(request.rules, target.kind, shipment.precision)
@@ -67,7 +71,8 @@ def run_part(proto: onnx.ModelProto, how: How, feed: Mapping[str, np.ndarray]) -
         part = prepare(path, how.target)
         records = {one.key: how.records[one.key] for one in part.tasks if one.key in how.records}
         words = (records, how.target, how.rules)
-        compile_model(part.imported, part.by_function, *words).export(library, how.target)
+        imported = replace(part.imported, mod=within(part.imported.mod))
+        compile_model(imported, part.by_function, *words).export(library, how.target)
         interface = part.imported.interfaces[0]
         manifest = {**interface.to_json(), "target": how.target.to_json()}
         drawn = seeded_inputs(interface.inputs, how.seed, upper=256)

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from ...devices.bare import open_bare
 from ...devices.emulator import open_emulator
-from ...devices.machine import Machine, has_instructions, runs_here
+from ...devices.machine import Machine, has_instructions
 from ...errors import VerificationError
+from ...system.host import detect_host
 from ...system.jobserver import threads
 from ..islands import islands
 from ..manifest import UNTRIED, UNVERIFIED, Allowed, Draft, Verified
@@ -56,13 +57,7 @@ def _of_lock(shipment: Shipment, path: Path, draft: Draft) -> Draft:
         return draft
     with threads(request.target.cores) as width:
         oracles = [Oracle(proto, width) for proto in shipment.model.protos]
-        shipment = replaced(shipment, oracles=oracles)
-        # Numbers do not hang on the other cores.
-        if runs_here(replaced(request.target, cores=1)):
-            with open_bare() as bare:
-                _verified(shipment, draft, bare.load(path, draft.to_json(), width), "native")
-        else:
-            _elsewhere(shipment, path, draft, width)
+        _elsewhere(replaced(shipment, oracles=oracles), path, draft, width)
     return replace(draft, verification=_said(shipment, None))
 
 
@@ -90,12 +85,17 @@ def _each_code(shipment: Shipment, path: Path, draft: Draft) -> Draft:
 
 
 def _elsewhere(shipment: Shipment, path: Path, draft: Draft, width: int = 0) -> Draft:
-    """Under an emulator; where that would take too long, or there is none, by a stand-in.
+    """Here, where this processor can, if on fewer cores: numbers do not hang on them.
 
+    Else under an emulator; where that would take too long, or there is none, by a stand-in.
     width: threads that this may take; 0 for all.
     """
     if not shipment.oracles:
         return draft
+    if has_instructions(shipment.target):
+        with open_bare() as bare:
+            width = width or min(shipment.target.cores, detect_host()["cores"])
+            return _verified(shipment, draft, bare.load(path, draft.to_json(), width), "native")
     if is_small(shipment.model):
         with open_emulator(shipment.target) as emulator:
             if emulator is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...model.graph.places import Place
+    from ...runtime.batches import Batches
     from ...runtime.model import Interface, TensorInfo
 
 
@@ -31,6 +32,7 @@ class Runnable(Protocol):
     """What can be called with a model's inputs by name."""
 
     interfaces: list[Interface]
+    batches: Batches | None
 
     def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs by name."""
@@ -60,6 +62,11 @@ class Verification(Errors, frozen=True):
         return Errors(**{name: getattr(self, name) for name in Errors.__struct_fields__})
 
 
+def interfaces_tried(model: Runnable) -> list[Interface]:
+    """What a library takes and gives in each of its shapes, and a batch that it runs in parts."""
+    return [*model.interfaces, *(model.batches.tried if model.batches else ())]
+
+
 def verify_model(
     model: Runnable,
     oracles: Sequence[Oracle],
@@ -69,7 +76,7 @@ def verify_model(
 ) -> Verification:
     """Run the library and the oracles on the same seeded inputs and compare every output.
 
-    oracles: one of each of the library's interfaces; the errors are maxima over all. allowed: what
+    oracles: one of each of `interfaces_tried`; the errors are maxima over all. allowed: what
     the user lets outputs differ by, where that is not the oracle's to say. islands: where a
     quantised network may make other bytes on another processor (`islands.py`): outputs that hang on
     none are compared with an evaluation in NumPy as well, bit for bit. What is right is tried
@@ -78,7 +85,7 @@ def verify_model(
     verdicts: list[Verdict] = []
     wrong: dict[str, str] = {}
     exact: set[str] = set()
-    for shape, (interface, oracle) in enumerate(zip(model.interfaces, oracles, strict=True)):
+    for shape, (interface, oracle) in enumerate(zip(interfaces_tried(model), oracles, strict=True)):
         if all(0 in output.shape for output in interface.outputs):
             continue  # there is nothing to compare
         _check_inputs(interface.inputs)
@@ -87,7 +94,8 @@ def verify_model(
         judged = judge_outputs(actual, expected, oracle, inputs, allowed)
         verdicts += judged.values()
         wrong |= {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
-        here = islands and [place for place in islands if place.shape == shape]
+        built = shape if shape < len(model.interfaces) else 0  # parts have the places of any shape
+        here = islands and [place for place in islands if place.shape == built]
         known = exact_outputs(oracle.proto, here, inputs)
         for name, verdict in judge_exactly(actual, known, allowed):
             exact.add(name)

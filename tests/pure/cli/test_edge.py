@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ PROGRAM = [sys.executable, "-m", "ansor_deploy"]
 
 def invoke(*words):
     return CliRunner().invoke(cli.main, words)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tracebacks show notes from 3.11 on")
+def test_the_traceback_of_an_error_ends_with_its_hint():
+    error = ModelError("it is damaged", "export it again")
+    assert traceback.format_exception(error)[-1] == "hint: export it again\n"
 
 
 @pytest.mark.parametrize(

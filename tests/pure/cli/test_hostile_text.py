@@ -109,7 +109,7 @@ def test_logs():
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_letters_that_the_terminal_lacks(tmp_path, encoding):
-    """Names of files are bytes: what no letters stand for is printed as well."""
+    """Names of files are bytes: one that no letters stand for is refused, and printed as well."""
     name = "尺寸-\udcff.onnx"
     (tmp_path / name).touch()
     result = subprocess.run(
@@ -119,7 +119,7 @@ def test_letters_that_the_terminal_lacks(tmp_path, encoding):
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": encoding},
     )
-    assert result.returncode == 3
-    assert json.loads(result.stdout)["error"]["file"] == name
+    assert result.returncode == 2
+    assert json.loads(result.stdout)["error"]["kind"] == "usage"
     assert b"Traceback" not in result.stderr
-    assert rb"\udcff.onnx: error: the file is empty" in result.stderr
+    assert rb"\udcff.onnx' is no UTF-8: rename it" in result.stderr

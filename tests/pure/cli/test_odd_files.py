@@ -45,6 +45,16 @@ def folder(tmp_path, monkeypatch):
     signal.alarm(0)
 
 
+@pytest.mark.parametrize("words", ["plan {}", "tune {}", "build {}", "build net.onnx -o {}"])
+def test_a_name_that_is_no_utf_8(words):
+    """Neither a manifest nor a registry can hold it."""
+    name = os.fsdecode(b"n\xff.onnx")
+    os.link("net.onnx", name)
+    result = CliRunner().invoke(cli.main, [word.replace("{}", name) for word in words.split()])
+    assert result.exit_code == 2
+    assert "is no UTF-8: rename it" in result.stderr
+
+
 @pytest.mark.parametrize(("words", "code"), COMMANDS)
 def test_a_pipe_that_nobody_writes_to(words, code):
     result = CliRunner().invoke(cli.main, words.replace("{}", "odd").split())

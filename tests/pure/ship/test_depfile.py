@@ -53,6 +53,13 @@ def test_the_registry_is_no_input(tmp_path):
     assert Path("r.lock") not in input_files(Path("in/m.onnx"), said, bare.files)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a file/m.d"])
+def test_a_depfile_that_cannot_be_is_named(tmp_path, name):
+    (tmp_path / "a file").touch()
+    with pytest.raises(AnsorError, match="the depfile cannot be written: "):
+        write_depfile(tmp_path / name, Path("m.so"), [])
+
+
 @pytest.mark.parametrize("changed", ODD)
 def test_make_understands_it(tmp_path, changed):
     if not shutil.which("make"):

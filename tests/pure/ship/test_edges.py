@@ -19,7 +19,7 @@ class Library:
 
     def __init__(self, function, shape, dtype="float32"):
         tensors = (TensorInfo("x", shape, dtype),), (TensorInfo("y", shape, "float32"),)
-        self.interfaces = [Interface(*tensors)]
+        self.interfaces, self.batches = [Interface(*tensors)], None
         self._function = function
 
     def __call__(self, **inputs):

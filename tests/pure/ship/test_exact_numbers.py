@@ -59,6 +59,7 @@ class Evaluated:
 
     graph: object
     steps: int = 0
+    batches: None = None
     interfaces: list[Interface] = field(
         default_factory=lambda: [
             Interface(

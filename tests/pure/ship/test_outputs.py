@@ -8,8 +8,11 @@ import subprocess
 import sys
 import time
 
+import onnx
 import pytest
-from helpers.cli_process import everything
+from helpers.cli_inside import program
+from helpers.cli_process import everything, refused
+from helpers.graphs import model, node
 from helpers.libraries import manifest, task
 from msgspec.structs import replace
 
@@ -33,9 +36,9 @@ MANIFEST = manifest(
 )
 
 
-def write(output, content=b"code", manifest=MANIFEST):
+def write(output, content=b"code", manifest=MANIFEST, header=False, before=lambda: None):
     with staged(output, lambda path: path.write_bytes(content)) as library:
-        return commit(library, output, manifest, header=False)
+        return commit(library, output, manifest, header=header, before=before)
 
 
 @pytest.fixture
@@ -43,6 +46,51 @@ def output(tmp_path):
     path = tmp_path / "m.so"
     write(path)
     return path
+
+
+def fail():
+    raise AnsorError("the depfile cannot be written")
+
+
+def test_a_pair_outlives_a_header_that_cannot_be_written(output):
+    output.with_suffix(".h").mkdir()
+    before = everything(output.parent)
+    with pytest.raises(AnsorError):
+        write(output, b"other code", header=True)
+    assert everything(output.parent) == before
+    assert previous(output)
+
+
+def test_nothing_is_left_of_a_first_build_that_fails(tmp_path):
+    with pytest.raises(AnsorError):
+        write(tmp_path / "m.so", header=True, before=fail)
+    assert everything(tmp_path) == {}
+
+
+BUILD = ("build", "net.onnx", "--frozen", "--lock", "r.lock", "-o", "m.so")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--depfile", "m.so"), "m.so: error: the build would write it twice"),
+        (("--depfile", "m.json"), "m.json: error: the build would write it twice"),
+        (("--depfile", "net.onnx"), "net.onnx: error: the build reads it"),
+        (("--depfile", "r.lock"), "r.lock: error: the build reads it"),
+        (("-o", "./net.onnx"), "net.onnx: error: the build reads it"),
+        (("--no-frozen", "--lock", "m.json"), "m.json: error: the build would write it twice"),
+        (
+            ("--no-frozen", "--lock", "x.lock", "--registry", "m.so"),
+            "m.so: error: the build reads it",
+        ),
+    ],
+)
+def test_a_build_writes_over_nothing_that_it_reads(tmp_path, words, says):
+    onnx.save(model([node("Relu", "x", "y")], {"x": (1, 4)}), tmp_path / "net.onnx")
+    (tmp_path / "r.lock").write_text("")
+    before = everything(tmp_path)
+    refused(program(tmp_path, *BUILD, *words), 2, says)
+    assert everything(tmp_path) == before
 
 
 def digest(path):
@@ -127,7 +175,8 @@ def test_what_comes_before_the_manifest_must_succeed(output):
         pytest.raises(AnsorError, match="no space left"),
     ):
         commit(library, output, MANIFEST, header=False, before=fail)
-    assert previous(output) is None
+    assert output.read_bytes() == b"code"
+    assert previous(output)
 
 
 KILLED = """

@@ -12,7 +12,7 @@ from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request, make_objective
 from ansor_deploy.ship.up_to_date import has_same_records, records_digest
-from ansor_deploy.space.rule import rules_digest
+from ansor_deploy.space.rule_files import rules_digest
 from ansor_deploy.tune.ledger import Ledger
 
 RECORDS = [record(key(n), 1e-2) for n in range(2)]

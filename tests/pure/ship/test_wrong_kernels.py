@@ -19,6 +19,8 @@ from ansor_deploy.ship.verify.verify import verify_model
 class Plain:
     """A library that computes node by node what a model says, and then what `spoil` makes of it."""
 
+    batches = None
+
     def __init__(self, proto, spoil=lambda outputs: None):
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

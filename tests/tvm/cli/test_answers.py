@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def shop(tmp_path_factory):
         folder.joinpath(f"{name}-answer.json").write_text(
             json.dumps(answer(folder, "build", *words, "-o", f"{name}.so"))
         )
+    shutil.copy(folder / "r.db", folder / "copy.db")
     return folder
 
 
@@ -78,6 +80,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "run": ("run", "tuned.so", "--input", "x=x.npy"),
     "package": ("package", "tuned.so", "-o", "p.tar.gz"),
     "rules-list": ("rules", "list"),
+    "rules-new": ("rules", "new", "halves"),
     "rules-explain": ("rules", "explain", "model.onnx"),
     "completion": ("completion", "bash"),
     "targets-list": ("targets", "list"),
@@ -93,6 +96,8 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "registry-verify": ("registry", "verify", "--registry", "r.db"),
     "registry-gc": ("registry", "gc", "--dry-run", "--registry", "r.db"),
     "registry-vacuum": ("registry", "vacuum", "--registry", "r.db"),
+    "registry-backup": ("registry", "backup", "again.db", "--registry", "r.db"),
+    "registry-forget": ("registry", "forget", "KEY", "--registry", "copy.db"),
     "registry-given": ("registry", "push", "team", "--registry", "r.db"),
     "registry-taken": ("registry", "pull", "team", "--registry", "other.db"),
 }
@@ -113,10 +118,14 @@ def assert_described(name, value):
     assert [f"{error.json_path}: {error.message}" for error in errors] == []
 
 
+def of_a_task(shop):
+    """The beginning of a key."""
+    return answer(shop, "plan", "model.onnx", "--registry", "r.db")["tasks"][0]["key"][:8]
+
+
 @pytest.mark.parametrize("what", ANSWERS)
 def test_an_answer(shop, what):
-    key = answer(shop, "plan", "model.onnx", "--registry", "r.db")["tasks"][0]["key"]
-    words = [key[:8] if word == "KEY" else word for word in ANSWERS[what]]
+    words = [of_a_task(shop) if word == "KEY" else word for word in ANSWERS[what]]
     assert_described(what.partition(" ")[0], answer(shop, *words))
 
 

@@ -8,6 +8,8 @@ from helpers import graphs
 from helpers.built import HOST, compiled, imported
 
 from ansor_deploy.errors import UsageError
+from ansor_deploy.runtime import native
+from ansor_deploy.runtime.dlpack import in_place
 from ansor_deploy.runtime.model import Model
 
 SHAPE = (6, 40)
@@ -75,6 +77,54 @@ def test_outputs_are_written_where_the_caller_says(model, offset):
     np.testing.assert_allclose(sums, WANT.sum(axis=1), rtol=1e-5)
     y[...] = 0
     assert not around.any()
+
+
+class Tensor:
+    """Another library's: all that is known of it is that it exchanges its memory."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Elsewhere(Tensor):
+    """One that does not lend its memory, as DLPack says it: that of a GPU, or of a gradient."""
+
+    def __dlpack__(self, stream=None):
+        raise BufferError("it is not in the processor's memory")
+
+
+def test_tensors_of_other_libraries_lie_where_they_are(model):
+    x, y, sums = placed(X, 0), placed(np.zeros_like(X), 0), np.zeros(SHAPE[0], np.float32)
+    lent = in_place({"x": Tensor(x)})["x"]
+    assert np.shares_memory(lent, x)
+    assert native.borrowed(lent) is not None  # so it is not copied
+    model.run_into({"sum": Tensor(sums), "y": Tensor(y)}, x=Tensor(x), v=V)
+    np.testing.assert_allclose(y, WANT, rtol=1e-6)
+    result = model(x=Tensor(x), v=V)["y"]
+    assert np.shares_memory(np.from_dlpack(Tensor(result)), result)
+    with pytest.raises(UsageError, match="x: a Elsewhere that cannot be read where it lies"):
+        model(x=Elsewhere(x), v=V)
+    with pytest.raises(UsageError, match="y: a list, and no array"):
+        model.run_into({"sum": sums, "y": [0.0]}, x=x, v=V)
+
+
+def test_it_is_called_as_onnx_runtime_is(model):
+    assert [(one.name, one.shape, one.type) for one in model.get_inputs()] == [
+        ("x", SHAPE, "tensor(float)"),
+        ("v", SHAPE, "tensor(float)"),
+    ]
+    names = [one.name for one in model.get_outputs()]
+    y, sums = model.run(None, {"x": X, "v": V})
+    assert (names, y.shape, sums.shape) == (["y", "sum"], SHAPE, SHAPE[:1])
+    np.testing.assert_array_equal(model.run(["sum"], {"x": X, "v": V})[0], sums)
+    with pytest.raises(UsageError, match=r"no such output of .*: z"):
+        model.run(["z"], {"x": X, "v": V})
 
 
 def test_an_output_may_be_an_input_too(model):

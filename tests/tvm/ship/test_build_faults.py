@@ -246,6 +246,15 @@ def rounding_trace(task):
     return dump(schedule.trace)
 
 
+def test_code_that_others_may_have_put_into_the_registry_runs_nowhere(copied):
+    schedule = tvm.s_tir.Schedule(the_task(copied).mod)
+    loop, *_ = schedule.get_loops(schedule.get_sblock("b0"))
+    schedule.annotate(loop, "pragma_import_llvm", "; ModuleID = 'x'")
+    false_record(copied, dump(schedule.trace))
+    (copied / "r.db").chmod(0o606)
+    refused(untuned(copied), 8, "others may write", "pragma_import_llvm", "chmod go-w")
+
+
 def test_a_library_that_computes_wrong_is_not_written(copied):
     false_record(copied, rounding_trace(the_task(copied)))
     before = everything(copied / "out")
@@ -266,9 +275,13 @@ def test_a_record_that_slows_the_model_down_is_not_shipped(folder):
     assert manifest["memory"]["library"] == manifest["artifact"]["bytes"]
 
 
-def test_a_record_that_does_not_fit_is_a_damaged_registry(copied):
+def test_a_record_that_does_not_fit_gives_way_to_the_default_schedule(copied):
     false_record(copied, '[[["GetSBlock",[],["nowhere","main"],["b0"]]],[]]')
-    refused(untuned(copied), 8, "does not replay")
+    result = untuned(copied)
+    assert result.returncode == 0, result.stderr
+    assert "it does not replay on its program under record" in " ".join(result.stderr.split())
+    (task,) = json.loads((copied / "out" / "net.json").read_text())["tasks"]
+    assert task["fallback"] == "the default schedule"
 
 
 # Interruption

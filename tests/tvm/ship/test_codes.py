@@ -80,6 +80,17 @@ def test_each_code_has_the_right_numbers_and_the_best_is_chosen(folder, want):
         assert compare(model(**FEEDS)["y"], want)[0]
 
 
+@pytest.mark.slow
+def test_each_code_runs_any_batch_of_a_range(folder):
+    onnx.save(graphs.dense(64, 48), folder / "batch.onnx")
+    words = ("--trials", 0, "--registry", "r.db", "--target", "old,host", "--beside", "none")
+    answer(folder, "build", "batch.onnx", *words, "--input-shape", "x=1..5,64")
+    x = graphs.randn(7, 5, 64)
+    (expected,) = graphs.run(graphs.dense(64, 48, rows=5), {"x": x})
+    for code in (0, 1):
+        assert compare(load(folder / "batch.so", code=code)(x=x)["y"], expected)[0]
+
+
 def test_weights_that_are_packed_alike_lie_there_once(folder):
     build(folder, "host", "host.so")
     build(folder, "old", "old.so")

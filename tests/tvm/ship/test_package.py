@@ -21,6 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import DeviceError
 from ansor_deploy.ship.package import package
+from ansor_deploy.ship.package.wheel import module_name
 from ansor_deploy.ship.verify.tolerance import compare
 
 RNG = np.random.default_rng(0)
@@ -247,6 +248,35 @@ def test_the_wheel_is_small_and_needs_numpy_alone(shop, tmp_path, want):
     )
     assert (ran.returncode, ran.stdout.strip()) == (0, ""), ran.stderr
     assert compare(np.load(tmp_path / "y.npy"), want)[0]
+
+
+def test_pip_installs_a_library_with_what_runs_it(shop, tmp_path, want):
+    said = answer(shop, "package", "net.so", "-o", tmp_path / "dist", "--for", "pip")
+    names = {Path(said["file"]).name, Path(said["needs"]).name}
+    assert names == {path.name for path in (tmp_path / "dist").iterdir()}
+    assert {"net/net.so", "net/net.json", "net/__init__.py"} <= {f["file"] for f in said["files"]}
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    words = ["--no-deps", "--no-index", "--target", tmp_path / "site", said["file"], said["needs"]]
+    subprocess.run([*pip, *words], check=True)
+    code = (
+        "import numpy as np, net; "
+        f"x, ids = np.array({X.tolist()}, np.float32), np.array([3, 0]); "
+        "np.save('y.npy', net.load(threads=1).run(['y'], {'x': x, 'ids': ids})[0])"
+    )
+    environment = {"PYTHONPATH": str(tmp_path / "site")}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    assert compare(np.load(tmp_path / "y.npy"), want)[0]
+    again = answer(shop, "package", "net.so", "-o", tmp_path / "again", "--for", "pip")
+    assert again["sha256"] == said["sha256"]
+    refused(program(shop, "package", "net.so", "-o", "net.json", "--for", "pip"), 2, "a folder")
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("resnet-18.so", "resnet_18"), ("3d.so", "model_3d"), ("class.so", "model_class")],
+)
+def test_a_library_is_imported_by_its_name(file, name):
+    assert module_name(Path(file)) == name
 
 
 def test_a_program_that_gives_something_else_is_not_packed(shop, monkeypatch):

@@ -11,7 +11,6 @@ from helpers import graphs
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 
-from ansor_deploy.cli.values import shapes_together
 from ansor_deploy.errors import UsageError
 from ansor_deploy.runtime import load
 from ansor_deploy.ship.verify.tolerance import compare
@@ -173,13 +172,3 @@ def test_it_is_up_to_date_for_these_shapes_only(shop):
     rebuilt = ("verify", "frozen.so", "net.onnx", "--rebuild", "--lock", "net.lock")
     assert answer(shop, *rebuilt)["ok"]
     assert not answer(shop, *frozen, *WORDS[:4])["up_to_date"]
-
-
-def test_shapes_that_do_not_go_together():
-    given = [("x", (1,)), ("x", (2,)), ("y", (3,))]
-    assert shapes_together(given) == ({"x": (1,), "y": (3,)}, {"x": (2,), "y": (3,)})
-    assert shapes_together([]) == ({},)
-    with pytest.raises(UsageError, match="3 for x, 2 for y"):
-        shapes_together([("x", (1,)), ("x", (2,)), ("x", (3,)), ("y", (1,)), ("y", (2,))])
-    with pytest.raises(UsageError, match="the same shapes are given twice"):
-        shapes_together([("x", (1,)), ("x", (1,))])

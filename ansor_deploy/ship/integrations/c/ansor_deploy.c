@@ -3,17 +3,15 @@
 #define _GNU_SOURCE /* realpath, strdup */
 #endif
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "ansor_deploy.h"
+#include "ansor_deploy_batches.h"
 #include "ansor_deploy_manifest.h"
 #include "ansor_deploy_memory.h"
 #include "ansor_deploy_values.h"
 #include "ansor_deploy_weights.h"
-
-typedef struct {
-    TVMFFIAny main;      /* the machine's function that computes the model into given outputs */
-    argument *arguments; /* one an input, and one an output */
-    TVMFFIAny *values;   /* their tensors */
-} runner;
 
 struct ansor_deploy_model {
     char *path;
@@ -22,6 +20,8 @@ struct ansor_deploy_model {
     int64_t code;      /* the number of the code that is run, from 0 on */
     TVMFFIAny machine; /* the virtual machine that runs it */
     runner *runners;   /* one a variant of the manifest */
+    pthread_mutex_t running; /* held by the thread that runs it */
+    pid_t process;           /* that loaded it, or first ran it after a fork */
 };
 
 #ifdef __cplusplus
@@ -107,6 +107,8 @@ ansor_deploy_model *ansor_deploy_load(const char *path) { return ansor_deploy_lo
 ansor_deploy_model *ansor_deploy_load_code(const char *path, int code) {
     ansor_deploy_model *model = (ansor_deploy_model *)zeros(1, sizeof *model);
     if (model == NULL) return NULL;
+    pthread_mutex_init(&model->running, NULL);
+    model->process = getpid();
     if (open_model(model, path, code) == 0) return model;
     ansor_deploy_free(model);
     return NULL;
@@ -128,8 +130,10 @@ void ansor_deploy_free(ansor_deploy_model *model) {
     free(model->runners);
     release(&model->machine);
     release(&model->library);
+    free_batches(&model->declared.range);
     free_variants(&model->declared);
     free(model->path);
+    pthread_mutex_destroy(&model->running);
     free(model);
 }
 
@@ -144,6 +148,12 @@ int ansor_deploy_use_threads(ansor_deploy_model *model, int threads) {
 /* ---- What a model takes and gives ---- */
 
 size_t ansor_deploy_variants(const ansor_deploy_model *model) { return model->declared.count; }
+
+int ansor_deploy_batches(const ansor_deploy_model *model, int64_t *least, int64_t *most) {
+    *least = model->declared.range.least;
+    *most = model->declared.range.most;
+    return *most > 0 ? 0 : fail("%s: it takes no range of batches", model->path);
+}
 
 static const ansor_deploy_tensor *listed(const tensors *list, size_t *count) {
     *count = list->count;
@@ -215,16 +225,6 @@ int ansor_deploy_expect_variant(const ansor_deploy_model *model, size_t variant,
 
 /* ---- Running ---- */
 
-static int fits(const ansor_deploy_model *model, const ansor_deploy_tensor *wanted,
-                const char *dtype, const void *data, size_t bytes) {
-    if (dtype != NULL && strcmp(dtype, wanted->dtype) == 0 && bytes == wanted->bytes &&
-        (data != NULL || bytes == 0))
-        return 0;
-    return fail("%s: %s is %s, %zu bytes; given %s, %zu bytes%s", model->path, wanted->name,
-                wanted->dtype, wanted->bytes, dtype != NULL ? dtype : "no type", bytes,
-                data != NULL ? "" : " at NULL");
-}
-
 static int check(const ansor_deploy_model *model, size_t variant, const ansor_deploy_input *inputs,
                  size_t input_count, const ansor_deploy_output *outputs, size_t output_count) {
     const interface *one = &model->declared.variants[variant];
@@ -233,10 +233,12 @@ static int check(const ansor_deploy_model *model, size_t variant, const ansor_de
         return fail("%s: it has %zu inputs and %zu outputs; given %zu and %zu", model->path,
                     takes->count, gives->count, input_count, output_count);
     for (size_t at = 0; at < input_count; at++)
-        if (fits(model, &takes->items[at], inputs[at].dtype, inputs[at].data, inputs[at].bytes))
+        if (fits(model->path, &takes->items[at], inputs[at].dtype, inputs[at].data,
+                 inputs[at].bytes))
             return -1;
     for (size_t at = 0; at < output_count; at++)
-        if (fits(model, &gives->items[at], outputs[at].dtype, outputs[at].data, outputs[at].bytes))
+        if (fits(model->path, &gives->items[at], outputs[at].dtype, outputs[at].data,
+                 outputs[at].bytes))
             return -1;
     return 0;
 }
@@ -280,9 +282,22 @@ static int put_all(const runner *chosen, const ansor_deploy_input *inputs, size_
     return 0;
 }
 
-int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
-                             const ansor_deploy_input *inputs, size_t input_count,
-                             const ansor_deploy_output *outputs, size_t output_count) {
+/* Wait until no other thread runs the model. In a child of fork there are none: neither one that ran
+   it, and left it half done, nor those that would help. */
+static int enter(ansor_deploy_model *model) {
+    if (model->process == getpid()) {
+        pthread_mutex_lock(&model->running);
+        return 0;
+    }
+    if (pthread_mutex_trylock(&model->running) != 0)
+        return fail("%s: a thread ran it when this process was forked; load it again", model->path);
+    model->process = getpid();
+    return ansor_deploy_use_threads(model, 1);
+}
+
+static int run_variant(ansor_deploy_model *model, size_t variant, const ansor_deploy_input *inputs,
+                       size_t input_count, const ansor_deploy_output *outputs,
+                       size_t output_count) {
     TVMFFIAny result;
     if (!has_variant(model, variant)) return -1;
     if (check(model, variant, inputs, input_count, outputs, output_count) != 0) return -1;
@@ -297,13 +312,120 @@ int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
     return 0;
 }
 
+int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
+                             const ansor_deploy_input *inputs, size_t input_count,
+                             const ansor_deploy_output *outputs, size_t output_count) {
+    if (enter(model) != 0) return -1;
+    int status = run_variant(model, variant, inputs, input_count, outputs, output_count);
+    pthread_mutex_unlock(&model->running);
+    return status;
+}
+
+int ansor_deploy_run_batch(ansor_deploy_model *model, int64_t rows,
+                           const ansor_deploy_input *inputs, size_t input_count,
+                           const ansor_deploy_output *outputs, size_t output_count) {
+    if (check_batch(model->path, &model->declared, rows, inputs, input_count, outputs,
+                    output_count) != 0)
+        return -1;
+    ansor_deploy_input *apart = inputs_apart(inputs, input_count, outputs, output_count);
+    if (apart == NULL) return -1;
+    int status = enter(model);
+    if (status == 0) {
+        status = run_in_parts(&model->declared, model->runners, rows, apart, outputs);
+        pthread_mutex_unlock(&model->running);
+    }
+    free_apart(apart, inputs, input_count);
+    return status == 0 ? 0 : fail("%s: cannot be run: %s", model->path, last_error);
+}
+
 int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs,
                      size_t input_count, const ansor_deploy_output *outputs,
                      size_t output_count) {
     size_t variant = 0, count = model->declared.count;
-    while (variant < count && count > 1 &&
+    int several = count > 1 || model->declared.range.most > 0;
+    while (variant < count && several &&
            check(model, variant, inputs, input_count, outputs, output_count) != 0)
         variant++;
+    if (variant == count && rows_given(&model->declared, inputs, input_count) > 0)
+        return ansor_deploy_run_batch(model, rows_given(&model->declared, inputs, input_count),
+                                      inputs, input_count, outputs, output_count);
     if (variant == count) return fits_none(model);
     return ansor_deploy_run_variant(model, variant, inputs, input_count, outputs, output_count);
+}
+
+/* ---- Steps of a model with a context ---- */
+
+size_t ansor_deploy_context(const ansor_deploy_model *model) { return model->declared.kept.rows; }
+
+size_t ansor_deploy_length(const ansor_deploy_model *model) {
+    return (size_t)model->declared.kept.counted;
+}
+
+const ansor_deploy_tensor *ansor_deploy_step_inputs(const ansor_deploy_model *model,
+                                                    size_t *count) {
+    *count = model->declared.kept.step_inputs;
+    return model->declared.kept.step;
+}
+
+static int has_context(const ansor_deploy_model *model) {
+    if (model->declared.kept.rows > 0) return 1;
+    fail("%s: it has no context: it is to be built with --context ROWS", model->path);
+    return 0;
+}
+
+/* What a step is given, in its place: where it lies, or, of what grows, among its zeros. */
+static int put_step(ansor_deploy_model *model, size_t at, const ansor_deploy_input *input) {
+    context *kept = &model->declared.kept;
+    const ansor_deploy_tensor *tensor = &model->declared.variants[0].inputs.items[at];
+    const room *own = &kept->rooms[at];
+    ansor_deploy_tensor wanted = *tensor;
+    size_t rows = (size_t)kept->counted + own->more;
+    if (own->memory != NULL) wanted.bytes = own->outer * rows * own->inner;
+    if (fits(model->path, &wanted, input->dtype, input->data, input->bytes) != 0) return -1;
+    if (own->memory != NULL)
+        spread(own, input->data, rows);
+    else
+        kept->given[at] = *input;
+    return 0;
+}
+
+int ansor_deploy_step(ansor_deploy_model *model, const ansor_deploy_input *inputs,
+                      size_t input_count, const ansor_deploy_output *outputs,
+                      size_t output_count) {
+    context *kept = &model->declared.kept;
+    if (!has_context(model)) return -1;
+    if ((size_t)kept->counted + kept->tokens > kept->rows)
+        return fail("%s: its context is full: %lld of %zu rows count, and a step adds %zu",
+                    model->path, (long long)kept->counted, kept->rows, kept->tokens);
+    if (input_count != kept->step_inputs)
+        return fail("%s: a step has %zu inputs; given %zu", model->path, kept->step_inputs,
+                    input_count);
+    for (size_t at = 0; at < kept->inputs; at++)
+        if (at != kept->length && !kept->rooms[at].is_cache && put_step(model, at, inputs++) != 0)
+            return -1;
+    if (ansor_deploy_run_variant(model, 0, kept->given, kept->inputs, outputs, output_count) != 0)
+        return -1;
+    kept->counted += (int64_t)kept->tokens;
+    return 0;
+}
+
+int ansor_deploy_truncate(ansor_deploy_model *model, size_t length) {
+    context *kept = &model->declared.kept;
+    if (!has_context(model)) return -1;
+    if (length > (size_t)kept->counted)
+        return fail("%s: %zu rows of a context of which %lld count", model->path, length,
+                    (long long)kept->counted);
+    for (size_t at = 0; at < kept->inputs; at++)
+        if (kept->rooms[at].memory != NULL) clear(&kept->rooms[at], length + kept->rooms[at].more);
+    kept->counted = (int64_t)length;
+    return 0;
+}
+
+void *ansor_deploy_cache(ansor_deploy_model *model, const char *input) {
+    const tensors *inputs = &model->declared.variants[0].inputs;
+    size_t at = 0;
+    if (!has_context(model) || find_tensor(inputs, input, &at) != 0) return NULL;
+    if (model->declared.kept.rooms[at].is_cache) return model->declared.kept.rooms[at].memory;
+    fail("%s: %s is no cache", model->path, input);
+    return NULL;
 }

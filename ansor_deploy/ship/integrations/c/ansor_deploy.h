@@ -1,8 +1,10 @@
 /* Load and run a library that `ansor-deploy build` wrote: from C99 or C++, without Python.
  *
  * Compile ansor_deploy.c into the program and link it with libtvm_runtime and libtvm_ffi. What
- * fails returns NULL or -1, and ansor_deploy_last_error() says why. A model is for one thread at
- * a time; several models may run in several threads, and share what other threads help them.
+ * fails returns NULL or -1, and ansor_deploy_last_error() says why. A model runs for one thread at
+ * a time, and others wait; several models may run in several threads, and share what other threads
+ * help them. The steps of a context are one thread's. In a child of fork a model runs on one
+ * thread; one that was running has to be loaded again.
  */
 #ifndef ANSOR_DEPLOY_H
 #define ANSOR_DEPLOY_H
@@ -85,6 +87,42 @@ int ansor_deploy_run(ansor_deploy_model *model, const ansor_deploy_input *inputs
 int ansor_deploy_run_variant(ansor_deploy_model *model, size_t variant,
                              const ansor_deploy_input *inputs, size_t input_count,
                              const ansor_deploy_output *outputs, size_t output_count);
+
+/* 0 if the library was built for a range of batches, with the least and the most rows that it
+   takes; -1, and zeros, if not. What there is no variant for runs in parts that are variants: by
+   ansor_deploy_run, which tells the rows by the sizes of the inputs, or by ansor_deploy_run_batch,
+   which is told. */
+int ansor_deploy_batches(const ansor_deploy_model *model, int64_t *least, int64_t *most);
+int ansor_deploy_run_batch(ansor_deploy_model *model, int64_t rows,
+                           const ansor_deploy_input *inputs, size_t input_count,
+                           const ansor_deploy_output *outputs, size_t output_count);
+
+/* ---- Steps: for a library that was built with --context ---- */
+
+/* How many rows its caches have room for; 0 of a library without a context. */
+size_t ansor_deploy_context(const ansor_deploy_model *model);
+
+/* How many of them count: none at first, and after each step as many more as that has tokens. */
+size_t ansor_deploy_length(const ansor_deploy_model *model);
+
+/* What a step takes, in order: the model's inputs but for its caches. The shape of one that grows,
+   such as a mask, is what it has room for; a step is given as much of it as counts, with what is
+   new, and its bytes say so. */
+const ansor_deploy_tensor *ansor_deploy_step_inputs(const ansor_deploy_model *model,
+                                                    size_t *count);
+
+/* Run once, and append to the caches, which the model keeps, in place. Outputs are those of
+   ansor_deploy_outputs. -1, and no row more counts, if anything does not fit, or nothing more. */
+int ansor_deploy_step(ansor_deploy_model *model, const ansor_deploy_input *inputs,
+                      size_t input_count, const ansor_deploy_output *outputs,
+                      size_t output_count);
+
+/* Forget all rows but the first so many. */
+int ansor_deploy_truncate(ansor_deploy_model *model, size_t length);
+
+/* The memory of a cache, by the input's name: laid out as ansor_deploy_inputs describes it, as long
+   as the model lives. NULL if it is none. */
+void *ansor_deploy_cache(ansor_deploy_model *model, const char *input);
 
 /* Give the model back; NULL is nothing to do. */
 void ansor_deploy_free(ansor_deploy_model *model);

@@ -3,6 +3,8 @@
 #define ANSOR_DEPLOY_MANIFEST_H
 
 #include "ansor_deploy.h"
+#include "ansor_deploy_context.h"
+#include "ansor_deploy_tensors.h"
 #include "ansor_deploy_values.h"
 
 #include <errno.h>
@@ -11,99 +13,30 @@
 #include <unistd.h>
 
 typedef struct {
-    ansor_deploy_tensor *items;
-    size_t count;
-} tensors;
-
-typedef struct {
     tensors inputs, outputs;
 } interface;
 
 typedef struct {
+    int64_t least, most;     /* rows; 0 where there are no batches but the variants' */
+    int64_t part;            /* what a part costs beside its rows */
+    unsigned char *has_rows; /* by input: whether it has one for each of the batch */
+    size_t *next;            /* by the rows that are left: the variant of the next part */
+} batches;
+
+typedef struct {
     interface *variants; /* one a shape that the library was built for */
     size_t count;
+    context kept; /* from one step to the next; with no rows if that is nothing */
+    batches range;
 } manifest;
+
+static int read_batches(TVMFFIAny map, manifest *declared); /* ansor_deploy_batches.h */
 
 /* Bytes of an open file, read from its beginning afterwards; -1 if it has no size. Not by fstat():
    that would ask for a newer C library than TVM's runtime does. */
 static int64_t file_bytes(int file) {
     off_t bytes = lseek(file, 0, SEEK_END);
     return bytes >= 0 && lseek(file, 0, SEEK_SET) == 0 ? (int64_t)bytes : -1;
-}
-
-static int length(TVMFFIAny array, size_t *count) {
-    TVMFFIAny size;
-    if (call_global("ffi.ArraySize", &array, 1, &size) != 0) return -1;
-    *count = (size_t)size.v_int64;
-    return 0;
-}
-
-/* A copy, for the caller to free, of a string that lies in the value or in an object. */
-static int read_text(TVMFFIAny map, const char *key, char **result) {
-    TVMFFIAny arguments[] = {map, text(key)}, found;
-    if (call_global("ffi.MapGetItem", arguments, 2, &found) != 0) return -1;
-    TVMFFIByteArray bytes = {found.v_bytes, found.small_str_len};
-    if (found.type_index == kTVMFFIStr)
-        bytes = *(TVMFFIByteArray *)((char *)found.v_obj + sizeof(TVMFFIObject));
-    else if (found.type_index != kTVMFFISmallStr)
-        bytes.data = NULL;
-    *result = bytes.data != NULL ? (char *)zeros(bytes.size + 1, 1) : NULL;
-    if (*result != NULL) memcpy(*result, bytes.data, bytes.size);
-    release(&found);
-    return *result != NULL ? 0 : fail("%s is not a text", key);
-}
-
-static int read_shape(TVMFFIAny list, ansor_deploy_tensor *tensor) {
-    if (length(list, &tensor->rank) != 0) return -1;
-    int64_t *shape = (int64_t *)zeros(tensor->rank, sizeof *shape);
-    tensor->shape = shape;
-    if (shape == NULL) return -1;
-    for (size_t at = 0; at < tensor->rank; at++) {
-        TVMFFIAny extent;
-        if (entry(list, integer((int64_t)at), kTVMFFIInt, &extent) != 0) return -1;
-        shape[at] = extent.v_int64;
-    }
-    return 0;
-}
-
-static int count_bytes(ansor_deploy_tensor *tensor) {
-    TVMFFIByteArray name = {tensor->dtype, strlen(tensor->dtype)};
-    DLDataType type;
-    if (TVMFFIDataTypeFromString(&name, &type) != 0) return raised();
-    uint64_t bits = (uint64_t)type.bits * type.lanes;
-    for (size_t at = 0; at < tensor->rank; at++)
-        if (tensor->shape[at] < 0 ||
-            __builtin_mul_overflow(bits, (uint64_t)tensor->shape[at], &bits))
-            return fail("%s has an impossible shape", tensor->name);
-    tensor->bytes = (size_t)(bits / 8 + (bits % 8 != 0));
-    return 0;
-}
-
-static int read_tensor(TVMFFIAny list, size_t at, ansor_deploy_tensor *tensor) {
-    TVMFFIAny item, shape = value(kTVMFFINone);
-    char *name = NULL, *dtype = NULL;
-    if (entry(list, integer((int64_t)at), kTVMFFIMap, &item) != 0) return -1;
-    int bad = read_text(item, "name", &name) != 0 || read_text(item, "dtype", &dtype) != 0;
-    tensor->name = name;
-    tensor->dtype = dtype;
-    bad = bad || entry(item, text("shape"), kTVMFFIArray, &shape) != 0;
-    bad = bad || read_shape(shape, tensor) != 0 || count_bytes(tensor) != 0;
-    release(&shape);
-    release(&item);
-    return bad ? -1 : 0;
-}
-
-static int read_tensors(TVMFFIAny map, const char *key, tensors *result) {
-    TVMFFIAny list;
-    size_t count = 0;
-    if (entry(map, text(key), kTVMFFIArray, &list) != 0) return -1;
-    int bad = length(list, &count) != 0;
-    result->items = (ansor_deploy_tensor *)zeros(count, sizeof *result->items);
-    if (result->items == NULL) bad = 1;
-    for (; !bad && result->count < count; result->count++)
-        bad = read_tensor(list, result->count, &result->items[result->count]) != 0;
-    release(&list);
-    return bad ? -1 : 0;
 }
 
 static int read_number(TVMFFIAny map, const char *section, const char *key, int64_t *result) {
@@ -171,7 +104,8 @@ static int understand(const char *json, manifest *declared, int64_t *bytes) {
     if (call_global("ffi.json.Parse", &argument, 1, &map) != 0) return -1;
     int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
     bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
-          read_variants(map, declared) != 0;
+          read_variants(map, declared) != 0 || read_batches(map, declared) != 0 ||
+          read_context(map, &declared->variants[0].inputs, &declared->kept) != 0;
     release(&map);
     return bad ? -1 : 0;
 }
@@ -204,21 +138,13 @@ static int read_manifest(const char *library, manifest *declared) {
     return check_size(library, bytes);
 }
 
-static void free_tensors(tensors *list) {
-    for (size_t at = 0; at < list->count; at++) {
-        free((void *)list->items[at].name);
-        free((void *)list->items[at].dtype);
-        free((void *)list->items[at].shape);
-    }
-    free(list->items);
-}
-
 static void free_variants(manifest *declared) {
     for (size_t at = 0; at < declared->count; at++) {
         free_tensors(&declared->variants[at].inputs);
         free_tensors(&declared->variants[at].outputs);
     }
     free(declared->variants);
+    free_context(&declared->kept);
 }
 
 #endif

@@ -18,6 +18,12 @@ typedef struct {
     int borrowed; /* in this call it lies in the caller's memory */
 } argument;
 
+typedef struct {
+    TVMFFIAny main;      /* the machine's function that computes the model into given outputs */
+    argument *arguments; /* one an input, and one an output */
+    TVMFFIAny *values;   /* their tensors */
+} runner;
+
 static DLTensor *memory(TVMFFIAny tensor) {
     return (DLTensor *)((char *)tensor.v_obj + sizeof(TVMFFIObject));
 }
@@ -65,6 +71,16 @@ static int put(argument *one, const void *data, size_t bytes) {
         return fail("out of memory");
     memory(one->tensor)->data = data != NULL ? (void *)data : one->spare;
     return 0;
+}
+
+static int fits(const char *path, const ansor_deploy_tensor *wanted,
+                const char *dtype, const void *data, size_t bytes) {
+    if (dtype != NULL && strcmp(dtype, wanted->dtype) == 0 && bytes == wanted->bytes &&
+        (data != NULL || bytes == 0))
+        return 0;
+    return fail("%s: %s is %s, %zu bytes; given %s, %zu bytes%s", path, wanted->name,
+                wanted->dtype, wanted->bytes, dtype != NULL ? dtype : "no type", bytes,
+                data != NULL ? "" : " at NULL");
 }
 
 #endif

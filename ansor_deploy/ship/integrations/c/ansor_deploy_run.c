@@ -5,7 +5,7 @@
  *
  * Each input has a file, and so has each output, in the order of the list: the bytes of the
  * elements as they lie in memory. VARIANT counts from 0, the first of the shapes that the library
- * was built for.
+ * was built for. Of a library with a context, the files of its caches are written to as well.
  */
 #include "ansor_deploy.h"
 
@@ -95,6 +95,9 @@ static int run(ansor_deploy_model *model, const char *path, size_t variant, char
         bad = fail("error", ansor_deploy_last_error());
     for (size_t at = 0; !bad && at < gives; at++)
         bad = write_file(files[takes + at], outputs[at].data, outputs[at].bytes) != 0;
+    for (size_t at = 0; !bad && at < takes && ansor_deploy_context(model) > 0; at++)
+        if (ansor_deploy_cache(model, in[at].name) != NULL)
+            bad = write_file(files[at], inputs[at].data, inputs[at].bytes) != 0;
     for (size_t at = 0; inputs != NULL && at < takes; at++) free((void *)inputs[at].data);
     for (size_t at = 0; outputs != NULL && at < gives; at++) free(outputs[at].data);
     free(inputs);

@@ -1,0 +1,149 @@
+"""Batches of a size that a library has no code for: in parts of sizes that it has.
+
+    7 rows, code for 1, 2 and 4:  4, 2 and 1;  or, where a part costs more than a row, 4 and 4,
+                                               the last of which is a row that nobody reads
+
+Each part reads and writes its rows where they lie. Rows are computed apart, which was proved when
+the library was built (`model/relax/rows.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .tensors import room_for
+
+if TYPE_CHECKING:
+    from .model import Interface, TensorInfo
+
+ROW = 1000  # what a row costs, in the unit of a manifest's `part`
+Arrays = Mapping[str, np.ndarray]
+Part = tuple[int, Arrays, Arrays]  # the variant that runs it, what it reads, what it writes
+
+
+def tried_size(sizes: Sequence[int], most: int) -> int | None:
+    """A size by which parts are tried: the largest of at most one part of each; None if none is."""
+    known = range(sizes[0], min(most, sum(sizes)) + 1)
+    return next((rows for rows in reversed(known) if rows not in sizes), None)
+
+
+class Batches:
+    """The batches that a library takes, beside those that it has code for.
+
+    known: what it has code for. said: the manifest's `batch`: `least` and `most` rows, `inputs`
+    that have these along their first axis, and what a `part` costs beside its rows.
+    """
+
+    def __init__(self, said: Mapping[str, Any], known: Sequence[Interface]) -> None:
+        self.least, self.most = int(said["least"]), int(said["most"])
+        self._inputs, self._known = list(said["inputs"]), known
+        self._sizes = [one.input_shapes[self._inputs[0]][0] for one in known]
+        self._costs = [said["part"] + ROW * size for size in self._sizes]
+        self._made: dict[int, Interface] = {}  # by rows
+        self._best, self._next = [0], [0]  # by rows: what they cost, and the variant of a part
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any], known: Sequence[Interface]) -> Batches | None:
+        """Those that a manifest says a library to take; None where it says nothing of any."""
+        said = manifest.get("batch")
+        return cls(said, known) if said else None
+
+    @property
+    def tried(self) -> list[Interface]:
+        """What parts are tried by, when a library is verified."""
+        rows = tried_size(self._sizes, self.most)
+        return [self.interface(rows)] if rows else []
+
+    @property
+    def takes(self) -> str:
+        """The inputs as text, such as "x: float32[1..8, 3, 8, 8]"."""
+        return ", ".join(map(self._text, self._known[0].inputs))
+
+    def interface(self, rows: int) -> Interface:
+        """What the library takes and gives with a batch of so many rows."""
+        if rows in self._made:
+            return self._made[rows]
+        one = self._known[0]
+        inputs = (self._of(info, rows) if self._has_rows(info) else info for info in one.inputs)
+        outputs = (self._of(info, rows) for info in one.outputs)
+        made = self._made[rows] = replace(one, inputs=tuple(inputs), outputs=tuple(outputs))
+        return made
+
+    def of(self, inputs: Arrays) -> Interface | None:
+        """The interface of a batch that is run in parts; None if it is too large, or of no rows."""
+        given = inputs.get(self._inputs[0])
+        if given is None or not given.ndim or not self.least <= len(given) <= self.most:
+            return None
+        return None if len(given) in self._sizes else self.interface(len(given))
+
+    def parts(self, inputs: Arrays, outputs: Arrays) -> Iterator[Part]:
+        """The parts of a batch, each to be run before the next is asked for.
+
+        What the last writes for rows that nobody reads lies apart until then.
+        """
+        rows, begin = len(inputs[self._inputs[0]]), 0
+        for variant in self._variants(rows):
+            size = self._sizes[variant]
+            given = {name: self._taken(name, one, begin, size) for name, one in inputs.items()}
+            made = {name: _rows(one, rows, begin, size) for name, one in outputs.items()}
+            if begin + size > rows:
+                whole = room_for(self._known[variant].outputs)
+                yield variant, given, whole
+                for name, one in made.items():
+                    one[...] = whole[name][: len(one)]
+            else:
+                yield variant, given, made
+            begin += size
+
+    def joined(self, run: Callable[..., Arrays], inputs: Arrays) -> dict[str, np.ndarray]:
+        """The outputs of a batch. run: computes those of a part, given its inputs by name."""
+        gives = self.interface(len(inputs[self._inputs[0]])).outputs
+        outputs = room_for(gives)
+        for _, given, made in self.parts(inputs, outputs):
+            for name, one in run(**given).items():
+                made[name][...] = one
+        return outputs
+
+    def _variants(self, rows: int) -> Iterator[int]:
+        """The variants of the parts that cost least, the largest first."""
+        for n in range(len(self._best), rows + 1):
+            costs = (
+                (cost + self._best[max(0, n - size)], -at)
+                for at, (size, cost) in enumerate(zip(self._sizes, self._costs, strict=True))
+            )
+            cost, at = min(costs)
+            self._best.append(cost)
+            self._next.append(-at)
+        while rows > 0:
+            yield self._next[rows]
+            rows -= self._sizes[self._next[rows]]
+
+    def _taken(self, name: str, given: np.ndarray, begin: int, size: int) -> np.ndarray:
+        """The rows of a part; what it lacks is its last row again, which is as valid as that is."""
+        if name not in self._inputs:
+            return given
+        taken = given[begin : begin + size]
+        lacking = size - len(taken)
+        return np.concatenate([taken, np.repeat(given[-1:], lacking, 0)]) if lacking else taken
+
+    def _has_rows(self, info: TensorInfo) -> bool:
+        return info.name in self._inputs
+
+    def _of(self, info: TensorInfo, rows: int) -> TensorInfo:
+        first, *rest = info.shape
+        return replace(info, shape=(first // self._sizes[0] * rows, *rest))
+
+    def _text(self, info: TensorInfo) -> str:
+        first, *rest = map(str, info.shape)
+        sizes = [f"{self.least}..{self.most}" if self._has_rows(info) else first, *rest]
+        return f"{info.name}: {info.dtype}[{', '.join(sizes)}]"
+
+
+def _rows(whole: np.ndarray, rows: int, begin: int, size: int) -> np.ndarray:
+    """The rows of a part, of an array that may have several lines for each."""
+    lines = len(whole) // rows
+    return whole[begin * lines : (begin + size) * lines]

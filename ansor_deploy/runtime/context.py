@@ -1,0 +1,113 @@
+"""What a library keeps from one step to the next: caches with room, and how much of them counts.
+
+A model of a decoder takes caches of as many rows as there were tokens, and gives them with a row
+more for each new token. A library with a context has room for all rows from the beginning, writes
+new ones behind those that count, and copies none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .model import Interface, TensorInfo
+
+
+@dataclass(frozen=True)
+class Cache:
+    """An input that a library keeps, and the output of the model that it is after a step.
+
+    axis: along which rows lie in the model. at: the place of the output among the model's. order:
+    of the model's axes, as they lie in memory; empty where it is the same.
+    """
+
+    input: str
+    output: str
+    axis: int
+    at: int
+    order: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The axis along which rows lie in memory."""
+        return self.order.index(self.axis) if self.order else self.axis
+
+    @property
+    def back(self) -> tuple[int, ...]:
+        """The order of axes in memory, as they lie in the model."""
+        return tuple(self.order.index(axis) for axis in range(len(self.order)))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An input that is longer with each step: along an axis, by `more` than rows count."""
+
+    name: str
+    axis: int
+    more: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """The caches of a library, each with room for so many rows, of which the first `length` count.
+
+    tokens: rows that a step adds. length: the input of the library's function that says how many
+    rows count before it.
+    """
+
+    rows: int
+    tokens: int
+    length: str
+    caches: tuple[Cache, ...]
+    counted: tuple[Counted, ...]
+
+    @property
+    def samples(self) -> tuple[int, ...]:
+        """Lengths that a library is tried and timed at: half full, almost empty, almost full."""
+        last = self.rows - self.tokens
+        return tuple(dict.fromkeys((max(1, min(self.rows // 2, last)), 1, last)))
+
+    def grown(self, one: Interface, length: int) -> Interface:
+        """What the model takes and gives where so many rows count. one: what the function does."""
+        sizes = {(cache.input, cache.rows): length for cache in self.caches}
+        sizes |= {(each.name, each.axis): length + each.more for each in self.counted}
+        takes = {info.name: _sized(info, sizes) for info in one.inputs}
+        gives = list(one.outputs)
+        for cache in sorted(self.caches, key=lambda cache: cache.at):
+            info = takes[cache.input]
+            if cache.order:
+                shape = tuple(info.shape[axis] for axis in cache.back)
+                info = takes[cache.input] = replace(info, shape=shape)
+            after = _sized(info, {(info.name, cache.axis): length + self.tokens})
+            gives.insert(cache.at, replace(after, name=cache.output))
+        del takes[self.length]
+        return replace(one, inputs=tuple(takes.values()), outputs=tuple(gives), context=None)
+
+    def length_of(self, inputs: Mapping[str, np.ndarray]) -> int:
+        """How many rows the caches among inputs have, as far as there is room for them."""
+        cache = self.caches[0]
+        given = inputs.get(cache.input)
+        size = given.shape[cache.axis] if given is not None and given.ndim > cache.axis else 0
+        return int(min(size, self.rows - self.tokens))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Context:
+        """What a manifest says."""
+        caches = tuple(
+            Cache(**{**one, "order": tuple(one.get("order", ()))}) for one in data["caches"]
+        )
+        counted = tuple(Counted(**one) for one in data["counted"])
+        return cls(data["rows"], data["tokens"], data["length"], caches, counted)
+
+
+def _sized(info: TensorInfo, sizes: Mapping[tuple[str, int], int]) -> TensorInfo:
+    shape = (sizes.get((info.name, axis), size) for axis, size in enumerate(info.shape))
+    return replace(info, shape=tuple(shape))

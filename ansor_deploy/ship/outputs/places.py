@@ -1,0 +1,40 @@
+"""What a build reads and what it writes lie in different places, which is asked before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import UsageError
+from ..manifest import output_paths
+from .depfile import escaped
+
+if TYPE_CHECKING:
+    from ...request import Outputs, Request
+
+
+def check_places(model: Path, outputs: Outputs, request: Request) -> None:
+    """UsageError where a file would be written twice, or in the place of one that is read.
+
+    AnsorError for names that no depfile can have, where one is to be written.
+    """
+    locks = [request.lock] if request.lock else []
+    written = output_paths(outputs.library, header=outputs.header)
+    written += [outputs.depfile] if outputs.depfile else []
+    written += [] if request.frozen else locks
+    places: dict[Path, Path] = {}
+    for path in written:
+        if path.resolve() in places:
+            raise UsageError("the build would write it twice", _HINT, path)
+        places[path.resolve()] = path
+    asked = [one for one in request.files if request.frozen or one != request.lock]
+    read = [model, *asked, *([] if request.frozen else [request.registry])]
+    for path in read:
+        if path.resolve() in places:
+            raise UsageError("the build reads it, and would write over it", _HINT, path)
+    if outputs.depfile is not None:
+        for path in (outputs.library, model, *request.files):
+            escaped(path)
+
+
+_HINT = "give -o/--output, --depfile and --lock names of their own"

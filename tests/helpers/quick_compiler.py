@@ -1,0 +1,40 @@
+"""Kernels of which LLVM makes little: it takes half the time of a small model's build.
+
+The code is slower and larger; its integers are the same, and its floats but for roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from ansor_deploy._tvm import tvm
+from ansor_deploy.codegen.kernels import kernel, lowering, object_cache, objects
+
+_described, _generator = lowering._described, object_cache._generator
+
+
+def compile_kernel(payload: dict[str, Any]) -> str:
+    """What a compile worker calls in place of the function of this name."""
+    with mock.patch.object(lowering, "_described", _in_a_hurry):
+        return kernel.compile_kernel(payload)
+
+
+def _in_a_hurry(functions: Any, target: Any) -> Any:
+    described = _described(functions, target)
+    if described.kind.name != "llvm":
+        return described
+    return tvm.target.Target({"kind": "llvm", **dict(described.attrs.items()), "opt-level": 0})
+
+
+@contextmanager
+def quick_compiler() -> Iterator[None]:
+    """Libraries are made of such kernels, which are kept apart from all others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objects, "_COMPILES", __name__)
+        patch.setattr(object_cache, "_generator", lambda: [*_generator(), __name__])
+        yield

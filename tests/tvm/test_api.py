@@ -1,0 +1,60 @@
+"""What a Python program calls: the same as the command line does, with the same results."""
+
+import numpy as np
+import onnx
+import pytest
+from helpers.cli_inside import answer
+from helpers.graphs import model, node, randn
+
+from ansor_deploy import api
+from ansor_deploy.errors import ModelError, UsageError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("api")
+    nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
+    proto = model(nodes, {"x": ("n", 32)}, constants={"w": randn(0, 32, 16)})
+    onnx.save(proto, made / "net.onnx")
+    return made
+
+
+class Heard(api.Report):
+    def __init__(self):
+        self.stages = []
+
+    def stage(self, name, detail=""):
+        self.stages.append(name)
+
+
+def test_a_model_is_tuned_built_and_run(folder):
+    common = {"registry": folder / "r.db", "input_shapes": {"x": (4, 32)}, "effort": "quick"}
+    planned = api.plan(folder / "net.onnx", **common)
+    assert [row.status for row in planned.rows] == ["miss"]
+    tuned = api.tune([str(folder / "net.onnx")], trials=2, **common)
+    assert tuned.trials == 2
+    heard = Heard()
+    built = api.build(folder / "net.onnx", folder / "net.so", report=heard, trials=0, **common)
+    assert (built.verified, built.tuned.trials, built.up_to_date) == (True, 0, False)
+    assert {"compile", "verify"} <= set(heard.stages)
+    x = randn(1, 4, 32)
+    loaded = api.load(built.artifact)
+    w = onnx.numpy_helper.to_array(onnx.load(folder / "net.onnx").graph.initializer[0])
+    np.testing.assert_allclose(loaded(x=x)["y"], np.maximum(x @ w, 0), rtol=1e-5, atol=1e-5)
+    with api.Registry.open(folder / "r.db", write=False) as registry:
+        (best,) = registry.query()
+    assert (best["trials"], best["op"]) == (2, "matmul")
+    # A build by the command line sees the same.
+    words = ("--input-shape", "x=4,32", "--effort", "quick", "--registry", "r.db", "--trials", 0)
+    assert answer(folder, "build", "net.onnx", "-o", "net.so", *words)["up_to_date"]
+
+
+def test_mistakes_are_errors_with_a_remedy(folder):
+    with pytest.raises(UsageError, match="is not an input's shape") as caught:
+        api.plan(folder / "net.onnx", registry=folder / "r.db", input_shapes={"x": "a,b"})
+    assert caught.value.hint
+    with pytest.raises(UsageError, match="there is no effort 'quik'") as caught:
+        api.plan(folder / "net.onnx", effort="quik")
+    assert "Did you mean 'quick'?" in caught.value.hint
+    with pytest.raises(ModelError):
+        api.build(folder / "none.onnx", registry=folder / "r.db")
