@@ -4,7 +4,6 @@ They are raised anywhere and caught in one place, `ansor_deploy.cli`, which prin
 message and leaves with the class's exit code. The codes are a contract with build systems.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,8 @@ class AnsorError(Exception):
         super().__init__(text)
         self.text, self.hint = text, hint
         self.file, self.line = file, line
+        if hint:
+            self.__notes__ = [f"hint: {hint}"]  # which a traceback ends with, from Python 3.11 on
 
     def __str__(self) -> str:
         return self.message
@@ -45,6 +46,8 @@ def blaming(file: Path) -> Iterator[None]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: the closest one that is known, and all of them."""
+    import difflib  # which only an error needs
+
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     guess = f"Did you mean {close[0]!r}? " if close else ""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields
 from pathlib import Path
 
 from ansor_deploy.space import TVM_NAMES, rule_names
 from ansor_deploy.system.environment import shipped
-from ansor_deploy.target import GpuLimits, Target, load_target
+from ansor_deploy.system.toml_file import read_toml
+from ansor_deploy.target import GpuLimits, Target, load_target, target_files
 
 HERE = Path(__file__).parent
 TARGETS = """\
@@ -34,6 +35,7 @@ write a rule. Made by `python docs/make_reference.py` from the docstrings.
 What no verb does, a rule does itself, with what `ansor_deploy.space` hands on of TVM:
 {of_tvm}.
 """
+DETECTED = "the machine's"
 _Definition = ast.FunctionDef | ast.ClassDef
 
 
@@ -41,21 +43,36 @@ def targets_page() -> str:
     """Every shipped target with its fields."""
     folder = shipped("targets")
     named = [path.stem for path in sorted(folder.glob("*.toml")) if path.stem != "host"]
-    return "\n".join([TARGETS, *(_target(load_target(name, [folder])) for name in named)])
+    return "\n".join([TARGETS, *(_shipped(name, folder) for name in named)])
 
 
-def _target(target: Target) -> str:
+def _shipped(name: str, folder: Path) -> str:
+    files = [read_toml(path) for path in target_files(name, [folder])]
+    if not any(file.data.get("detected") for file in files):
+        return _target(load_target(name, [folder]))
+    named = {field for file in files for field in file.data} | {"name"}
+    detected = {one.name for one in fields(Target) if one.name not in named} - {"gpu"}
+    return _target(load_target(f"{name}:4", [folder]), detected)
+
+
+def _target(target: Target, detected: Collection[str] = ()) -> str:
+    """A target's fields. detected: those that are the machine's, but for the cores of NAME:4."""
     said = {one.name: getattr(target, one.name) for one in fields(Target)}
+    said |= dict.fromkeys(detected, DETECTED)
     gpu = said.pop("gpu")
     if gpu:
         said |= {f"gpu.{one.name}": getattr(gpu, one.name) for one in fields(GpuLimits)}
     name, description = said.pop("name"), said.pop("description")
     rows = [f"| `{field}` | {_value(value)} |" for field, value in said.items()]
-    rows.append(f"| fingerprint | `{target.fingerprint[:8]}` |")
+    of = f" of `{name}`" if detected else ""
+    rows.append(f"| fingerprint{of} | `{target.fingerprint[:8]}` |")
+    name = name.partition(":")[0]
     return "\n".join([f"## {name}\n\n{description}\n\n| field | value |\n|---|---|", *rows, ""])
 
 
 def _value(value: object) -> str:
+    if value == DETECTED:
+        return DETECTED
     return " ".join(f"`{one}`" for one in value) if isinstance(value, tuple) else f"`{value}`"
 
 
@@ -112,6 +129,8 @@ def _signature(node: _Definition) -> str:
     if isinstance(node, ast.ClassDef):
         return f"class {node.name}"
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    if any(ast.unparse(one) in ("property", "cached_property") for one in node.decorator_list):
+        return f"{node.name}{returns.replace(' ->', ':')}  # a property"
     return f"{node.name}({ast.unparse(node.args)}){returns}"
 
 

@@ -6,7 +6,6 @@ are raised first.
 
 import errno
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -104,6 +103,8 @@ def _unfit_folder(text: str) -> MachineError | None:
 
 def _placed(path: Path) -> str:
     """A path as a message names it: with the variable that says where temporary files lie."""
+    import tempfile  # which takes a while, and only an error needs
+
     with suppress(OSError):
         if path.is_relative_to(tempfile.gettempdir()):
             return f"{path} (TMPDIR)"

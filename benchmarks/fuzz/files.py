@@ -12,12 +12,15 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ansor_deploy.registry.record import Record
+from ansor_deploy.registry.schema import RECORDS
+from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import canonical_json, sha256
 from benchmarks.fuzz.messages import spoilt_bytes
 from benchmarks.fuzz.models import network
@@ -83,6 +86,7 @@ def spoil(seed: int, samples: Path, folder: Path) -> tuple[str, list[str]]:
         what = _special(path, chance)
     else:
         path.write_bytes(kind.spoil((samples / kind.sample).read_bytes(), chance))
+        path.chmod(0o666 if name.startswith("shared") else 0o644)  # for others to write to
         what = "spoilt"
     words = chance.choice(kind.commands).replace("{}", path.name).split()
     return f"{name}, {what}: {' '.join(words)}", words
@@ -142,6 +146,19 @@ def _registry(content: bytes, chance: random.Random) -> bytes:
         return Path(file.name).read_bytes()
 
 
+def _traces(content: bytes, chance: random.Random) -> bytes:
+    """A registry with a record whose trace somebody has changed, under the id that it has then."""
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(content)
+        with Registry.open(Path(file.name)) as registry:
+            records = registry.nouns(RECORDS, "SELECT * FROM records ORDER BY id", ())
+            one: Record = chance.choice(records)
+            tree = _replaced(json.loads(one.trace), chance)
+            changed = replace(one, trace=json.dumps(tree, separators=(",", ":")), seconds=(2e-8,))
+            registry.add_batch([], [changed])
+        return Path(file.name).read_bytes()
+
+
 def _toml(content: bytes, chance: random.Random) -> bytes:
     """Assignments with other values, or twice."""
     lines = content.decode().splitlines()
@@ -178,6 +195,10 @@ KINDS = {
         "registry verify --repair --registry {}",
         "registry query --registry {}",
         "registry stats --registry {}",
+        "plan net.onnx --target ./own.toml --registry {}",
+    )),
+    "shared registry": Kind("records.db", ".shared.db", _traces, (
+        "build net.onnx --target ./own.toml --trials 0 --registry {}",
         "plan net.onnx --target ./own.toml --registry {}",
     )),
     "target": Kind("own.toml", ".toml", _toml, (

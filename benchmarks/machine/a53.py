@@ -1,10 +1,11 @@
 """What can be said of kernels for the Cortex-A53 by who has none. No board is timed.
 
-NETWORK: as of `hot-loops`. For each: how many inner loops of its default schedules go to the
-stack, how many instructions these loops take for each multiply-add of a vector, and all that one
-untuned inference on one thread takes, beside ONNX Runtime's in the same emulated Debian
-(`emulated.py`). Fewer instructions are no less time where others wait longer for memory: the ratio
-shows what a core that executes them in order, two at a time at best, has to get through.
+NETWORK: as of `hot-loops`, or NETWORK:WAY, quantised so. For each: of a float one, how many inner
+loops of its default schedules go to the stack, and how many instructions these loops take for each
+multiply-add of a vector; and all that one untuned inference on one thread takes, beside ONNX
+Runtime's in the same emulated Debian (`emulated.py`). Fewer instructions are no less time where
+others wait longer for memory: the ratio shows what a core that executes them in order, two at a
+time at best, has to get through.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from ansor_deploy.target import Target
 from benchmarks.machine import emulated, hot_loops
 from benchmarks.machine.emulated import Retired
 from benchmarks.networks import engines, zoo
+from benchmarks.networks.quantised import quantised
 from benchmarks.networks.side_by_side import compare
 from benchmarks.options import python, target
 from benchmarks.search import searching
 
 TARGET = "rpi3"
-NETWORKS = ("light_resnet50", "mobilenet_v2")
+NETWORKS = ("light_resnet50", "mobilenet_v2", "mobilenet_v2:qdq")
 PEER = "onnxruntime"
 
 
@@ -37,7 +39,8 @@ def command(networks: Sequence[str]) -> None:
     if reason := emulated.missing():
         sys.exit(reason)
     for name in networks or NETWORKS:
-        print(_scanned(name, target(TARGET)), flush=True)
+        if ":" not in name:
+            print(_scanned(name, target(TARGET)), flush=True)
         with tempfile.TemporaryDirectory() as folder:
             print(*_counted(name, Path(folder)), sep="\n", flush=True)
     print("no board was timed: these are instructions, and no times")
@@ -57,16 +60,23 @@ def _scanned(name: str, of: Target) -> str:
 
 def _counted(name: str, folder: Path) -> list[str]:
     model, library = folder / "model.onnx", folder / "model.so"
-    onnx.save(zoo.network(name), model)
+    onnx.save(_made(name), model)
     words = ["build", str(model), "-o", str(library), "--target", TARGET, "--no-device"]
     words += ["--trials", "0", "--no-verify", "--registry", str(folder / "registry.db")]
     python("-m", "ansor_deploy", *words)
     (ours, found), (theirs, truth) = (
         emulated.retired(engine, model, library, folder) for engine in (engines.OURS, PEER)
     )
-    compare(name, [found], [truth])
+    if ":" not in name:  # what is quantised decides between steps
+        compare(name, [found], [truth])
     ratio = f"  ours over {PEER}'s: {ours.all / theirs.all:.3f}"
     return [_line(engines.OURS, ours), _line(PEER, theirs), ratio]
+
+
+def _made(name: str) -> onnx.ModelProto:
+    network, _, way = name.partition(":")
+    made = zoo.network(network)
+    return quantised(made, way) if way else made
 
 
 def _line(engine: str, one: Retired) -> str:

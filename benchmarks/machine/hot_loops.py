@@ -63,7 +63,7 @@ def of_kernel(mod: Any, target: Target) -> list[Loop]:
     """The loops of multiply-adds in the default schedule of a program (`tvm.IRModule`)."""
     kernel = {"main": default_schedule(mod, target).mod["main"]}
     lines = compiled(kernel, target).inspect_source("asm").splitlines()
-    loops = [_loop(label, body) for label, body in _innermost(lines)]
+    loops = [_loop(label, body) for label, body in innermost(lines)]
     return [loop for loop in loops if loop.multiply_adds >= FEW]
 
 
@@ -72,7 +72,7 @@ def _loop(label: str, body: list[str]) -> Loop:
     return Loop(label, *(sum(match(line) is not None for line in body) for match in matches))
 
 
-def _innermost(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+def innermost(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Each loop that is one run of instructions from a label to a jump back to it."""
     begun: dict[str, int] = {}
     for at, line in enumerate(lines):

@@ -3,36 +3,46 @@
 Subjects are NETWORK:WAY, of the ways of `networks/quantised.py`: those of the zoo and the light
 models below, and every ONNX file of the folder by QDQ. Each is built untuned by the command, with
 an empty registry and an empty cache. Where it is refused as wrong, the reason is printed and a
-library that nobody verified is timed. Then both libraries and the engines take turns in one
-process for each number of threads, the engines on the quantised file.
+library that nobody verified is timed. Our library and each engine run once in a process of their
+own, to see how much memory that takes; an engine that refuses the file there, or crashes, is left
+out. Then both libraries and the engines take turns in one process for each number of threads, the
+engines on the quantised file.
+
+What was found lies in the work folder, and is not done again: a subject's built.json, and a file
+for its race of each number of threads. Remove one, and it is made anew. So all may be built first
+(`--no-race`), beside other work, and raced later on a quiet machine.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import onnx
 
-from benchmarks.networks import filled, light, zoo
+from benchmarks.networks import engines, filled, light, zoo
 from benchmarks.networks.quantised import WAYS, quantised
 from benchmarks.networks.side_by_side import Race, beside_option
 from benchmarks.options import Listed, cores, json_option, python, save, target
 from benchmarks.search.results import Found, machine
 
 SUBJECTS = (
-    "mobilenet_v2:qdq", "mobilenet_v2:qoperator", "mobilenet_v2:dynamic", "resnet50:qdq",
-    "resnet50:qoperator", "squeezenet:qdq-s8", "squeezenet:qoperator", "light_densenet121:qdq",
-    "light_inception_v2:qdq", "light_shufflenet:qdq-s8", "bert_base:dynamic",
+    "mobilenet_v2:qdq", "mobilenet_v2:qoperator", "mobilenet_v2:dynamic", "mobilenet_v2:pt2e",
+    "resnet50:qdq", "resnet50:qdq-tensor", "resnet50:qoperator", "resnet50:pt2e",
+    "squeezenet:qdq-s8", "squeezenet:qoperator", "light_densenet121:qdq", "light_inception_v1:qdq",
+    "light_inception_v2:qdq", "light_shufflenet:qdq-s8", "light_vgg19:qdq", "bert_base:qdq",
+    "bert_base:dynamic", "bert_base:blocks",
 )  # fmt: skip
 INT8, FLOAT = "int8", "float32"  # our libraries
 
@@ -43,6 +53,7 @@ class Plan:
 
     beside: list[str]
     threads: list[int]
+    race: bool
     out: Path
 
 
@@ -51,6 +62,7 @@ class Plan:
 @click.option("--folder", type=Path, help="ONNX files, which may lack their weights.")
 @beside_option
 @click.option("--threads", type=Listed(int), default=sorted({1, cores()}))
+@click.option("--race/--no-race", default=True, help="Or build them alone.")
 @click.option("--out", type=Path, default=Path("out/int8"), help="Work folder.")
 @json_option
 def command(names: Sequence[str], folder: Path | None, file: Path | None, **how: Any) -> None:
@@ -90,6 +102,8 @@ def _printed(name: str, make: Callable[[], onnx.ModelProto], plan: Plan) -> Foun
         row = {"network": name, "refused": f"not quantised: {' '.join(str(error).split())[:300]}"}
     for race in row.get("races", []):
         print(_line(row, Race.from_json(race), plan.beside), flush=True)
+    if not plan.race and "seconds" in row:
+        print(f"{name:32} {_facts(row)}", flush=True)
     if row["refused"]:
         print(f"{name:32} refused: {row['refused']}", flush=True)
     return row
@@ -103,44 +117,67 @@ def _row(name: str, make: Callable[[], onnx.ModelProto], plan: Plan) -> Found:
         model = make()
         onnx.save(model, paths[FLOAT])
         onnx.save(quantised(model, name.partition(":")[2]), paths[INT8])
-    seconds, refused = _built(paths[INT8])
+    facts = _kept(folder / "built.json", lambda: _built(paths, plan.beside))
+    able = [engine for engine in plan.beside if facts["memory_mb"][engine]]
+    races = [
+        _kept(folder / f"race-{threads}.json", partial(_race, paths, able, threads))
+        for threads in plan.threads
+        if plan.race
+    ]
+    return {"network": name, **facts, "races": races}
+
+
+def _kept(file: Path, find: Callable[[], Found]) -> Found:
+    """What a step found, as its file says; where there is none, the step is done."""
+    if not file.exists():
+        save(find(), file)
+    found: Found = json.loads(file.read_text())
+    return found
+
+
+def _built(paths: dict[str, Path], beside: list[str]) -> Found:
+    """Both libraries' builds, and the memory of all who are to race; no race is theirs yet."""
+    for old in paths[INT8].parent.glob("race-*.json"):
+        old.unlink()
+    facts = _verified(paths[INT8])
     _build(paths[FLOAT], "--no-verify")
-    able = [engine for engine in plan.beside if _runs(paths[INT8], engine)]
     return {
-        "network": name,
-        "seconds": seconds,
-        "refused": refused,
+        **facts,
         "mb": {one: path.with_suffix(".so").stat().st_size / 1e6 for one, path in paths.items()},
         "model_mb": paths[INT8].stat().st_size / 1e6,
-        "races": [_race(paths, able, threads) for threads in plan.threads],
+        "memory_mb": {name: _resident(name, paths[INT8]) for name in (engines.OURS, *beside)},
     }
 
 
-def _built(model: Path) -> tuple[float, str]:
-    """(seconds of a build, why its numbers were refused); "" where they were verified.
+def _verified(model: Path) -> Found:
+    """The seconds of a build, of processors as well, and why its numbers were refused; "" if not.
 
     Where they were refused, the seconds are those of a build that does not verify: the other one
     has looked for the node that is off.
     """
-    began = time.perf_counter()
     try:
-        _build(model)
+        return {**_build(model), "refused": ""}
     except subprocess.CalledProcessError as error:
-        began = time.perf_counter()
-        _build(model, "--no-verify")
-        return time.perf_counter() - began, _reason(error)
-    return time.perf_counter() - began, ""
+        return {**_build(model, "--no-verify"), "refused": _reason(error)}
 
 
-def _build(model: Path, *options: str) -> None:
-    """Build a library beside a model from nothing, in a process of its own."""
+def _build(model: Path, *options: str) -> Found:
+    """The seconds of building a library beside a model from nothing, in a process of its own."""
     library, cache = model.with_suffix(".so"), model.with_suffix(".cache")
     shutil.rmtree(cache, ignore_errors=True)
     for old in (library.with_suffix(".json"), model.with_suffix(".db")):
         old.unlink(missing_ok=True)
     words = ["-m", "ansor_deploy", "build", str(model), "-o", str(library), "--trials", "0"]
     words += ["--registry", str(model.with_suffix(".db")), "--beside", "none", "--quiet", *options]
+    began, spent = time.perf_counter(), _cpu_seconds()
     python(*words, XDG_CACHE_HOME=str(cache))
+    return {"seconds": time.perf_counter() - began, "cpu_seconds": _cpu_seconds() - spent}
+
+
+def _cpu_seconds() -> float:
+    """What processes that have ended took of processors: beside other work, less changes it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _reason(error: subprocess.CalledProcessError) -> str:
@@ -155,20 +192,17 @@ def _race(paths: dict[str, Path], beside: list[str], threads: int) -> Found:
     return found
 
 
-def _runs(model: Path, engine: str) -> bool:
-    """Whether an engine opens a model, in a process of its own: OpenVINO crashes on some."""
-    opened = f"open_peer({engine!r}, Path({str(model)!r}), 1)"
-    imports = "from pathlib import Path; from ansor_deploy.ship.race.peers import open_peer"
+def _resident(engine: str, model: Path) -> float | None:
+    """The most memory, in MB, of a process that runs a model once; None where it does not."""
     try:
-        python("-c", f"{imports}; {opened}")
+        return engines.resident(engine, model, model.with_suffix(".so"))
     except subprocess.CalledProcessError:
-        return False
-    return True
+        return None  # refused; or a crash, as OpenVINO's on some
 
 
 def _header(beside: Sequence[str]) -> str:
     ratios = "".join(f"/{name}".rjust(14) for name in (*beside, FLOAT))
-    return f"{'network':32}threads        ms{ratios}   build s  verified   MB of its file's"
+    return f"{'network':32}threads        ms{ratios}   build s (of processors), MB, MB resident"
 
 
 def _line(row: Found, race: Race, beside: Sequence[str]) -> str:
@@ -177,22 +211,37 @@ def _line(row: Found, race: Race, beside: Sequence[str]) -> str:
         for name in (*beside, FLOAT)
     )
     begin = f"{row['network']:32}{race.threads:7}{race.milliseconds(INT8):10.3f}"
-    verified = "no" if row["refused"] else "yes"
-    size = f"{row['mb'][INT8]:.1f} of {row['model_mb']:.1f}"
-    return f"{begin}{ratios}{row['seconds']:10.1f}{verified:>10}   {size}"
+    return f"{begin}{ratios}   {_facts(row)}"
+
+
+def _facts(row: Found) -> str:
+    """How a subject's library was built, how large it is, and the memory of each engine."""
+    seconds = f"{row['seconds']:.1f} s ({row['cpu_seconds']:.1f})"
+    verified = "refused" if row["refused"] else "verified"
+    size = f"{row['mb'][INT8]:.1f} MB of a file's {row['model_mb']:.1f}"
+    memory = " ".join(f"{one:.0f}" if one else "-" for one in row["memory_mb"].values())
+    return f"{verified} in {seconds}, {size}, resident {memory}"
 
 
 def _means(rows: Sequence[Found]) -> str:
-    """Geometric means of the ratios, and the worst one, by threads and who is beside."""
-    found: dict[tuple[int, str], dict[str, float]] = {}
+    """Geometric means of the ratios, and the worst one: of time, of bytes, of memory."""
+    found: dict[str, dict[str, float]] = {}
     for row in rows:
-        for race in map(Race.from_json, row["races"]):
-            for other in set(race.turns) - {INT8}:
-                ratio = race.ratio(INT8, other)[1]
-                found.setdefault((race.threads, other), {})[row["network"]] = ratio
+        for what, ratio in _ratios(row):
+            found.setdefault(what, {})[row["network"]] = ratio
     return "\n".join(
-        f"{threads} threads beside {other}: geometric mean "
-        f"{statistics.geometric_mean(of.values()):.3f} of {len(of)}, worst {max(of.values()):.3f} "
-        f"({max(of, key=lambda name: of[name])})"
-        for (threads, other), of in sorted(found.items())
+        f"{what}: geometric mean {statistics.geometric_mean(of.values()):.3f} of {len(of)}, "
+        f"worst {max(of.values()):.3f} ({max(of, key=lambda name: of[name])})"
+        for what, of in sorted(found.items())
     )
+
+
+def _ratios(row: Found) -> Iterator[tuple[str, float]]:
+    """What is compared of a subject, in words, and ours over the other's."""
+    for race in map(Race.from_json, row["races"]):
+        for other in set(race.turns) - {INT8}:
+            yield f"{race.threads} threads beside {other}", race.ratio(INT8, other)[1]
+    yield "bytes beside the model's file", row["mb"][INT8] / row["model_mb"]
+    memory = dict(row["memory_mb"])
+    ours = memory.pop(engines.OURS)
+    yield from ((f"memory beside {name}", ours / one) for name, one in memory.items() if one)

@@ -1,7 +1,8 @@
 """Quantised networks: a float one in each way that ONNX Runtime's quantiser writes integers.
 
-Weights are quantised per channel, but for one way, activations from seeded random calibration: what
-comes out predicts nothing, but has the structure, and the spread of scales, of a quantised network.
+Weights are quantised per channel, but for two ways, activations from seeded random calibration:
+what comes out predicts nothing, but has the structure, and the spread of scales, of a quantised
+network. The tool that quantises weights by blocks wants more packages, so that is done here.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import version_converter
+from onnx import helper, numpy_helper, version_converter
 
 from ansor_deploy.ship.verify.onnx_runtime import open_session
 
 PER_CHANNEL = 13  # the first opset in which DequantizeLinear has an axis
+OF_BLOCKS = 21  # the first in which it has a block_size
+BLOCK, MOST = 32, 7  # rows that share a scale; of signed numbers of 4 bits
 CALIBRATIONS = 4  # random samples
 
 
@@ -27,18 +30,16 @@ def quantised(model: onnx.ModelProto, way: str, seed: int = 0) -> onnx.ModelProt
 
     with tempfile.TemporaryDirectory() as folder:
         source, ready, made = (str(Path(folder, f"{name}.onnx")) for name in ("a", "b", "c"))
-        onnx.save(_with_axes(model), source)
+        onnx.save(_of_opset(model, PER_CHANNEL), source)
         quant_pre_process(source, ready, skip_symbolic_shape=True)
         WAYS[way](ready, made, seed)
         return onnx.load(made)
 
 
-def _with_axes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in an opset that can say of which channel a scale is."""
+def _of_opset(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
+    """The model in this opset, or a later one that it is of."""
     (opset,) = (one.version for one in model.opset_import if not one.domain)
-    if opset >= PER_CHANNEL:
-        return model
-    return version_converter.convert_version(model, PER_CHANNEL)
+    return model if opset >= least else version_converter.convert_version(model, least)
 
 
 class _Random:
@@ -61,7 +62,7 @@ class _Random:
 
 
 def _static(
-    layout: str, activations: str, *, per_channel: bool = True
+    layout: str, activations: str, *, per_channel: bool = True, biases: bool = True
 ) -> Callable[[str, str, int], None]:
     def quantise(source: str, made: str, seed: int) -> None:
         from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
@@ -74,6 +75,7 @@ def _static(
             activation_type=QuantType[activations],
             weight_type=QuantType.QInt8,
             per_channel=per_channel,
+            extra_options={"QuantizeBias": biases},
         )
 
     return quantise
@@ -85,13 +87,43 @@ def _dynamic(source: str, made: str, seed: int) -> None:
     quantize_dynamic(source, made, per_channel=True, weight_type=QuantType.QInt8)
 
 
+def _by_blocks(source: str, made: str, _seed: int) -> None:
+    model = _of_opset(onnx.load(source), OF_BLOCKS)
+    read = {node.input[1] for node in model.graph.node if node.op_type == "MatMul"}
+    for tensor in [one for one in model.graph.initializer if one.name in read]:
+        weights = numpy_helper.to_array(tensor)
+        if weights.ndim == 2 and len(weights) % BLOCK == 0:
+            model.graph.initializer.remove(tensor)
+            model.graph.initializer.extend(_blocks(tensor.name, weights))
+            given = [f"{tensor.name}_{part}" for part in ("bits", "scale")]
+            made_of = helper.make_node(
+                "DequantizeLinear", given, [tensor.name], axis=0, block_size=BLOCK
+            )
+            model.graph.node.insert(0, made_of)
+    onnx.save(model, made)
+
+
+def _blocks(name: str, weights: np.ndarray) -> list[onnx.TensorProto]:
+    """A matrix as numbers of 4 bits, and their scales."""
+    blocks = weights.reshape(-1, BLOCK, weights.shape[1])
+    scale = np.maximum(np.abs(blocks).max(1, keepdims=True) / MOST, np.finfo("float32").tiny)
+    bits = np.rint(blocks / scale).astype("int8").reshape(weights.shape)
+    return [
+        helper.make_tensor(f"{name}_bits", onnx.TensorProto.INT4, weights.shape, bits.ravel()),
+        numpy_helper.from_array(scale[:, 0].astype("float32"), f"{name}_scale"),
+    ]
+
+
 # qdq: float operators between conversions, of unsigned activations; qdq-s8: of signed ones;
-# qdq-tensor: of weights of one scale.
-# qoperator: operators on integers. dynamic: activations are quantised by what a run finds.
+# qdq-tensor: of weights of one scale; pt2e: of signed ones, with biases of float32, as PyTorch's
+# exports have them. qoperator: operators on integers. dynamic: activations are quantised by what a
+# run finds. blocks: only the weights of matrices are, with a scale for some rows of each column.
 WAYS: dict[str, Callable[[str, str, int], None]] = {
     "qdq": _static("QDQ", "QUInt8"),
     "qdq-s8": _static("QDQ", "QInt8"),
     "qdq-tensor": _static("QDQ", "QUInt8", per_channel=False),
+    "pt2e": _static("QDQ", "QInt8", biases=False),
     "qoperator": _static("QOperator", "QUInt8"),
     "dynamic": _dynamic,
+    "blocks": _by_blocks,
 }
