@@ -77,7 +77,8 @@ class PlannedTask(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """`plan --json`. memory: of each model. seconds: that its trials take, about.
 
-    others: operators of nodes whose kernels are no task, and are in no other figure.
+    others: operators of nodes whose kernels are no task, and are in no other figure. room_ms: what
+    trials may save of a run at most, in tasks that were measured; null where nobody knows.
     """
 
     models: Sequence[str]
@@ -92,6 +93,7 @@ class Plan(Struct, frozen=True):
     trials: Count
     seconds: SecondsIfKnown
     latency_ms: Ms
+    room_ms: Ms | None
     memory: list[Memory]
     others: Sequence[str]
 
@@ -104,6 +106,7 @@ class Plan(Struct, frozen=True):
             **known,
             tasks=[PlannedTask.of(row) for row in plan.rows],
             latency_ms=plan.latency * 1e3,
+            room_ms=None if plan.room is None else plan.room * 1e3,
             memory=[Memory(**memory.figures()) for memory in plan.memory],
         )
 

@@ -42,8 +42,7 @@ class Roof:
         task = kernel.task or {}
         if "bytes" not in task:
             return None
-        products, flops = task.get("byte_products", 0.0), float(task["flops"]) / _saved(task)
-        return self._least(flops, task["bytes"], products) or None
+        return self._least(flops(task), task["bytes"], task.get("byte_products", 0.0)) or None
 
     def room(self, profile: Profile) -> float:
         """Seconds of a run that better kernels could save at most, of those that have a limit."""
@@ -57,18 +56,23 @@ class Roof:
         fewer multiplications.
         """
         axes = _windows(task.title) if rewrites and task.workload.op.startswith("conv") else ()
-        flops = task.flops / SAVED ** sum(window > 1 for window in axes)
-        return self._least(flops, task.workload.bytes, products)
+        fewest = task.flops / SAVED ** sum(window > 1 for window in axes)
+        return self._least(fewest, task.workload.bytes, products)
 
     def share(self, kernel: KernelTime) -> float | None:
         """That of the kernel's time; None where it is not known."""
         least = self.seconds(kernel)
         return least / kernel.seconds if least and kernel.seconds else None
 
-    def _least(self, flops: float, size: float, products: float) -> float:
-        rate, amount = (self.byte_gops, 2 * products) if products else (self.gflops, flops)
+    def _least(self, computed: float, size: float, products: float) -> float:
+        rate, amount = (self.byte_gops, 2 * products) if products else (self.gflops, computed)
         moved = max((rate for limit, rate in self.levels if size <= limit), default=math.inf)
         return max(amount / ((rate or math.inf) * 1e9), size / moved)
+
+
+def flops(task: Mapping[str, Any]) -> float:
+    """Operations that a profiled kernel of a task does, in its own rewriting."""
+    return float(task["flops"]) / _saved(task)
 
 
 def _saved(task: Mapping[str, Any]) -> float:

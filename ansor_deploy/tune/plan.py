@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors import UsageError
 from ..registry.record import forecast
+from .limits import limits
 from .search.neighbours import Neighbour, nearest
 from .standing import records_of
 
@@ -65,7 +66,8 @@ class Plan:
     stale: how many misses have records of another TVM that were not tried with this one.
     memory: of each model, as far as it is known without its kernels. devices: that would measure.
     others: the operators of the model's nodes whose kernels are no task, such as recurrences; what
-    they take is in no figure here.
+    they take is in no figure here. room: seconds of a run that the tasks which were measured, and
+    are tuned further, take above what any program of theirs takes; None where nobody knows.
     """
 
     models: tuple[str, ...]
@@ -77,6 +79,7 @@ class Plan:
     memory: tuple[Memory, ...] = ()
     others: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    room: float | None = None
 
     def count(self, status: Status) -> int:
         """How many tasks have this status."""
@@ -131,7 +134,15 @@ def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], ledger: Led
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
     nodes = (place.nodes for model in prepared for _, place in model.others)
     others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)
-    return replace(made, memory=memory, others=others, devices=ledger.request.devices)
+    made = replace(made, memory=memory, others=others, devices=ledger.request.devices)
+    return replace(made, room=_room(made, ledger.request))
+
+
+def _room(plan: Plan, request: Request) -> float | None:
+    again = [row for row in plan.rows if row.record and row.trials] if plan.trials else []
+    least = limits([row.task for row in again], request)
+    above = (row.task.weight * (row.latency - least[row.task.key]) for row in again if least)
+    return sum(max(0.0, one) for one in above) if least else None
 
 
 def _programs(request: Request, task: Task, enough: int) -> float:

@@ -133,6 +133,9 @@ def sums(plan: Plan, most: int | None) -> Iterator[Line]:
     cost = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     yield f"cost     {cost if plan.trials else 'nothing to measure'}", "bold"
     yield f"a run    about {latency(plan.latency)}, {_basis(plan.measured)}", ""
+    if plan.room is not None:
+        found = f"at most {latency(plan.room)} of a run"
+        yield f"room     {found} can be found in what is tuned further", ""
     if plan.others:
         yield f"besides  {_untimed(plan.others)}: no task, and in no time above", ""
     for line in memory(plan) if most is None or len(plan.models) <= MODELS else []:

@@ -62,20 +62,26 @@ class Axis:
         return math.log10(value) if self.logarithmic else value
 
 
-def roofline(marks: Sequence[Mark], peak: float, bandwidth: float) -> str:
+def roofline(marks: Sequence[Mark], peak: float, bandwidths: Sequence[float]) -> str:
     """Kernels by what they compute for each byte, below what a machine can do.
 
-    marks: x in FLOP a byte, y in GFLOP/s. peak: in GFLOP/s; bandwidth: in GB/s.
+    marks: x in FLOP a byte, y in GFLOP/s. peak: in GFLOP/s. bandwidths: of each cache and of
+    memory, in GB/s; each has a roof.
     """
-    ridge = peak / bandwidth
-    xs, ys = [one.x for one in marks] + [ridge], [one.y for one in marks] + [peak]
+    ridges = [peak / one for one in bandwidths]
+    xs, ys = [one.x for one in marks] + ridges, [one.y for one in marks] + [peak]
     x = _across("FLOP a byte", min(xs) / 2, max(xs) * 2, logarithmic=True)
     y = _up("GFLOP/s", min(ys) / 2, max(ys) * 1.5, logarithmic=True)
-    low = max(x.low, y.low / bandwidth)
-    roof = [(low, low * bandwidth), (ridge, peak), (x.high, peak)]
+    roofs = [_line(_roof(x, y, peak, one), x, y, "roof") for one in bandwidths]
+    fastest = max(bandwidths)
     kernels = count(len(marks), "kernel")
-    said = f"Roofline: {kernels} below {peak:.0f} GFLOP/s and {bandwidth:.0f} GB/s"
-    return _figure(said, x, y, _line(roof, x, y, "roof"), *(_dot(one, x, y) for one in marks))
+    said = f"Roofline: {kernels} below {peak:.0f} GFLOP/s and {fastest:.0f} GB/s"
+    return _figure(said, x, y, *roofs, *(_dot(one, x, y) for one in marks))
+
+
+def _roof(x: Axis, y: Axis, peak: float, bandwidth: float) -> list[Point]:
+    low = max(x.low, y.low / bandwidth)
+    return [(low, low * bandwidth), (peak / bandwidth, peak), (x.high, peak)]
 
 
 def steps(points: Sequence[Point], title: str, *, small: bool = False, unit: str = "trials") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
+from ...measure.roof import flops, products
 from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
 from ...system.words import count, size_text
@@ -48,7 +49,7 @@ def where_time_goes(facts: Facts) -> Iterator[str]:
     yield (
         f"<p>A run of {latency(profile.seconds)}, of which {latency(max(0.0, profile.rest))} are "
         "outside the kernels. The limit is what the machine's arithmetic, or the caches that can "
-        "hold its tensors, would need at least, over the time that it took.</p>"
+        f"hold its tensors, would need at least, over the time that it took.{_room(facts)}</p>"
     )
     groups = [(name, sum(one.seconds for one in some)) for name, some in by_operator(profile)]
     rows: list[Row] = [
@@ -67,16 +68,16 @@ def where_time_goes(facts: Facts) -> Iterator[str]:
 def roofline_plot(facts: Facts) -> Iterator[str]:
     """Each kernel by what it computes for each byte."""
     marks = [mark for one in _kernels(facts) if (mark := _mark(one, facts))]
-    if not marks:
+    if not (marks and facts.roof):
         yield "<p>There is nothing to plot without a profile.</p>"
         return
-    target = facts.target
     yield (
         "<p>A point is a kernel, as large as its share of a run; the names are in the table above, "
         'and shown on it. <span class="dot tuned"></span> tuned, <span class="dot default"></span> '
-        "default schedule.</p>"
+        "default schedule. The lines are what the machine computes, and what it reads from each "
+        "cache and from memory, as measured here.</p>"
     )
-    yield roofline(marks, target.peak_gflops, target.memory_gbs)
+    yield roofline(marks, facts.roof.gflops, [rate / 1e9 for _, rate in facts.roof.levels])
 
 
 def tuning_curves(facts: Facts) -> Iterator[str]:
@@ -200,6 +201,12 @@ def _sentence(text: str) -> str:
     return f"<p>{escape(text[0].upper() + text[1:])}.</p>"
 
 
+def _room(facts: Facts) -> str:
+    """What better kernels could save at most, where anything is known of it."""
+    room = facts.roof.room(facts.profile) if facts.roof and facts.profile else 0.0
+    return f" Better kernels could save {latency(room)} of a run at most." if room else ""
+
+
 def _kernels(facts: Facts) -> Sequence[KernelTime]:
     return facts.profile.kernels if facts.profile else ()
 
@@ -225,12 +232,13 @@ def _kind(one: KernelTime) -> str:
 
 def _mark(one: KernelTime, facts: Facts) -> Mark | None:
     task: Any = one.task or {}
-    if not (task.get("flops") and task.get("bytes") and facts.profile):
-        return None
+    if not (task.get("flops") and task.get("bytes") and facts.profile) or products(one):
+        return None  # products of bytes have a roof of their own
     size = 3.0 + 22.0 * (one.seconds / facts.profile.seconds) ** 0.5
-    speed = task["flops"] / one.seconds / 1e9
+    computed = flops(task)
+    speed = computed / one.seconds / 1e9
     text = f"{title(one)}: {latency(one.seconds)}, {speed:.0f} GFLOP/s, {_kind(one)}"
-    return Mark(task["flops"] / task["bytes"], speed, text, size, _kind(one))
+    return Mark(computed / task["bytes"], speed, text, size, _kind(one))
 
 
 def _time(seconds: float, whole: float) -> tuple[str, str]:
@@ -242,8 +250,10 @@ def _bar(part: float, kind: str) -> str:
 
 
 def _machine(facts: Facts) -> str:
-    target = facts.target
+    target, roof = facts.target, facts.roof
     peak, memory = target.peak_gflops, target.memory_gbs
+    if roof and roof.levels:
+        peak, memory = roof.gflops, roof.levels[-1][1] / 1e9
     if peak is None:  # of a frozen build, which this machine does not run
         return f"{target.cores}, not known"
     return f"{target.cores}, {peak:.0f} GFLOP/s, {memory:.0f} GB/s"

@@ -110,6 +110,13 @@ def test_the_price_is_trials_and_time():
     )
 
 
+def test_what_trials_may_find_is_said_where_it_is_known():
+    made = plan_of(row("conv", "miss", 1.0, reason="more effort"))
+    assert not any(line.startswith("room") for line in said(made))
+    said_room = "room     at most 500 us of a run can be found in what is tuned further"
+    assert said_room in said(replace(made, room=5e-4))
+
+
 def test_near_tasks_cost_nothing_where_a_neighbour_serves():
     served = replace(row("like", "near", 1.0), trials=0)
     assert "take the schedule of one" in " ".join(said(plan_of(served)))
