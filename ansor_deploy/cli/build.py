@@ -11,6 +11,7 @@ import click
 
 from ..errors import BudgetError
 from ..request import ENGINES, Outputs, Request, make_objective
+from ..runtime.manifest_json import manifest_path
 from ..system.environment import below_make
 from ..views import Report
 from ..views.text import latency
@@ -144,6 +145,9 @@ def command(
         result = build(model, outputs, request, events)
         if request.calibration and not request.frozen and request.beside:
             result = gained(model, result, request, events, Report())
+        if (labels := result.manifest.labels) and not result.up_to_date:
+            told = f"'labels' in {manifest_path(result.artifact)} says which"
+            events.warn(f"{', '.join(labels)}: numbers in the place of maps or text; {told}")
         if not result.verified:
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
         if missed := goal is not None and missed_goal(result, goal):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UsageError, blaming
 from ..registry.record import TaskKey
@@ -19,7 +19,8 @@ from .canonicalize import canonical_graph
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
 from .misfit import check_sizes
-from .onnx.file import load
+from .onnx.class_labels import Labels
+from .onnx.file import OnnxModel, load
 from .operators.support import refuse_early
 from .shapes import bound, explained
 from .tasks import Task
@@ -36,16 +37,18 @@ if TYPE_CHECKING:
 class Prepared:
     """A model ready to be planned, tuned and compiled.
 
-    protos: the model as it was read, with static shapes, once for each of its shapes, or for some
-    lengths of its context: what the oracle runs. batch: the batches that it takes beside them, in
-    parts, of which one is the last of the protos; None where there are none. imported: all shapes
-    that there is to be code for. by_function: the task of each function that it calls. others: the
-    calls of functions that are no task, in the order of a run.
+    labels: of outputs whose numbers stand for classes, these. protos: the model as it was read,
+    with static shapes, once for each of its shapes, or for some lengths of its context: what the
+    oracle runs. batch: the batches that it takes beside them, in parts, of which one is the last of
+    the protos; None where there are none. imported: all shapes that there is to be code for.
+    by_function: the task of each function that it calls. others: the calls of functions that are no
+    task, in the order of a run.
     """
 
     path: Path
     digest: str
     external: tuple[Path, ...]
+    labels: Mapping[str, Labels]
     protos: tuple[Any, ...] = field(repr=False)
     imported: Imported = field(repr=False)
     by_function: dict[str, Task] = field(repr=False)
@@ -56,6 +59,18 @@ class Prepared:
     def tasks(self) -> list[Task]:
         """The unique tasks, in the order of the module."""
         return list({task.key: task for task in self.by_function.values()}.values())
+
+
+class _Source(NamedTuple):
+    """What is known of a file beside its graph."""
+
+    digest: str
+    external: tuple[Path, ...]
+    labels: Mapping[str, Labels]
+
+    @classmethod
+    def of(cls, model: OnnxModel) -> _Source:
+        return cls(model.digest, model.external, model.labels)
 
 
 def prepare(
@@ -78,7 +93,7 @@ def prepare(
     if rows and (span or len(input_shapes) > 1):
         raise UsageError("a context is of one shape", "give --context, or several shapes")
     shapes = [with_rows(one, span.least if span else 0) for one in input_shapes]
-    digest, external, protos, opened = _read(path, shapes, rows)
+    source, protos, opened = _read(path, shapes, rows)
     with blaming(path):
         graphs = _sound_graphs(path, shapes, protos, opened)
         stage("import", f"{len(protos[0].graph.node)} nodes")
@@ -101,7 +116,7 @@ def prepare(
         called = tuple(calls(imported))
         tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
     others = tuple(one for one in called if one[0] not in tasks)
-    return Prepared(path, digest, external, protos, imported, tasks, others, batch)
+    return Prepared(path, *source, protos, imported, tasks, others, batch)
 
 
 def _sound_graphs(
@@ -140,7 +155,7 @@ def _of_batch(
     sizes = list(batch.sizes())
     tried = tried_size(sizes, batch.most)
     bound_to = [with_rows(shapes, rows) for rows in (*sizes[1:], *([tried] if tried else []))]
-    _, _, protos, _ = _read(path, bound_to, 0)
+    _, protos, _ = _read(path, bound_to, 0)
     count = len(sizes) - 1
     return protos, _sound_graphs(path, bound_to[:count], protos[:count]) if count else []
 
@@ -155,8 +170,8 @@ def _check(imported: Imported, batch: Batch) -> None:
 
 def _read(
     path: Path, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
-) -> tuple[str, tuple[Path, ...], tuple[Any, ...], list[tuple[ModelProto, Context]]]:
-    """The model's digest, its external files, and the model with the inputs of each of the shapes.
+) -> tuple[_Source, tuple[Any, ...], list[tuple[ModelProto, Context]]]:
+    """What a model was read from, and the model with the inputs of each of the shapes.
 
     And, of one with a context, what is compiled: with what its length changes left open.
     The model as it was read, which has the weights once more, is let go of.
@@ -166,10 +181,10 @@ def _read(
         refuse_early(source.proto)
         if not rows:
             protos = tuple(bound(source.proto, shapes) for shapes in input_shapes)
-            return source.digest, source.external, protos, []
+            return _Source.of(source), protos, []
         whole = Opened.of(source.proto, input_shapes[0], rows)
         protos = tuple(map(whole.bound, whole.context.samples))
-    return source.digest, source.external, protos, [(whole.opened(), whole.context)]
+    return _Source.of(source), protos, [(whole.opened(), whole.context)]
 
 
 def merge(models: list[Prepared]) -> list[Task]:

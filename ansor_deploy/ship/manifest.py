@@ -337,6 +337,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     codes: tuple[Code, ...] | None = None
     may_differ: tuple[Place, ...] | None = None
     batch: Batch | None = None
+    labels: dict[Name, tuple[int | str, ...]] = {}
 
     @property
     def interfaces(self) -> tuple[Interface, ...]:

@@ -1,7 +1,8 @@
 """Reading an ONNX file: everything that can be wrong with one is found here, and named."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
@@ -11,6 +12,7 @@ from onnx import ModelProto, NodeProto
 from ...errors import ModelError, blaming
 from ...system.regular_file import read_regular
 from .bounds import check_graph
+from .class_labels import Labels, say_in_numbers
 from .file_digest import digest, unreadable
 from .order import sort_model
 from .skeleton import domain_of, name_of, nodes, skeleton, tensors
@@ -26,14 +28,16 @@ _OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
 class OnnxModel:
     """A model that was read and found well-formed.
 
-    proto: with all tensor data inside. digest: SHA-256 over the file and `external`.
-    external: the data files it names, each once, sorted.
+    proto: with all tensor data inside, and outputs that are maps or text said in numbers. digest:
+    SHA-256 over the file and `external`. external: the data files it names, each once, sorted.
+    labels: what these numbers mean, by output.
     """
 
     path: Path
     proto: ModelProto
     digest: str
     external: tuple[Path, ...] = ()
+    labels: Mapping[str, Labels] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         nodes = len(self.proto.graph.node)
@@ -56,7 +60,8 @@ def load(path: Path) -> OnnxModel:
         external = _fetch(path, proto)
         _type_outputs(proto)
         _check(proto)
-    return OnnxModel(path, proto, digest(path, external), external)
+        labels = say_in_numbers(proto)
+    return OnnxModel(path, proto, digest(path, external), external, labels)
 
 
 def _parse(path: Path) -> ModelProto:

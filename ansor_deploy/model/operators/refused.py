@@ -5,7 +5,7 @@ _FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBit
 _EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
 _RANDOM = "its results are random: make them an input of the model"
 _SEQUENCE = "sequences are not compiled"
-_MAP = "maps are not compiled: export with zipmap=False, or make tensors the outputs"
+_MAP = "maps are not compiled, but a ZipMap that makes an output: make tensors the outputs"
 _STRING = "strings are not compiled"
 
 REASONS = {

@@ -71,7 +71,7 @@ def test_a_map_is_refused_in_words():
         helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, kind))
     )
     proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
-    assert "export with zipmap=False" in refused(proto, refuse_early)
+    assert "make tensors the outputs" in refused(proto, refuse_early)
 
 
 def test_a_file_for_one_processor_is_refused_in_words():

@@ -1,0 +1,104 @@
+"""What a classifier says in maps and in text, said in tensors of numbers.
+
+A ZipMap makes a map of each row, from the label of a column to its number: its output is the rows
+themselves instead. Labels that are text are places in a list of them. Which labels these are goes
+beside the model, for its manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.helper import make_attribute, make_tensor
+
+from .skeleton import attribute, uses
+
+Labels = tuple[int | str, ...]
+_CLASSIFIERS = {  # and where they have labels that are numbers
+    "LinearClassifier": "classlabels_ints",
+    "SVMClassifier": "classlabels_ints",
+    "TreeEnsembleClassifier": "classlabels_int64s",
+}
+_MOVING = (  # elements of the first input to places that the others say
+    "ArrayFeatureExtractor", "Flatten", "Gather", "Identity", "Reshape", "Squeeze", "Transpose",
+    "Unsqueeze",
+)  # fmt: skip
+
+
+def say_in_numbers(proto: ModelProto) -> dict[str, Labels]:
+    """Change outputs that are maps or text to numbers, in place; what these mean, by output.
+
+    Of rows, the label of each column; of labels, the text of each number. What is read again, or
+    comes from elsewhere, stays as it is.
+    """
+    return {**_without_maps(proto.graph), **_without_text(proto.graph)}
+
+
+def _without_maps(graph: GraphProto) -> dict[str, Labels]:
+    read = {name for node in graph.node for name in uses(node)}
+    outputs = {value.name: value for value in graph.output if value.name not in read}
+    found: dict[str, Labels] = {}
+    for node in graph.node:
+        if node.op_type == "ZipMap" and node.output[0] in outputs:
+            found[node.output[0]] = _texts(node) or tuple(attribute(node, "classlabels_int64s", ()))
+            node.op_type, node.domain = "Identity", ""
+            del node.attribute[:]
+            _retype(outputs[node.output[0]], TensorProto.FLOAT)
+    return found
+
+
+def _retype(value: ValueInfoProto, element: int) -> None:
+    value.type.Clear()
+    value.type.tensor_type.elem_type = element
+
+
+def _texts(node: NodeProto) -> tuple[str, ...]:
+    """The labels of a node's classes that are text."""
+    return tuple(text.decode() for text in attribute(node, "classlabels_strings", ()))
+
+
+def _without_text(graph: GraphProto) -> dict[str, Labels]:
+    """Places for all text that comes of classifiers and weights and is only moved."""
+    weights = [one for one in graph.initializer if one.data_type == TensorProto.STRING]
+    texts = {one.name: tuple(dict.fromkeys(_strings(one))) for one in weights}
+    for node in graph.node:
+        if node.op_type in _CLASSIFIERS and (labels := _texts(node)):
+            texts[node.output[0]] = labels
+        elif node.op_type in _MOVING and node.input[0] in texts:
+            texts[node.output[0]] = texts[node.input[0]]
+    outputs = [value for value in graph.output if value.name in texts]
+    if not outputs or any(_reads(node, texts) for node in graph.node):
+        return {}
+    _write_places(graph, weights, texts)
+    for value in outputs:
+        _retype(value, TensorProto.INT64)
+    return {value.name: texts[value.name] for value in outputs}
+
+
+def _strings(tensor: TensorProto) -> list[str]:
+    return [text.decode() for text in tensor.string_data]
+
+
+def _reads(node: NodeProto, texts: Collection[str]) -> bool:
+    """Whether a node does more with text than to move it."""
+    moved = {node.input[0]} if node.op_type in _MOVING else set()
+    return not (uses(node) - moved).isdisjoint(texts)
+
+
+def _write_places(
+    graph: GraphProto, weights: list[TensorProto], texts: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Places instead of text, in weights and of classifiers."""
+    for one in weights:
+        places = [texts[one.name].index(text) for text in _strings(one)]
+        one.CopyFrom(make_tensor(one.name, TensorProto.INT64, one.dims, places))
+    for node in graph.node:
+        if node.op_type in _CLASSIFIERS and (labels := _texts(node)):
+            kept = [entry for entry in node.attribute if entry.name != "classlabels_strings"]
+            places = make_attribute(_CLASSIFIERS[node.op_type], list(range(len(labels))))
+            del node.attribute[:]
+            node.attribute.extend([*kept, places])
+    said = [value for value in graph.value_info if value.name not in texts]
+    del graph.value_info[:]
+    graph.value_info.extend(said)

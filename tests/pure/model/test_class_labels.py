@@ -1,0 +1,67 @@
+"""Classifiers give numbers in the place of maps and text, and say what these mean."""
+
+import numpy as np
+import pytest
+from helpers.graphs import randn, run
+from helpers.named_classes import NAMES, by_label, model, scores, zip_map
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.onnx.class_labels import say_in_numbers
+from ansor_deploy.model.onnx.file import load
+from ansor_deploy.model.operators.support import refuse_early
+
+X = randn(0, 9, 6)
+
+
+def by_place():
+    """As one that was trained on text and has no operator of its own: it picks of a list."""
+    picked = numpy_helper.from_array(np.array(["owl", "cat", "owl"], object), "classes")
+    words = {"domain": "ai.onnx.ml"}
+    return model(
+        scores(3),
+        helper.make_node("ArgMax", ["score"], ["place"], axis=1),
+        helper.make_node("ArrayFeatureExtractor", ["classes", "place"], ["row"], **words),
+        helper.make_node("Flatten", ["row"], ["text"], axis=0),
+        zip_map(classlabels_int64s=[5, 7, 9]),
+        maps=TensorProto.INT64,
+        weights=[picked],
+    )
+
+
+def in_numbers(proto):
+    changed = ModelProto.FromString(proto.SerializeToString())
+    return changed, say_in_numbers(changed)
+
+
+@pytest.mark.parametrize(
+    ("proto", "labels"),
+    [
+        (by_label(), {"maps": NAMES, "text": NAMES}),
+        (by_place(), {"maps": (5, 7, 9), "text": ("owl", "cat")}),
+    ],
+)
+def test_numbers_and_their_labels_are_what_the_model_says(proto, labels):
+    changed, found = in_numbers(proto)
+    assert found == labels
+    (maps, text), (rows, places) = (run(one, {"x": X}) for one in (proto, changed))
+    assert [list(row) for row in maps] == [list(labels["maps"])] * len(X)
+    np.testing.assert_array_equal(rows, [list(row.values()) for row in maps])
+    assert (rows.dtype, places.dtype) == (np.float32, np.int64)
+    assert [labels["text"][place] for place in places.flat] == list(text.flat)
+
+
+def test_one_output_alone_is_served():
+    assert in_numbers(model(scores(2), maps=0, text="label"))[1] == {"label": NAMES[:2]}
+    proto, labels = in_numbers(model(scores(2), zip_map(classlabels_int64s=[1, 2]), text=""))
+    assert labels == {"maps": (1, 2)}
+    assert run(proto, {"x": X})[0].shape == (9, 2)
+
+
+def test_text_that_is_computed_with_is_refused(tmp_path):
+    upper = helper.make_node("StringNormalizer", ["label"], ["text"], case_change_action="UPPER")
+    proto, labels = in_numbers(model(scores(3), upper, maps=0))
+    assert labels == {}
+    (path := tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(ModelError, match="strings are not compiled"):
+        refuse_early(load(path).proto)
