@@ -20,11 +20,12 @@ from .agent_client import PING_SECONDS, SILENCE_SECONDS, AgentClient
 from .answers import Failure, Hello, check_answer
 from .board_bundle import install
 from .connection import Connection, Stream
-from .facts import PYTHON, facts_of, look_at, run_probe
+from .facts import PYTHON, Facts, facts_of, look_at, run_probe
 from .frames import CHUNK
 from .inventory import Inventory, target_of
 from .room import Room
 from .site import RUNS
+from .strain import Strain, strain
 
 if TYPE_CHECKING:
     from ..views import Report
@@ -137,13 +138,22 @@ class BoardSite:
 
     def room(self) -> Room | None:
         """What the board says that it has left at the moment; None where it says nothing."""
+        facts = self._facts()
+        return Room(facts.memory, facts.disk) if facts else None
+
+    def strain(self) -> Strain:
+        """What keeps the board's clock down at the moment, as far as it says."""
+        facts = self._facts()
+        words = facts and (facts.governors, facts.temperatures, facts.throttled)
+        return strain(*words) if words else Strain()
+
+    def _facts(self) -> Facts | None:
         if self._connection is None:
             return None
         try:
-            facts = facts_of(run_probe(self._connection))
+            return facts_of(run_probe(self._connection))
         except Refused:
             return None
-        return Room(facts.memory, facts.disk)
 
     def restart(self) -> None:
         """Kill the board's process and start a fresh one in the background."""

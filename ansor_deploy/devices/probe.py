@@ -79,6 +79,13 @@ def hwcaps() -> list[str]:
     return [flag for flag, place in HWCAPS.items() if bits >> place & 1]
 
 
+def governors() -> list[str]:
+    """What sets the clocks of its cores, each kind once; none where clocks are not adjustable."""
+    cpus = SYSTEM / "devices/system/cpu"
+    found = {text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return sorted(found - {""})
+
+
 def temperatures() -> dict[str, float]:
     """Degrees Celsius by sensor."""
     found = {}
@@ -144,8 +151,6 @@ def memory_free() -> int | None:
 
 def facts() -> dict[str, object]:
     """All facts, by their names."""
-    cpus = SYSTEM / "devices/system/cpu"
-    governors = {text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return {
         "time": time.time(),
         "machine": platform.machine(),
@@ -155,7 +160,7 @@ def facts() -> dict[str, object]:
         "implementation": sys.implementation.name + getattr(sys, "abiflags", ""),
         "cores": len(os.sched_getaffinity(0)),
         "flags": cpu_flags() + hwcaps(),
-        "governors": sorted(governors - {""}),
+        "governors": governors(),
         "temperatures": temperatures(),
         "throttled": throttled(),
         "memory": memory_free(),

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 from ..system.scratch import Scratch
 from ..system.untrusted import Refused
 from ..system.worker import Worker, WorkerFailure
+from . import probe
 from .answers import check_answer
 from .room import Room
+from .strain import Strain, strain
 
 # What a run worker imports, here and on a board: TVM's runtime, and no compiler.
 RUNS = "ansor_deploy.measure.on_cpu"
@@ -46,6 +48,9 @@ class Site(Protocol):
 
     def room(self) -> Room | None:
         """What it has left at the moment; None where files are not copied, or nobody knows."""
+
+    def strain(self) -> Strain:
+        """What keeps its clock down at the moment."""
 
     def restart(self) -> None:
         """Kill the process, whatever it does, and start a fresh one in the background."""
@@ -104,6 +109,10 @@ class LocalSite:
     def room(self) -> Room | None:
         """None: nothing is copied to this machine."""
         return None
+
+    def strain(self) -> Strain:
+        """What keeps this machine's clock down at the moment."""
+        return strain(probe.governors(), probe.temperatures(), probe.throttled())
 
     def restart(self) -> None:
         """Kill the process and start a fresh one in the background."""

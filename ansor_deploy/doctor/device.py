@@ -8,6 +8,7 @@ from contextlib import closing
 from ..devices.channel import SshConnection
 from ..devices.connection import Connection, Ran
 from ..devices.facts import OLDEST_GLIBC, Facts, GpuFacts, facts_of, last_line, numbers, run_probe
+from ..devices.strain import STEADY, throttles
 from ..devices.wheels import pinned
 from ..errors import DeviceError
 from ..system.host import RUN_64_BITS, architecture, least_flags, no_runtime
@@ -18,9 +19,6 @@ from .host import GIB, Check, Level, judged
 MIB = 2**20
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
 _SKEW_SECONDS = 60.0
-# Bits of the Raspberry Pi's firmware: what holds it back now; 16 places up, what has since it
-# was switched on.
-_THROTTLES = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
 # For a board without python3: enough to say what kind of machine it is.
 _SHELL = "uname -m; getconf LONG_BIT 2>/dev/null || echo '?'"
 
@@ -171,7 +169,7 @@ def check_governor(governors: list[str]) -> Check:
         "for steady times, as root on the board: "
         "echo performance | tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
     )
-    return judged("clock governor", governors in ([], ["performance"]), found, remedy, "warn")
+    return judged("clock governor", governors in ([], [STEADY]), found, remedy, "warn")
 
 
 def check_temperature(temperatures: dict[str, float]) -> Check:
@@ -188,8 +186,7 @@ def check_throttling(bits: int | None) -> Check:
     """Check that the firmware does not slow it down."""
     if not bits:
         return Check("throttling", "ok", "not reported" if bits is None else "none")
-    now = [word for place, word in enumerate(_THROTTLES) if bits >> place & 1]
-    before = [word for place, word in enumerate(_THROTTLES, 16) if bits >> place & 1]
+    now, before = throttles(bits), throttles(bits >> 16)
     found = f"now: {', '.join(now)}" if now else f"since it started: {', '.join(before)}"
     remedy = "use a stronger power supply and a shorter cable; cool the board; restart it"
     return Check("throttling", "FAIL" if now else "warn", found, remedy)

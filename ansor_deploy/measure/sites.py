@@ -1,6 +1,8 @@
 """The sites of a measurer: which is free, which is lost and looked for, which is given up."""
 
+import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +16,7 @@ from .site_runner import SiteRunner
 
 # Seconds before each attempt to find a lost board again: a reboot takes a minute.
 RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
+LOOK_SECONDS = 60.0  # between two looks at what holds a site back
 LOSSES = 3  # of a board without one chunk measured in between, after which it is given up
 
 
@@ -43,6 +46,8 @@ class Sites:
             self._free.put(runner(site))
         self._gone: list[str] = []  # why each site that is given up is
         self._losses: Counter[str] = Counter()  # of each site, in a row
+        self._looked: dict[str, float] = {}  # at each site, by the monotonic clock
+        self._strains: set[tuple[str, tuple[str, ...]]] = set()  # that were said
 
     @contextmanager
     def lend(self, stopped: threading.Event) -> Iterator[SiteRunner]:
@@ -73,6 +78,17 @@ class Sites:
     def count_success(self, site: Site) -> None:
         """Something was measured there: the losses before it no longer count."""
         self._losses.pop(site.name, None)
+        if time.monotonic() >= self._looked.get(site.name, -math.inf) + LOOK_SECONDS:
+            self._look_at(site)
+            self._looked[site.name] = time.monotonic()
+
+    def _look_at(self, site: Site) -> None:
+        """Warn, once for the same, where a site was held back while something was measured."""
+        strain = site.strain()
+        said = (site.name, strain.reasons)
+        if strain.reasons and said not in self._strains:
+            self._strains.add(said)
+            self._warn(strain.text(site.name))
 
     def _next_free(self, stopped: threading.Event) -> SiteRunner:
         while len(self._gone) < self._count:
