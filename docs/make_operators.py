@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansor_deploy.model.operators import appended
+from ansor_deploy.model.operators import appended, coupling
 from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
 from ansor_deploy.model.operators.refused import DOMAINS, REASONS
 from ansor_deploy.model.operators.table import OPERATORS
 
 PAGE = Path(__file__).with_name("operators.md")
 GROUPS = (("any", ANY), ("integers", INTEGER), ("real", REAL), ("numbers", REAL | INTEGER))
+OURS = (*appended.OPERATORS, *coupling.OPERATORS)  # in no file
 PREFACE = """\
 # Operators
 
@@ -40,8 +41,9 @@ each weight and the scales, if bytes hold all steps from the zero points.
 def page() -> str:
     """The whole page."""
     parts = [PREFACE.format(real=", ".join(sorted(REAL)), integer=", ".join(sorted(INTEGER)))]
-    for domain in sorted({domain for domain, _ in OPERATORS} - {appended.DOMAIN}):
-        rows = [_row(OPERATORS[key]) for key in sorted(OPERATORS) if key[0] == domain]
+    known = {key: operator for key, operator in OPERATORS.items() if operator not in OURS}
+    for domain in sorted({domain for domain, _ in known}):
+        rows = [_row(known[key]) for key in sorted(known) if key[0] == domain]
         parts.append(f"## {domain or 'ai.onnx'}\n\n| operator | opset | types | limits |\n")
         parts.append("|---|---|---|---|\n" + "\n".join(rows) + "\n\n")
     refused = [f"| {name} | {reason} |" for name, reason in sorted(REASONS.items())]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from ansor_deploy.model.canonicalize import canonicalize
-from helpers.graphs import run
+from helpers.graphs import randn, run
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -42,6 +42,18 @@ def learned(
 def classifier(op: str, x: np.ndarray, version: int = 3, **attributes: Any) -> ModelProto:
     """A model that gives labels and scores."""
     return learned(op, {"x": x}, {"label": INT64, "score": FLOAT}, version, **attributes)
+
+
+def svm(counts: int | Sequence[int], **words: Any) -> ModelProto:
+    """A machine with so many vectors a class; or one plane for each of so many classes."""
+    classes = counts if isinstance(counts, int) else len(counts)
+    weights = (classes, 6) if isinstance(counts, int) else (classes - 1, sum(counts))
+    words |= {"coefficients": randn(1, *weights).ravel().tolist(), "rho": randn(3, 10).tolist()}
+    words |= {"classlabels_ints": list(range(3, 3 + classes))}
+    if not isinstance(counts, int):
+        words |= {"support_vectors": randn(2, sum(counts), 6).ravel().tolist()}
+        words |= {"vectors_per_class": counts}
+    return classifier("SVMClassifier", randn(0, 9, 6), 1, **words)
 
 
 def assert_alike(proto: ModelProto, feeds: Mapping[str, np.ndarray], tolerance=1e-5) -> None:

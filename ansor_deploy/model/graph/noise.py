@@ -77,6 +77,7 @@ def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
     for at, node in enumerate(proto.graph.node):
         kept = type(node)()
         kept.CopyFrom(node)
+        _weigh_inexactly(kept)
         for place, name in enumerate(kept.input):
             kept.input[place] = renamed.get(name, name)
         inexact = node.op_type not in _EXACT
@@ -88,6 +89,19 @@ def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
         for place, (name, exact) in enumerate(blurred.items()):
             number = seed + (at + 1) * 64 + place
             yield from blur(exact, name, types[name], number, bounded=node.op_type in _BOUNDED)
+
+
+def _weigh_inexactly(node: Any) -> None:
+    """Let what a vector machine weighs be off, as the sum of many roundings is.
+
+    What it adds up is made in the node itself, and cancels out where inputs' noise says nothing.
+    """
+    if node.op_type not in ("SVMClassifier", "SVMRegressor"):
+        return
+    for entry in node.attribute:
+        if entry.name == "coefficients":
+            share = NOISE[_FLOAT] / math.sqrt(max(1, len(entry.floats)))
+            entry.floats[:] = [value + share * abs(value) for value in entry.floats]
 
 
 def _blur(

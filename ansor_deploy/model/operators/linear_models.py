@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from .coupling import coupled
 from .emitter import Emitter
 from .operator import Operator
 from .scores import (
@@ -24,6 +25,7 @@ from .scores import (
     transformed,
 )
 
+_UNLIKELY = 1e-7  # no class of a pair is less likely
 _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
@@ -65,8 +67,6 @@ def svm_regressor(emit: Emitter) -> str:
 
 def svm_classifier(emit: Emitter) -> list[str]:
     """The class with the most votes, of classifiers of two classes each; the scores."""
-    if emit.attribute("prob_a"):
-        raise emit.refuse("its probabilities are not supported: train with probability=False")
     names = class_labels(emit, "classlabels_ints")
     if len(names) < 2:
         raise emit.refuse("it is compiled for two classes or more")
@@ -102,10 +102,23 @@ def _by_votes(emit: Emitter, names: Sequence[int], counts: Sequence[int]) -> lis
         votes[[1, 0], at, pair] = 1
     total = linear(emit, won, (votes[1] - votes[0]).T, votes[0].sum(0))
     label = labels(emit, names, first_of_largest(emit, total))
+    if emit.attribute("prob_a"):
+        return [label, transformed(emit, _probabilities(emit, scores, len(names)), len(names))]
     if len(names) > 2:
         return [label, transformed(emit, scores, len(pairs))]
     is_plain = emit.attribute("post_transform", "NONE") == "NONE"
     return [label, opposite(emit, scores) if is_plain else paired(emit, scores)]
+
+
+def _probabilities(emit: Emitter, scores: str, classes: int) -> str:
+    """Of each class, by Platt's: of its score, the first of a pair is so likely."""
+    slope, offset = (emit.constant(_floats(emit, f"prob_{one}")) for one in "ab")
+    against = emit("Sigmoid", emit("Add", emit("Mul", scores, slope), offset))
+    first = emit("Sub", emit.constant(1.0), against)
+    bounds = emit.constant(_UNLIKELY), emit.constant(np.float32(1) - np.float32(_UNLIKELY))
+    shape = emit.shape(emit.input(0))
+    clipped = emit("Min", emit("Max", first, bounds[0]), bounds[1])
+    return coupled(emit, clipped, shape[0] if len(shape) > 1 else 1, classes)
 
 
 def _of_pairs(

@@ -17,6 +17,7 @@ from . import (
     block_quantised,
     casting,
     contrib,
+    coupling,
     data_movement,
     defined,
     deformable,
@@ -52,7 +53,7 @@ FAMILIES = (
     resize, regions, deformable, signal, normalization, softmax, attention, recurrent, repetition,
     defined, contrib, attention_contrib, integers, integer_products, quantization,
     quantization_contrib, block_quantised, group_query, features, linear_models, tree_ensembles,
-    forerunners, found, suppression, appended,
+    forerunners, found, suppression, appended, coupling,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

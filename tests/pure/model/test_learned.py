@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.graphs import randn
-from helpers.learned import FLOAT, INT64, assert_alike, classifier, learned
+from helpers.learned import FLOAT, INT64, assert_alike, classifier, learned, svm
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
@@ -140,18 +140,6 @@ def test_svm_classifier_and_its_scores(transform, counts):
     assert_alike(svm(counts, kernel_type="RBF", **words), {"x": X})
 
 
-def svm(counts, **words):
-    """A machine with so many vectors a class; or one plane for each of so many classes."""
-    classes = counts if isinstance(counts, int) else len(counts)
-    weights = (classes, 6) if isinstance(counts, int) else (classes - 1, sum(counts))
-    words |= {"coefficients": randn(1, *weights).ravel().tolist(), "rho": randn(3, 3).tolist()}
-    words |= {"classlabels_ints": list(range(3, 3 + classes))}
-    if not isinstance(counts, int):
-        words |= {"support_vectors": randn(2, sum(counts), 6).ravel().tolist()}
-        words |= {"vectors_per_class": counts}
-    return classifier("SVMClassifier", X, 1, **words)
-
-
 def test_labels_that_are_text_are_refused_unless_nobody_reads_them():
     words = {"coefficients": randn(1, 12).tolist(), "intercepts": [0.1, 0.2]}
     words |= {"classlabels_strings": ["cat", "dog"]}
@@ -165,8 +153,6 @@ def test_labels_that_are_text_are_refused_unless_nobody_reads_them():
 
 
 def test_other_forms_are_refused_in_words():
-    with pytest.raises(ModelError, match="train with probability=False"):
-        canonicalize(svm([2, 2], prob_a=[0.5], prob_b=[0.5]))
     words = {"keys_strings": ["a"], "values_int64s": [1]}
     proto = learned("LabelEncoder", {"x": WHOLE}, {"y": INT64}, 2, **words)
     with pytest.raises(ModelError, match="text is not supported: encode it"):

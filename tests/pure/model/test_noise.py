@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.graphs import model, node, run
+from helpers.learned import learned
 from onnx import TensorProto, helper
 
 from ansor_deploy.model.graph.noise import NOISE, varying_tensors, with_noise
@@ -32,3 +33,12 @@ def test_noise_is_as_large_in_models_of_any_opset(opset, kind):
     for made in (first, second):
         spread = np.sqrt(np.mean(np.square(made.astype(np.float64) - 1)))
         assert spread == pytest.approx(NOISE[kind] * np.sqrt(5 / 3), rel=0.1)
+
+
+def test_what_cancels_out_inside_a_vector_machine_is_as_inexact_as_its_sum():
+    x = np.ones((5, 2), np.float32)
+    words = {"coefficients": [900.0, -900.0], "support_vectors": [1.0, 2.0, 2.0, 1.0]}
+    words |= {"n_supports": 2, "kernel_type": "RBF", "kernel_params": [0.1, 0.0, 3.0], "rho": [0.0]}
+    noisy = with_noise(learned("SVMRegressor", {"x": x}, **words), 0)
+    moved = abs(run(noisy, {"x": x})[0])
+    assert (moved > 500 * NOISE[TensorProto.FLOAT]).all()

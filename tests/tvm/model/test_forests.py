@@ -1,11 +1,12 @@
-"""Trees of a library lead where ONNX Runtime's do."""
+"""Trees and vector machines of a library say what ONNX Runtime's do."""
 
 import numpy as np
 import pytest
 from helpers.built import imported, run
 from helpers.forests import forest, leaf_weights
+from helpers.graphs import randn
 from helpers.graphs import run as by_onnx_runtime
-from helpers.learned import classifier, learned
+from helpers.learned import classifier, learned, svm
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
@@ -82,3 +83,14 @@ def test_branches_and_leaves_in_lists_of_their_own():
 def test_what_is_no_forest(words, reason):
     with pytest.raises(ModelError, match=reason):
         imported(regressor(trees=1, depth=1, modes=("BRANCH_LEQ",), **words))
+
+
+@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX"])
+@pytest.mark.parametrize("counts", [[3, 2], [2, 3, 4], [2, 1, 3, 2, 2]])
+def test_probabilities_of_a_vector_machine(counts, transform):
+    """Of some samples all are near at once, of others after rounds: slopes are small and large."""
+    pairs = len(counts) * (len(counts) - 1) // 2
+    words = {"prob_a": (-9 * randn(4, pairs)).tolist(), "prob_b": randn(5, pairs).tolist()}
+    words |= {"post_transform": transform, "kernel_params": [0.3, 0.0, 3.0]}
+    proto = svm(counts, kernel_type="RBF", **words)
+    assert_like_onnx_runtime(proto, randn(0, 9, 6))
