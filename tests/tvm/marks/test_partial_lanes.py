@@ -73,3 +73,18 @@ def test_what_is_no_reduction_stays_as_it_is():
     x_value, doubled = built.kernel_outputs(sch.mod)
     np.testing.assert_array_equal(doubled, x_value * 2)
     assert "T.vectorized(" not in _cut_off(sch.mod).script()
+
+
+@pytest.mark.parametrize("mark", ["1x8", "1x16", "1x32", "2x8"])
+def test_a_row_of_products_of_bytes_is_summed_up_to_its_end(mark):
+    """LLVM makes dot products of bytes of a whole one, and forgets all lanes but the first."""
+    length = int(mark[0]) * int(mark[2:])
+    x, w = (te.placeholder((5, length), kind, name="x") for kind in ("uint8", "int8"))
+    k = te.reduce_axis((0, length))
+    product = lambda i: x[i, k].astype("int32") * w[i, k].astype("int32")  # noqa: E731
+    out = te.compute((5,), lambda i: te.sum(product(i), axis=k), name="out")
+    func = te.create_prim_func([x, w, out]).with_attr("global_symbol", "main")
+    x_value, w_value, total = built.kernel_outputs(
+        marked(tvm.s_tir.Schedule(func, debug_mask="none"), mark)
+    )
+    np.testing.assert_array_equal(total, (x_value.astype(int) * w_value).sum(axis=1))
