@@ -37,7 +37,9 @@ def streamed(func: Any) -> Any:
     def fetching(loop: Any) -> Any:
         if STREAMED not in (loop.annotations or {}):
             return loop
-        return with_body(loop, tirx.SeqStmt([*_fetches(loop, known), loop.body]), STREAMED)
+        fetches = _fetches(loop, known)
+        body = tirx.SeqStmt([*fetches, loop.body]) if fetches else loop.body
+        return with_body(loop, body, STREAMED)
 
     return func.with_body(structural_map(func.body, (tirx.For, fetching)))
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from helpers.built import HOST, assert_like_oracle, imported
 from helpers.graphs import model, node, randn
+from helpers.programs import matmul
 
 from ansor_deploy._tvm import collect, tirx, tvm
 from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.marks.prefetch import LINE
-from ansor_deploy.marks.streamed import AHEAD, STREAMED
+from ansor_deploy.marks.streamed import AHEAD, STREAMED, streaming
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.default_schedule import default_schedule
 
@@ -61,3 +62,12 @@ def test_others_are_not(rows, kind):
 
 def test_it_computes_the_same():
     assert_like_oracle(product(1))
+
+
+def test_a_loop_without_weights_along_lanes_is_left_as_it_was():
+    sch = tvm.s_tir.Schedule(matmul(4, 8, 16), debug_mask="none")
+    loop = sch.get_loops(sch.get_sblock("T_matmul"))[0]
+    streaming(sch, loop)
+    func = _cut_off(sch.mod)["main"]
+    assert not lines(func)
+    assert not any(STREAMED in (one.annotations or {}) for one in collect(func.body, tirx.For))
