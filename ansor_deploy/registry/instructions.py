@@ -149,6 +149,7 @@ class _Walk:
         self.made: set[str] = set()
         self.numbers: dict[str, int] = {}  # what each v is
         self.extents: dict[str, int] = {}  # of the loops whose length a split has fixed
+        self.moved = False  # whether a block is where it computes a part of its buffer
 
     def step(self, instruction: Any, decision: Any) -> None:
         """Check one instruction, and note what it makes."""
@@ -240,6 +241,14 @@ class _Walk:
         copies = self.extents.get(inputs[0], 1)
         refuse(copies > MOST_COPIES, f"a loop of {copies} is unrolled or one vector")
 
+    def move(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """From here on parts of a buffer may overlap from step to step."""
+        self.moved = True
+
+    def blockize(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
+        """Before any block was moved: TVM takes steps that overlap for ones that do not."""
+        refuse(self.moved, "Blockize after a block was moved")
+
     def annotate(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
         """A value that the key may have, on what it may stand on."""
         subject, check = _keys()[attrs[0]]
@@ -253,10 +262,10 @@ _FORMS = {
     "AddUnitLoop": _Form("[bl]", (), "l"),
     "Annotate": _Form("[bl][ivts]", (_is_key,), further=_Walk.annotate),
     "Bind": _Form("l", (text(r"(blockIdx|threadIdx|vthread)\.[xyz]"),)),
-    "Blockize": _Form("[bl]", (flag,), "b"),
+    "Blockize": _Form("[bl]", (flag,), "b", _Walk.blockize),
     "CacheRead": _Form("be", (_position, _scope), "b"),
     "CacheWrite": _Form("be", (_position, _scope), "b"),
-    "ComputeAt": _Form("bl", (flag, integer(-2, 64))),
+    "ComputeAt": _Form("bl", (flag, integer(-2, 64)), "", _Walk.move),
     "ComputeInline": _Form("b"),
     "DecomposeReduction": _Form("bl", (), "b"),
     "EnterPostproc": _Form(""),
@@ -269,7 +278,7 @@ _FORMS = {
     "Parallel": _Form("l"),
     "RFactor": _Form("l", (integer(-64, 64),), "b"),
     "Reorder": _Form("l+"),
-    "ReverseComputeAt": _Form("bl", (flag, integer(-2, 64))),
+    "ReverseComputeAt": _Form("bl", (flag, integer(-2, 64)), "", _Walk.move),
     "ReverseComputeInline": _Form("b"),
     "SampleCategorical": _Form("", (_candidates, _odds), "v", _Walk.categorical),
     "SampleComputeLocation": _Form("b", (), "l", _Walk.location),

@@ -139,6 +139,14 @@ HOSTILE = {
     ),
     "unknown instruction": (plus("Explode", ["b1"], [], []), "Explode"),
     "instruction that is a number": (plus(1, [], [], []), "no instruction"),
+    "Blockize of what overlaps": (
+        with_trace(
+            lambda steps, chosen: steps.extend(
+                [["ComputeAt", ["b1", "l6"], [True, -1], []], ["Blockize", ["l9"], [True], ["b90"]]]
+            )
+        ),
+        "after a block was moved",
+    ),
     "UnsafeSetDType": (plus("UnsafeSetDType", ["b1"], [0, "int8"], []), "UnsafeSetDType"),
     "UnsafeHideBufferAccess": (
         plus("UnsafeHideBufferAccess", ["b1"], ["read", [0]], []),
