@@ -1,4 +1,4 @@
-"""What the tool makes of odd input and of faults: mutated models, graphs, hostile files, kills.
+"""What the tool makes of odd input and of faults: mutated models and traces, hostile files, kills.
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over. The same seed makes the same tries. A try ends well where the tool
@@ -88,7 +88,6 @@ def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) 
     """A try with its end as the table counts it, which that of a command follows from."""
     code = ended.get("code", 0)
     holds = {
-        ended.get("end"): "end" in ended,
         "traceback": ended.get("traceback"),
         "exit 70": code == BUG,
         "hang": ended["seconds"] > SECONDS,
@@ -97,7 +96,7 @@ def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) 
         "refused": code != 0,
         "done": True,
     }
-    end = next(str(name) for name, is_so in holds.items() if is_so)
+    end = ended.get("end") or next(name for name, is_so in holds.items() if is_so)
     took = ended["seconds"], ended.get("megabytes", 0.0)
     return Found(surface, what, end, *took, ended["said"], folder)
 
@@ -163,6 +162,15 @@ def quantised(bench: Bench, seed: int) -> Iterator[Found]:
     yield judged("quantised", f"graph {seed} for {target}", ended, folder)
 
 
+def traces(bench: Bench, seed: int) -> Iterator[Found]:
+    """Traces of a task are changed, and what still makes a program is run beside the plain one."""
+    folder, target = bench.folder(), _TARGETS[seed // 2 % len(_TARGETS)]
+    payload = {"seed": seed, "target": target, "folder": str(folder)}
+    ended = bench.call("traces:attempt", payload)
+    for one in ended.get("traces", [{**ended, "what": f"task {seed} for {target}"}]):
+        yield judged("traces", f"{one['what']} (seed {seed})", one, folder)
+
+
 def files(bench: Bench, seed: int) -> Iterator[Found]:
     """A hostile file is given to a command that reads it."""
     from benchmarks.fuzz.files import spoil
@@ -196,6 +204,7 @@ SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "operators": (200, operators),
     "layouts": (2000, layouts),
     "quantised": (1000, quantised),
+    "traces": (500, traces),
     "files": (100, files),
     "frames": (100, frames),
     "killed": (40, partial(faults, "killed")),

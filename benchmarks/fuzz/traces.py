@@ -1,0 +1,183 @@
+"""Traces that somebody has changed: refused, or still the program of their task.
+
+A batch is of one task. Each trace goes the way of a record of others: the firewall, TVM's replay
+and the bound on code in this process, which must survive it; then a compiler's process makes a
+library, and another runs it between guards. What comes out is compared with the task's program as
+it stands, without any schedule, within what a candidate may be off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from ansor_deploy.codegen.kernels.signature import signature
+from ansor_deploy.devices.site import LocalSite
+from ansor_deploy.errors import AnsorError
+from ansor_deploy.measure.builder import BUILDS
+from ansor_deploy.model.prepare import prepare
+from ansor_deploy.model.relax.extract import task_of
+from ansor_deploy.model.tasks import Task
+from ansor_deploy.registry.instructions import check_trace
+from ansor_deploy.space.code_size import check_size
+from ansor_deploy.space.derivation import derive
+from ansor_deploy.space.question import Guess, Random
+from ansor_deploy.space.rule import shipped_rules
+from ansor_deploy.space.trace import dump, replay
+from ansor_deploy.system.untrusted import Refused
+from ansor_deploy.system.worker import Worker, WorkerFailure
+from ansor_deploy.target import Target
+from benchmarks.fuzz.conformance_cases import shipped_target
+from benchmarks.fuzz.trace_edits import mutate
+
+BATCH = 20  # traces of a try
+_TESTS = Path(__file__).resolve().parents[2] / "tests"  # which have programs of every kind
+_BUILD_SECONDS, _RUN_SECONDS = 5.0, 10.0  # of tiny tasks
+_NAMES = itertools.count()
+_RUNNER = "ansor_deploy.measure.runner"
+
+
+@dataclass(frozen=True)
+class Court:
+    """A task with traces to begin with, each with the rules that led to it; and its reference."""
+
+    task: Task
+    target: Target
+    begins: list[tuple[str, str]]
+    payload: dict[str, Any]
+
+
+def attempt(payload: dict[str, Any]) -> dict[str, Any]:
+    """Try a batch of {"seed"} for a {"target"} in a {"folder"}.
+
+    {"traces": of each {"what", "end", "said", "seconds"}, "seconds"}; or as of `layouts.attempt`
+    where the task cannot be had.
+    """
+    began = time.perf_counter()
+    chance, folder = random.Random(payload["seed"]), Path(payload["folder"])
+    try:
+        court = _court(_task(payload["seed"], payload["target"], folder), chance, folder)
+    except (AnsorError, WorkerFailure) as error:
+        return {"end": "refused", "said": str(error), "seconds": time.perf_counter() - began}
+    tried = [_tried(court, chance, folder) for _ in range(BATCH)]
+    return {"end": "done", "said": "", "traces": tried, "seconds": time.perf_counter() - began}
+
+
+def _task(seed: int, target: str, folder: Path) -> tuple[Task, Target]:
+    """Every other one of a random quantised graph, the others of the tests' programs."""
+    machine = replace(shipped_target(target), cores=2)
+    if seed % 2:
+        return _quantised(seed, machine, folder), machine
+    programs = _programs()
+    name = list(programs)[seed // 2 % len(programs)]
+    return task_of(programs[name]()["main"], name.replace(" ", "_"), machine), machine
+
+
+@cache
+def _programs() -> dict[str, Any]:
+    if str(_TESTS) not in sys.path:
+        sys.path.append(str(_TESTS))
+    from helpers.programs import PROGRAMS  # type: ignore[import-not-found]
+
+    return dict(PROGRAMS)
+
+
+def _quantised(seed: int, target: Target, folder: Path) -> Task:
+    from benchmarks.fuzz.quantised import graph
+
+    made = graph(seed)
+    nodes = [node for part in made.segments for node in part.nodes]
+    names = [one.name for part in made.segments for one in part.made]
+    proto = made.model(nodes, names, [one.name for one in made.inputs])
+    (folder / "net.onnx").write_bytes(proto.SerializeToString())
+    tasks = prepare(folder / "net.onnx", target).tasks
+    if not tasks:
+        raise AnsorError("it has no task")
+    return max(tasks, key=lambda one: one.flops)
+
+
+def _court(of: tuple[Task, Target], chance: random.Random, folder: Path) -> Court:
+    task, target = of
+    begins = []
+    for sketch in derive(task.mod, target, shipped_rules(target.kind)).sketches:
+        for chooser in (Guess(), Random(chance)):
+            with suppress(ValueError, RuntimeError):  # decisions that do not fit
+                begins.append((str(sketch), dump(sketch.program(chooser).sch.trace)))
+    payload = {"signature": signature(task.mod).to_json(), "seed": 0, "machine": "cpu"}
+    payload |= {"expected": str(folder / "expected.npz"), "room": 0, "best": 1e-9}
+    court = Court(task, target, begins, payload)
+    built = _built(court, folder / "plain.so", "plain")
+    _site().call(f"{_RUNNER}:reference", payload | built, _RUN_SECONDS)
+    return court
+
+
+def _tried(court: Court, chance: random.Random, folder: Path) -> dict[str, Any]:
+    began = time.perf_counter()
+    rules, begin = chance.choice(court.begins)
+    trace, done = mutate(begin, chance.choice((0, 1, 1, 1, 2, 2, 3)), chance)
+    # A name of its own: under the same a loader would find the one before.
+    end, said = _judged(court, trace, library := folder / f"candidate-{next(_NAMES)}.so")
+    library.unlink(missing_ok=True)
+    if end in {"wrong", "differs"}:
+        said += f"\n{trace}"
+    what = f"{court.task.name} for {court.target.name}, {rules}: {done or 'as it was'}"
+    return {"what": what, "end": end, "said": said, "seconds": time.perf_counter() - began}
+
+
+def _judged(court: Court, trace: str, library: Path) -> tuple[str, str]:
+    """How a trace ends: refused where nothing comes of it, by whom; wrong; or done."""
+    try:
+        check_trace(trace, court.target.kind)
+    except Refused as refused:
+        return "refused", f"firewall: {refused}"
+    try:
+        check_size(replay(court.task.mod, trace), court.target)
+    except (RuntimeError, ValueError, TypeError) as error:
+        return "refused", f"TVM: {str(error).strip().splitlines()[-1:]}"
+    try:
+        built = _built(court, library, "trace", trace)
+    except WorkerFailure as failure:
+        slow = failure.kind == "timeout" or str(failure).startswith("SIGXCPU")
+        end = "refused" if slow or failure.kind == "raised" else "differs"
+        return end, f"compiler: {failure}"
+    return _run(court, built)
+
+
+def _run(court: Court, built: dict[str, Any]) -> tuple[str, str]:
+    try:
+        found = _site().call(f"{_RUNNER}:run", court.payload | built, _RUN_SECONDS)
+    except WorkerFailure as failure:
+        _site().restart()
+        return "refused" if failure.kind == "timeout" else "wrong", f"run: {failure}"
+    if found["error"]:
+        _site().restart()
+    return ("wrong", f"{found['error']}: {found['message']}") if found["error"] else ("done", "")
+
+
+def _built(court: Court, path: Path, how: str, trace: str = "") -> dict[str, Any]:
+    words: dict[str, Any] = {
+        "text": court.task.workload.text,
+        "how": how,
+        "trace": trace,
+        "path": str(path),
+    }
+    words |= {"target": court.target.to_json(), "seconds": _BUILD_SECONDS}
+    built: dict[str, Any] = _compiler().call(f"{BUILDS}:build", words, 4 * _BUILD_SECONDS)
+    return built
+
+
+@lru_cache(maxsize=1)
+def _compiler() -> Worker:
+    return Worker(BUILDS, {"TVM_NUM_THREADS": "1"})
+
+
+@lru_cache(maxsize=1)
+def _site() -> LocalSite:
+    return LocalSite(2)
