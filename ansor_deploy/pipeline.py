@@ -125,7 +125,7 @@ def _build_aside(model: Path, outputs: Outputs, request: Request, report: Report
     plain = replace(plain, budget=replace(plain.budget, trials=0), verify=False)
     with open_workspace(plain, (), report) as work:
         (prepared,), tasks = intake.read([model], work)
-        tuned = tune_missing(plan_models([prepared], tasks, work.ledger), work)
+        tuned = tune_missing(plan_models([prepared], tasks, work), work)
         _ship(Shipment.of_work(prepared, outputs, work, tuned.records), tuned)
 
 
@@ -134,6 +134,7 @@ def _build_anew(
 ) -> BuildResult:
     from .ship.lock import write_used
     from .tune import intake
+    from .tune.hits import check_hits
     from .tune.plan import plan_models
 
     check_writable(outputs.library, outputs.depfile)
@@ -148,9 +149,10 @@ def _build_anew(
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared.protos] if request.verify else []
         prove(tasks, work)
-        planned = plan_models([prepared], tasks, work.ledger)
+        planned = plan_models([prepared], tasks, work)
         check_limits(planned.memory[0], request.limits, model, work.machine)
         report.plan(planned)
+        check_hits(planned, request)
         tuned = tune_missing(planned, work)
         check()
         shipment = Shipment.of_work(prepared, outputs, work, tuned.records, oracles)
@@ -219,7 +221,7 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
         report.warn(nowhere(request))
     layers = indexes(request.layers, report.warn)
     with intake.looked_up(models, request, layers, report) as (prepared, tasks, work):
-        return plan_models(prepared, tasks, work.ledger)
+        return plan_models(prepared, tasks, work)
 
 
 def rebuild(
@@ -256,7 +258,7 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
     with open_workspace(request, layers, report, must_run=True) as work:
         prepared, tasks = intake.read(models, work)
         prove(tasks, work)
-        planned = plan_models(prepared, tasks, work.ledger)
+        planned = plan_models(prepared, tasks, work)
         report.plan(planned)
         tuned = tune_missing(planned, work)
         write_entries([task.key for task in tasks], tuned.records, work.ledger, report)
@@ -296,7 +298,7 @@ def pack(
     with open_workspace(request, indexes(request.layers, report.warn), report) as work:
         prepared, tasks = intake.read(models, work)
         trials = take_in(folder, tasks, work)
-        planned = plan_models(prepared, tasks, work.ledger)
+        planned = plan_models(prepared, tasks, work)
         report.plan(planned)
         written = write_pack(pending(planned, request), work, folder)
         records = {row.task.key: row.record for row in planned.rows if row.record}

@@ -201,6 +201,8 @@ class Request:
     codes: of a library with code for several targets all of them, the most demanding first, the
     request's own among them: the one that this machine would run.
     context: rows that the library's caches have room for; 0 where it keeps none.
+    require_hits: whether a task that matters has to have a record already; nothing is tuned then.
+    read_only: whether the registry stays as it is; what is learnt is forgotten at the end.
     """
 
     target: Target
@@ -229,6 +231,8 @@ class Request:
     calibration: Calibration | None = None
     codes: tuple[Target, ...] = ()
     context: int = 0
+    require_hits: bool = False
+    read_only: bool = False
 
     @property
     def others(self) -> tuple[Request, ...]:

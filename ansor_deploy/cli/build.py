@@ -14,10 +14,10 @@ from ..request import ENGINES, Outputs, Request, make_objective
 from ..runtime.manifest_json import manifest_path
 from ..system.environment import below_make
 from ..views import Report
-from ..views.text import latency
+from ..views.text import latency, origins_text
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .options import building_options, limit_options, reuse_option
+from .options import building_options, limit_options, require_hits_option, reuse_option
 from .output import (
     Answer,
     answering,
@@ -50,6 +50,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     "build resnet18.onnx --max-size 50MB --max-memory 64MB",
     "build resnet18.onnx --lock records.lock",
     "build resnet18.onnx --lock records.lock --frozen",
+    "build resnet18.onnx --require-hits --read-only",
     "build resnet18.onnx --target rpi3 --no-verify",
     "build resnet18.onnx --lock r.lock --depfile resnet18.d --header",
 )
@@ -71,6 +72,8 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     help="Use the lock's records only; measure nothing; exit 5 if it lacks one.  "
     "[default: where CI is set and there is a lock]",
 )
+@require_hits_option
+@click.option("--read-only", is_flag=True, help="Write nothing to the registry, and tune nothing.")
 @click.option(
     "--no-verify",
     "verify",
@@ -158,8 +161,15 @@ def command(
             events.suggest(shlex.join(["ansor-deploy", "report", str(result.artifact)]))
     if touch:
         make_new(result.artifact)
-    lines = [f"{result.artifact} is up to date"] if result.up_to_date and not quiet else []
+    lines = up_to_date_lines(result) if result.up_to_date and not quiet else []
     return Answer(result.answer, lines, BudgetError.exit_code if missed else 0)
+
+
+def up_to_date_lines(result: BuildResult) -> list[str]:
+    """What is said of a library that stays, and how much of it was known."""
+    tuned = result.tuned
+    known = [f"hits     {origins_text(tuned.origins, tuned.tasks)}"] if tuned.origins else []
+    return [f"{result.artifact} is up to date", *known]
 
 
 def described(result: BuildResult, page: Path, request: Request) -> Path:

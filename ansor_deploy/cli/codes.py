@@ -34,8 +34,8 @@ def code_targets(named: str, allowed: bool) -> tuple[Target, ...]:
         return ()
     if not allowed:
         raise UsageError(
-            f"--target {named}: only a build makes one library for several targets, without devices"
-            " and without a lock",
+            f"--target {named}: only a build makes one library for several targets, "
+            "without devices, without a lock and without --require-hits",
             f"name one of them, as --target {names[0]}",
         )
     folders = Project.find().target_path()

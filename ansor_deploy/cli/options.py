@@ -113,6 +113,11 @@ reuse_option = choice_option(
     "exact",
     "near: use records of a task's neighbours, made to fit, untuned.",
 )
+require_hits_option = click.option(
+    "--require-hits",
+    is_flag=True,
+    help="Tune nothing; exit 5 if a task that matters has no record, with the command that tunes.",
+)
 
 
 def registry_path(command: Command) -> Command:

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Literal
 import click
 from msgspec import Struct
 
+from ..errors import MissingRecordError
 from ..request import Request
 from ..ship.manifest import Memory
 from ..system.json_types import Count, Digest, Ms, SecondsIfKnown, Shape, Share
+from ..tune.hits import Origins, lacking, lacking_text
 from ..views.plan import details as details_of
 from ..views.plan import lines
 from .declare import existing_file
 from .helptext import Command, with_examples
-from .options import plan_options, reuse_option
+from .options import plan_options, require_hits_option, reuse_option
 from .output import Answer, answering, is_verbose, report, verbose_option
 
 if TYPE_CHECKING:
@@ -78,7 +80,8 @@ class Plan(Struct, frozen=True):
     """`plan --json`. memory: of each model. seconds: that its trials take, about.
 
     others: operators of nodes whose kernels are no task, and are in no other figure. room_ms: what
-    trials may save of a run at most, in tasks that were measured; null where nobody knows.
+    trials may save of a run at most, in tasks that were measured; null where nobody knows. tune:
+    the command that measures what is to be tuned.
     """
 
     models: Sequence[str]
@@ -96,10 +99,12 @@ class Plan(Struct, frozen=True):
     room_ms: Ms | None
     memory: list[Memory]
     others: Sequence[str]
+    origins: Origins
+    tune: str
 
     @classmethod
-    def of(cls, plan: plans.Plan) -> Plan:
-        """The answer that says what a plan does."""
+    def of(cls, plan: plans.Plan, tune: str = "") -> Plan:
+        """The answer that says what a plan does. tune: the command that measures its tasks."""
         same = ("models", "target", "devices", "stale", "trials", "seconds", "others")
         known = {**plan.counts, **{name: getattr(plan, name) for name in same}}
         return cls(
@@ -108,6 +113,8 @@ class Plan(Struct, frozen=True):
             latency_ms=plan.latency * 1e3,
             room_ms=None if plan.room is None else plan.room * 1e3,
             memory=[Memory(**memory.figures()) for memory in plan.memory],
+            origins=plan.origins,
+            tune=tune,
         )
 
 
@@ -116,11 +123,13 @@ class Plan(Struct, frozen=True):
     "plan resnet18.onnx bert.onnx --target host --effort quick",
     "plan resnet18.onnx --verbose",
     "plan resnet18.onnx --json",
+    "plan resnet18.onnx --require-hits",
 )
 @click.command("plan", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1, required=True)
 @plan_options
 @reuse_option
+@require_hits_option
 @verbose_option("List every task with its nodes, what it is near to, and why it is tuned again.")
 @answering
 def command(models: tuple[Path, ...], request: Request) -> Answer:
@@ -138,7 +147,11 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
 
     with report(quiet=True) as events:
         planned = plan(list(models), request, events)
-    return Answer(Plan.of(planned), [*shown(planned), *next_lines(models, request)])
+    answer = Plan.of(planned, request.remake)
+    if request.require_hits and (rows := lacking(planned, request)):
+        said = [f"lacking  {lacking_text(planned, rows)}", f"next     {request.remake}"]
+        return Answer(answer, [*shown(planned), *said], MissingRecordError.exit_code)
+    return Answer(answer, [*shown(planned), *next_lines(models, request)])
 
 
 def shown(planned: plans.Plan) -> list[str]:

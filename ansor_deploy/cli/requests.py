@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import wraps
 from inspect import signature
@@ -53,6 +53,7 @@ def tuning_command(
     models: Sequence[Path] = (),
     model: Path | None = None,
     target: str | None = None,
+    registry: Path | None = None,
     input_shapes: InputShapes = (),
     rules: Sequence[Path] = (),
     devices: Sequence[str] = (),
@@ -70,6 +71,7 @@ def tuning_command(
     options = {"--input-shape": shapes, "--rules": rules, "--device": devices}
     options |= {"--target": [target] if target else [], "--lock": [lock] if lock else []}
     options |= {"--context": [context] if context else []}
+    options |= {"--registry": [registry] if registry else []}
     pairs = ((option, one) for option, given in options.items() for one in given)
     words = [str(word) for pair in pairs for word in pair]
     named = [str(path) for path in (*models, model) if path]
@@ -122,7 +124,8 @@ def make_request(
     frozen = in_ci() and lock is not None if frozen is None else frozen
     chosen = chosen_devices(devices, no_device)
     project = Project.find()
-    codes = code_targets(target or "", several and not (chosen or lock))
+    alone = chosen or lock or others.get("require_hits")
+    codes = code_targets(target or "", several and not alone)
     names = target.split(",") if target and codes else [target or project.target or "host"]
     files = [one for name in names for one in target_files(name, project.target_path())]
     return Request(
@@ -131,7 +134,7 @@ def make_request(
         registry=Path(os.devnull) if frozen else project.registry_path(registry),
         input_shapes=shapes_together(input_shapes),
         rules=tuple(rule_files(rules)),
-        budget=make_budget(effort, trials, seconds, min_impact),
+        budget=make_budget(effort, _trials(trials, seconds, others), seconds, min_impact),
         devices=chosen or (),
         finds_devices=chosen is None and not frozen and not codes,
         lock=lock,
@@ -141,6 +144,20 @@ def make_request(
         limits=Limits(max_size, max_memory),
         **others,
     )
+
+
+def _trials(trials: int | None, seconds: float | None, asked: Mapping[str, Any]) -> int | None:
+    """The trials of a run: none where it is to find what there is; UsageError if it asks for some.
+
+    seconds: of tuning, if they were given. asked: what else is.
+    """
+    idle = [name for name in ("require_hits", "read_only") if asked.get(name)]
+    if not idle:
+        return trials
+    if trials or seconds:
+        option = f"--{idle[0].replace('_', '-')}"
+        raise UsageError(f"{option} tunes nothing", "leave it out, or --trials and --time")
+    return 0
 
 
 def make_budget(

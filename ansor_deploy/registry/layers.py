@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import AnsorError, RegistryError
 from ..system.atomic_file import write_whole
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .exchange import Trusted
 
     Warn = Callable[[str], None]
+
+Tier = Literal["base", "team"]
 
 FRESH_SECONDS = 600.0  # within which a URL that has answered is not asked again
 PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
@@ -55,15 +57,17 @@ class Layer:
     """Where records come from. where: path of a bundle or of a folder of them, or its URL.
 
     trust: file of public keys, one of which must have signed each bundle; None if any may come.
+    tier: "base" of what is shipped with the tool.
     """
 
     where: str
     trust: Path | None = None
+    tier: Tier = "team"
 
 
 def layers_of(project: Project, seed: Path) -> tuple[Layer, ...]:
     """The layers below a project's registry, the lowest first. seed: folder of shipped bundles."""
-    shipped = [Layer(str(path)) for path in sorted(seed.glob("*.jsonl"))]
+    shipped = [Layer(str(path), tier="base") for path in sorted(seed.glob("*.jsonl"))]
     return (*shipped, *([Layer(project.team, project.trust)] if project.team else []))
 
 
@@ -117,6 +121,26 @@ def like(paths: Iterable[Path], target: Target, keys: Sequence[TaskKey]) -> list
     return [found[name] for name in sorted(found)]
 
 
+def tiers(paths: Iterable[Path], records: Iterable[Record]) -> dict[TaskKey, Tier]:
+    """The layer that each record's schedule came from, the lowest; none of one that was found here.
+
+    What was found here is also here, under the same id, where it was pushed to a layer.
+    """
+    found: dict[TaskKey, Tier] = {}
+    for path in paths:
+        with suppress(DamagedError), Registry.open(path, write=False) as index:
+            for one in records:
+                theirs = index.top(one.key, one.provenance.tvm, _LOOKED_AT)
+                known = any(one.id == other.id for other in theirs) and not one.claimed
+                if not known and any(one.trace == other.trace for other in theirs):
+                    found.setdefault(one.key, _tier(path))
+    return found
+
+
+def _tier(index: Path) -> Tier:
+    return "base" if index.name.startswith("base-") else "team"
+
+
 def _offered(
     index: Registry, key: TaskKey, known: dict[str, bool], ends: set[SearchEnd]
 ) -> tuple[list[Record], list[SearchEnd]]:
@@ -155,7 +179,7 @@ def _index(layer: Layer, warn: Warn) -> Path:
 
         trusted = load_trusted(layer.trust)
     identity = [layer.where, sorted(key.hex() for key in trusted or ()), SCHEMA_VERSION]
-    copy = cache_folder("layers") / sha256(canonical_json(identity))[:16]
+    copy = cache_folder("layers") / f"{layer.tier}-{sha256(canonical_json(identity))[:16]}"
     source = _mirrored(layer, copy, warn) if "://" in layer.where else Path(layer.where)
     index, bundles = copy.with_suffix(".db"), _bundles(source)
     try:

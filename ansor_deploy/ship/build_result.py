@@ -13,6 +13,7 @@ from ..registry.record import Build
 from ..system.digest import file_sha256
 from ..system.json_types import Count, Ms, Ratio
 from ..system.other_work import OtherWork
+from ..tune.hits import Origins
 from ..tune.ledger import now
 from ..tune.result import Tuned, TuneResult
 from .manifest import (
@@ -86,7 +87,7 @@ class BuildResult:
         tasks, known = manifest.tasks, manifest.speed or manifest.tuning
         hits = sum(task.record != "default" for task in tasks)
         taken = math.nan if known is None or known.latency_ms is None else known.latency_ms
-        tuned = TuneResult.untuned(len(tasks), hits, taken)
+        tuned = TuneResult.untuned(len(tasks), hits, taken, _found(manifest, hits))
         return cls(artifact, manifest, tuned, up_to_date=True)
 
     @property
@@ -111,6 +112,14 @@ class BuildResult:
             beside=[race] if race else [],
             **known,
         )
+
+
+def _found(manifest: Manifest, hits: int) -> Origins | None:
+    """What an unchanged build has found: all in the registry; None where a lock says it."""
+    if manifest.lock is not None:
+        return None
+    part = sum(task.impact or 0.0 for task in manifest.tasks if task.record != "default")
+    return Origins(exact=hits, team=0, base=0, near=0, share=part)
 
 
 def finished_build(

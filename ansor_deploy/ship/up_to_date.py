@@ -13,11 +13,11 @@ from .. import __version__
 from ..errors import AnsorError
 from ..model.onnx.file_digest import digest
 from ..registry.record import Record, TaskKey
-from ..registry.store import Registry
 from ..system.digest import canonical_json, file_sha256, sha256
 from ..system.environment import version
 from ..tune.ledger import Ledger
 from ..tune.standing import records_of
+from ..tune.workspace import open_registry
 from .build_result import BuildResult
 from .manifest import Code, Draft, Manifest, Speed, read_manifest
 from .outputs.commit import previous
@@ -69,7 +69,7 @@ def unchanged(
     layers: registries of what is in them now.
     """
     write = request.lock is not None or bool(layers)
-    with Registry.open(request.registry, write=write) as registry:
+    with open_registry(request, write=write) as registry:
         ledger = Ledger(registry, request, measures=runs)
         if write:
             from ..tune.intake import take_in
@@ -184,6 +184,8 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
         if not slower and (best[key].id if key in best else "default") != task.record:
             return False
         matters = task.impact is None or task.impact >= budget.min_impact
+        if ledger.request.require_hits and matters and key not in best:
+            return False
         if ledger.measures and standing[key].claim and matters:
             return False
         unfinished = standing[key].reason and key.workload not in no_room

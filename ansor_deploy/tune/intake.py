@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ..registry.layers import bring_in, like
 from ..registry.lock_text import read_lock
 from ..registry.record import TaskKey
-from ..registry.store import Registry
-from .workspace import Workspace
+from .workspace import Workspace, open_registry
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
@@ -48,14 +47,12 @@ def looked_up(
     indexes: registries of what is in the layers now.
     """
     prepared, tasks = _prepared(models, request, report)
-    with Registry.open(request.registry, write=False) as registry:
-        if not request.layers:
-            yield prepared, tasks, Workspace(request, report, registry)
-            return
-        with registry.copy() as copy:
-            work = Workspace(request, report, copy, indexes)
+    asked = replace(request, read_only=True)
+    with open_registry(asked, write=bool(request.layers)) as registry:
+        work = Workspace(request, report, registry, indexes)
+        if request.layers:
             note(prepared, work)
-            yield prepared, tasks, work
+        yield prepared, tasks, work
 
 
 def others(model: Prepared, work: Workspace) -> list[tuple[Prepared, Workspace]]:

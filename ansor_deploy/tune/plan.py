@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from ..codegen.memory.figures import Memory
     from ..model.prepare import Prepared
     from ..model.tasks import Task
+    from ..registry.layers import Tier
     from ..registry.record import Record, TaskKey
     from ..request import Request
     from ..target import Target
+    from .hits import Origins
     from .ledger import Ledger
     from .standing import Standing
+    from .workspace import Workspace
 
 # What a trial is taken to cost on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5
@@ -67,7 +70,8 @@ class Plan:
     memory: of each model, as far as it is known without its kernels. devices: that would measure.
     others: the operators of the model's nodes whose kernels are no task, such as recurrences; what
     they take is in no figure here. room: seconds of a run that the tasks which were measured, and
-    are tuned further, take above what any program of theirs takes; None where nobody knows.
+    are tuned further, take above what any program of theirs takes; None where nobody knows. tiers:
+    of the tasks whose records came from a layer.
     """
 
     models: tuple[str, ...]
@@ -80,6 +84,7 @@ class Plan:
     others: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     room: float | None = None
+    tiers: Mapping[TaskKey, Tier] = field(default_factory=dict)
 
     def count(self, status: Status) -> int:
         """How many tasks have this status."""
@@ -114,6 +119,13 @@ class Plan:
         return sum(row.impact for row in self.rows if row.record)
 
     @property
+    def origins(self) -> Origins:
+        """Where its tasks have their schedules from."""
+        from .hits import origins
+
+        return origins(self)
+
+    @property
     def latencies(self) -> tuple[float, ...]:
         """Seconds that each model's tasks take alone, in the models' order."""
         return tuple(
@@ -122,20 +134,23 @@ class Plan:
         )
 
 
-def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], ledger: Ledger) -> Plan:
+def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], work: Workspace) -> Plan:
     """The plan of models that were read, with what they need of memory and have beside tasks.
 
     tasks: the unique ones of all of them.
     """
     from ..codegen.executable import memory_of_tensors
+    from ..registry.layers import tiers
 
+    ledger = work.ledger
     names, target = [model.path.name for model in prepared], ledger.request.target
     made = make_plan(names, tasks, ledger, partial(_programs, ledger.request))
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
     nodes = (place.nodes for model in prepared for _, place in model.others)
     others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)
     made = replace(made, memory=memory, others=others, devices=ledger.request.devices)
-    return replace(made, room=_room(made, ledger.request))
+    known = tiers(work.indexes, [row.record for row in made.rows if row.record])
+    return replace(made, tiers=known, room=_room(made, ledger.request))
 
 
 def _room(plan: Plan, request: Request) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ..system.json_types import Count, Digest, Ms, MsIfKnown, Seconds
+from .hits import Origins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,10 +35,11 @@ class Round:
     end_to_end_ms: MsIfKnown
 
 
-class Tuned(Struct, frozen=True):
+class Tuned(Struct, frozen=True, kw_only=True):
     """What a build or a tuning run did. no_room: tasks that no device had memory to try.
 
-    kept_default: tasks that were to be tuned and have their default schedule as the best.
+    kept_default: tasks that were to be tuned and have their default schedule as the best. origins:
+    null where it did not look anything up, as a frozen build.
     """
 
     tasks: Count
@@ -49,6 +51,7 @@ class Tuned(Struct, frozen=True):
     latency_ms: Ms | None
     no_room: tuple[Digest, ...]
     kept_default: Count
+    origins: Origins | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class TuneResult:
 
     latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
     no_room: keys of the tasks that no device had the memory to try. kept_default: how many tasks
-    have a record now that is their default schedule. records: the best of each task afterwards.
+    have a record now that is their default schedule. origins: of what it found; None if nothing
+    was looked up. records: the best of each task afterwards.
     """
 
     tasks: int
@@ -101,6 +105,7 @@ class TuneResult:
     rounds: tuple[Round, ...] = ()
     no_room: tuple[str, ...] = ()
     kept_default: int = 0
+    origins: Origins | None = None
     records: Mapping[TaskKey, Record] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -127,6 +132,7 @@ class TuneResult:
             rounds=spent.rounds,
             no_room=tuple(no_room),
             kept_default=sum(one.provenance.search == "default" for one in known),
+            origins=plan.origins,
             records=records,
         )
 
@@ -136,9 +142,11 @@ class TuneResult:
         return 0 < self.misses <= self.kept_default
 
     @classmethod
-    def untuned(cls, tasks: int, hits: int, latency_ms: float = math.nan) -> TuneResult:
+    def untuned(
+        cls, tasks: int, hits: int, latency_ms: float = math.nan, found: Origins | None = None
+    ) -> TuneResult:
         """Of a build that tuned nothing."""
-        return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms)
+        return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms, origins=found)
 
     @property
     def figures(self) -> Tuned:

@@ -144,8 +144,20 @@ def open_workspace(
     with open_machine(request.target, request.devices, report) as machine:
         if must_run:
             _running(machine, request)
-        with Registry.open(request.registry, write=True) as registry:
+        with open_registry(request) as registry:
             yield Workspace(request, report, registry, indexes, machine)
+
+
+@contextmanager
+def open_registry(request: Request, *, write: bool = True) -> Iterator[Registry]:
+    """The request's registry; a copy in memory where it is to stay as it is."""
+    copies = write and request.read_only
+    with Registry.open(request.registry, write=write and not copies) as registry:
+        if not copies:
+            yield registry
+            return
+        with registry.copy() as copy:
+            yield copy
 
 
 def _running(machine: Machine | None, request: Request) -> Machine:

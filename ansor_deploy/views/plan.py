@@ -14,6 +14,7 @@ from .text import (
     latency,
     named,
     node_lines,
+    origins_text,
     share,
     task_cells,
 )
@@ -130,6 +131,7 @@ def _cells(row: PlanRow, measures: bool) -> tuple[str, ...]:
 
 def sums(plan: Plan, most: int | None) -> Iterator[Line]:
     """What the plan costs, and what of the models is known beforehand."""
+    yield f"hits     {origins_text(plan.origins, len(plan.rows))}", ""
     cost = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     yield f"cost     {cost if plan.trials else 'nothing to measure'}", "bold"
     yield f"a run    about {latency(plan.latency)}, {_basis(plan.measured)}", ""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..ship.verify.by_node import NodeVerdict
     from ..ship.verify.verify import Verification
     from ..system.other_work import OtherWork
+    from ..tune.hits import Origins
     from ..tune.result import TuneResult
     from ..tune.scheduler import Progress
 
@@ -147,6 +148,16 @@ def best(progress: Progress) -> str:
     """What the task has reached, and why it had its turn: "best 810 us (largest gradient)"."""
     found = progress.round
     return f"best {latency(found.best_ms / 1e3)}" + (f" ({found.why})" if found.why else "")
+
+
+def origins_text(found: Origins, tasks: int) -> str:
+    """How much of a model was known, and from where, in one line."""
+    layers = [(found.team, "of the team"), (found.base, "shipped"), (found.near, "near")]
+    parts = [f"{found.exact} exact", *(f"{number} {what}" for number, what in layers if number)]
+    known = found.exact + found.team + found.base
+    return (
+        f"{known} of {count(tasks, 'task')}, {share(found.share)} of the time: {', '.join(parts)}"
+    )
 
 
 def tune_summary(result: TuneResult) -> str:

@@ -10,12 +10,12 @@ from ...measure.roof import flops, products
 from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
 from ...system.words import count, size_text
-from ...tune.result import Tuned
 from ..profile import by_operator, title
 from ..text import (
     KEY,
     duration,
     latency,
+    origins_text,
     race_text,
     share,
     speed_text,
@@ -26,7 +26,6 @@ from .content import Facts, untuned
 Row = Sequence[str]
 MOST_KERNELS = 40  # that the table of kernels shows, those that take longest
 MOST_CURVES = 12
-_UNTUNED = Tuned(0, 0, 0, 0, 0, 0.0, None, (), 0)  # of a frozen build, which says nothing of it
 
 
 def verdict(facts: Facts) -> Iterator[str]:
@@ -108,13 +107,16 @@ def tuning_curves(facts: Facts) -> Iterator[str]:
 
 def what_was_reused(facts: Facts) -> Iterator[str]:
     """Tasks with a record, those that other models have as well, and what that saved."""
-    tasks, tuning = facts.manifest.tasks, facts.manifest.tuning or _UNTUNED
+    tasks, tuning = facts.manifest.tasks, facts.manifest.tuning
     tuned = len(tasks) - len(untuned(facts.manifest))
-    yield (
-        f"<p>{tuned} of {count(len(tasks), 'task')} have a record; the build found "
-        f"{tuning.hits} of them and tuned {tuning.misses}, with "
-        f"{count(tuning.trials, 'trial')} in {duration(tuning.tune_seconds)}.</p>"
-    )
+    yield f"<p>{tuned} of {count(len(tasks), 'task')} have a record.</p>"
+    if tuning:  # a frozen build says nothing of it
+        known = tuning.origins and origins_text(tuning.origins, tuning.tasks)
+        yield (
+            f"<p>The build found {known or count(tuning.hits, 'record')}. It tuned "
+            f"{count(tuning.misses, 'task')}, with {count(tuning.trials, 'trial')} in "
+            f"{duration(tuning.tune_seconds)}.</p>"
+        )
     if (saved := facts.saved) and saved["shared"]:
         trials = count(round(saved["trials_saved"]), "trial")
         yield (

@@ -183,6 +183,7 @@ def test_build_passes_a_request(model, monkeypatch):
         sys.stdout.write("noise of a library\n")
         os.write(1, b"noise of a compiler\n")
         done = {"up_to_date": True, "artifact": "net.so", "verified": True}
+        done["tuned"] = types.SimpleNamespace(origins=None)
         return types.SimpleNamespace(**done, answer=None)
 
     monkeypatch.setattr(pipeline, "build", build)

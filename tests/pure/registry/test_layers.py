@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -19,7 +20,7 @@ from helpers.ssh_keys import make_key
 from ansor_deploy.project import Project
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry.exchange import export_file, push
-from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of
+from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of, tiers
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.signing import load_signer
 from ansor_deploy.registry.store import Registry
@@ -252,6 +253,18 @@ def test_an_index_whose_rows_are_damaged_costs_one_warning(mine, team, cache):
     assert ids(mine) == {record(64).id}
 
 
+def test_the_layer_of_a_schedule_is_known(mine, team, tmp_path):
+    found = indexes([Layer(str(team))], pytest.fail)
+    pushed, proved = (replace(record(64, s), claimed=False) for s in (1e-3, 2e-3))
+    assert tiers(found, [pushed]) == {}
+    assert tiers(found, [proved, record(128)]) == {KEY: "team", KEYS[1]: "team"}
+    other = replace(proved, trace="[]")
+    assert tiers(found, [other]) == {}
+    export_file(registry(tmp_path / "base.db", 64), tmp_path / "base.jsonl")
+    base = indexes([Layer(str(tmp_path / "base.jsonl"), tier="base")], pytest.fail)
+    assert tiers((*base, *found), [proved]) == {KEY: "base"}
+
+
 # Signatures
 
 
@@ -378,7 +391,7 @@ def test_the_layers_of_a_project(tmp_path):
         (seed / name).touch()
     project = Project(tmp_path, trust=tmp_path / "keys", team="s3://team/records")
     assert layers_of(project, seed) == (
-        Layer(str(seed / "a.jsonl")),
-        Layer(str(seed / "b.jsonl")),
+        Layer(str(seed / "a.jsonl"), tier="base"),
+        Layer(str(seed / "b.jsonl"), tier="base"),
         Layer("s3://team/records", tmp_path / "keys"),
     )

@@ -117,6 +117,14 @@ def test_what_trials_may_find_is_said_where_it_is_known():
     assert said_room in said(replace(made, room=5e-4))
 
 
+def test_a_line_says_how_much_was_known_and_from_where():
+    rows = [row("a", "hit", 0.5), row("b", "near", 0.3), row("c", "miss", 0.2)]
+    known = replace(rows[0], task=replace(rows[0].task, key=TaskKey("c" * 64, "b" * 64)))
+    plan = replace(plan_of(known, *rows), tiers={known.task.key: "base"})
+    line = "hits     2 of 4 tasks, 100.0% of the time: 1 exact, 1 shipped, 1 near"
+    assert line in said(plan)
+
+
 def test_near_tasks_cost_nothing_where_a_neighbour_serves():
     served = replace(row("like", "near", 1.0), trials=0)
     assert "take the schedule of one" in " ".join(said(plan_of(served)))

@@ -210,7 +210,7 @@ def test_a_board_may_become_as_slow_as_its_user_accepts(boards, monkeypatch, pac
 
 
 def tune(path, work):
-    planned = plan_models(*intake.read([path], work), work.ledger)
+    planned = plan_models(*intake.read([path], work), work)
     with work.measuring() as measurer:
         tune_plan(planned, pending(planned, work.request), work, measurer)
 

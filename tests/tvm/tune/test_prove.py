@@ -7,6 +7,7 @@ import onnx
 import pytest
 import tvm
 from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import VERSION
@@ -94,6 +95,29 @@ def test_a_claim_counts_for_a_plan_and_is_measured_before_it_is_shipped(folder, 
     best = ranking(folder, task)[0]
     assert (best.claimed, best.id) == (False, used(folder))
     assert answer(folder, *BUILD, "--trials", "0")["up_to_date"]
+
+
+def test_without_writing_a_build_takes_what_the_team_has_and_demands_that_it_has_all(folder, shop):
+    words = ("m.onnx", "--registry", "mine.db", "--require-hits")
+    planned = program(folder, "plan", *words, "--json")
+    told = json.loads(planned.stdout)
+    tune = "ansor-deploy tune m.onnx --registry mine.db"
+    assert (planned.returncode, told["tune"], told["tasks"][0]["status"]) == (5, tune, "miss")
+    lacking = program(folder, "build", *words, "--no-verify")
+    refused(lacking, 5, "1 of 1 task, 100.0% of the time, has no record", tune)
+    refused(program(folder, "build", *words, "--time", "9s"), 2, "--require-hits tunes nothing")
+    assert not (folder / "m.so").exists()
+
+    answer(folder, "registry", "export", "team.jsonl", "--registry", shop / "theirs.db")
+    (folder / "ansor-deploy.toml").write_text('team = "team.jsonl"\n')
+    (folder / "mine.db").unlink()
+    assert answer(folder, "plan", *words)["origins"]["team"] == 1
+    made = answer(folder, "build", *words, "--read-only")
+    assert (made["origins"]["team"], made["origins"]["exact"], made["trials"]) == (1, 0, 0)
+    assert not (folder / "mine.db").exists()
+    answer(folder, "build", *words)
+    again = program(folder, "build", *words)
+    assert again.stdout.splitlines()[1] == "hits     1 of 1 task, 100.0% of the time: 1 exact"
 
 
 def test_after_a_lie_one_build_is_clean(folder, shop, task):
