@@ -184,6 +184,7 @@ def test_build_passes_a_request(model, monkeypatch):
         os.write(1, b"noise of a compiler\n")
         done = {"up_to_date": True, "artifact": "net.so", "verified": True}
         done["tuned"] = types.SimpleNamespace(origins=None)
+        done["manifest"] = types.SimpleNamespace(labels={})
         return types.SimpleNamespace(**done, answer=None)
 
     monkeypatch.setattr(pipeline, "build", build)
@@ -210,7 +211,7 @@ def test_build_exits_7_where_the_goal_is_missed(model, monkeypatch, taken, code,
     speed = None if taken is None else types.SimpleNamespace(shapes_ms=taken)
     result = types.SimpleNamespace(
         artifact="net.so",
-        manifest=types.SimpleNamespace(speed=speed),
+        manifest=types.SimpleNamespace(speed=speed, labels={}),
         verified=True,
         up_to_date=False,
         answer=None,
