@@ -10,6 +10,7 @@ from ..model.batches import Span
 from ..request import Shapes
 
 Extent = int | range | Span  # a size, several in equal steps, or a range of batches
+_FEW = 8  # sizes to propose
 Fail = click.BadParameter
 InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
 
@@ -26,7 +27,11 @@ def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
     if len({len(one) for one in extents if isinstance(one, range)}) > 1:
         raise Fail(f"{text!r}: its axes change together, and need equally many sizes")
     if any(isinstance(one, Span) for one in extents[1:]):
-        raise Fail(f"{text!r}: only a batch, on the first axis, is a range without steps")
+        raise Fail(
+            f"{text!r}: only a batch, on the first axis, is a range without steps. Other sizes "
+            f"have code each: {_in_steps(name, extents)}, and so for each input that has them; pad "
+            "what lies between to the next"
+        )
     return name, extents
 
 
@@ -40,6 +45,17 @@ def _extent(text: str) -> Extent:
     if not (0 < least < most and step and (most - least) % step == 0):
         raise Fail(f"{text!r} is no range of sizes: it goes up, in steps that meet its end")
     return range(least, most + 1, step) if found[3] else Span(least, most)
+
+
+def _in_steps(name: str, shape: Sequence[Extent]) -> str:
+    """A shape whose ranges have a few steps, which end no sooner."""
+    return shape_text(name, [_steps(one) if isinstance(one, Span) else one for one in shape])
+
+
+def _steps(span: Span) -> Extent:
+    step = -(-span.most // _FEW)
+    sizes = range(-(-span.least // step) * step, span.most + step, step)
+    return sizes if len(sizes) > 1 else sizes[0]
 
 
 def shape_text(name: str, shape: Sequence[Extent]) -> str:

@@ -36,6 +36,21 @@ def test_no_shapes(text):
         parse_shape(text)
 
 
+@pytest.mark.parametrize(
+    ("given", "proposed"),
+    [
+        ("x=1,1..512", "x=1,64..512:64"),
+        ("x=1,3,100..127", "x=1,3,112..128:16"),
+        ("x=1,1..3", "x=1,1..3:1"),
+        ("x=1,510..512", "x=1,512"),
+    ],
+)
+def test_a_range_that_is_no_batch_is_answered_with_steps(given, proposed):
+    with pytest.raises(click.BadParameter, match=f"have code each: {proposed}, and so"):
+        parse_shape(given)
+    assert parse_shape(proposed)[0] == "x"
+
+
 def test_shapes_that_do_not_go_together():
     given = [("x", (1,)), ("x", (2,)), ("y", (3,))]
     assert shapes_together(given) == ({"x": (1,), "y": (3,)}, {"x": (2,), "y": (3,)})
