@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,12 @@ from msgspec import Struct
 from ..errors import UsageError
 from ..registry.faults import DamagedError, damaged
 from ..system.json_types import Bytes, Count
-from ..system.words import count
+from ..system.words import count, size_text
 from ..views.text import KEY, duration, fitted, latency, shortened
 from .backup import backup_command, restore_command
 from .browse import browse_command
 from .declare import number_option
+from .diff import diff_command
 from .exchange import EXCHANGE
 from .forget import forget_command
 from .helptext import Group, with_examples
@@ -26,7 +27,7 @@ from .lookups import LOOKUPS
 from .options import known_target_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
-from .values import parse_tensor_shape
+from .values import parse_age, parse_size, parse_tensor_shape
 
 if TYPE_CHECKING:
     from ..registry.listing import BestRecord, Stats
@@ -39,11 +40,16 @@ _NAMED = 10  # rows that were not brought back
 
 
 class Dropped(Struct, frozen=True):
-    """`registry gc --json`: rows that were dropped, or would be."""
+    """`registry gc --json`: rows that were dropped, or would be.
+
+    tasks: of which all was dropped, by --keep or --max. bytes: of the file afterwards.
+    """
 
     dry_run: bool
     records: Count
     builds: Count
+    tasks: Count
+    bytes: Bytes
 
 
 class Vacuumed(Struct, frozen=True):
@@ -60,7 +66,15 @@ def command() -> None:
 
 
 _KEPT = (backup_command, restore_command)
-for each in (*LOOKUPS, browse_command, revalidate_command, forget_command, *EXCHANGE, *_KEPT):
+for each in (
+    *LOOKUPS,
+    diff_command,
+    browse_command,
+    revalidate_command,
+    forget_command,
+    *EXCHANGE,
+    *_KEPT,
+):
     command.add_command(each)
 
 
@@ -142,21 +156,47 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     return Answer(answer, lines)
 
 
-@with_examples("registry gc --dry-run", "registry gc")
+@with_examples("registry gc --dry-run", "registry gc", "registry gc --keep 30d --max 500MB")
 @command.command("gc")
 @partial(opened, write=True)
+@click.option(
+    "--keep",
+    type=parse_age,
+    metavar="30d",
+    help="Forget tasks that nothing was learnt of, and no build had, for so many days.",
+)
+@click.option(
+    "--max",
+    "most",
+    type=parse_size,
+    metavar="500MB",
+    help="Forget tasks, those first that were used least lately, until the file is no larger.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
 @answering
-def gc_command(store: Registry, dry_run: bool) -> Answer:
+def gc_command(store: Registry, keep: int | None, most: int | None, dry_run: bool) -> Answer:
     """Drop what no build asks for.
 
     These are records that were beaten or are behind the best eight of their task, and all but the
     newest entry of each build. Measurements stay: searches learn from them.
+
+    With --keep and --max whole tasks are forgotten, too, with their measurements. A build that was
+    up to date counts as the one before it.
     """
     dropped = store.collect(dry_run=dry_run)
-    what = " and ".join(f"{count} {name}" for name, count in dropped.items())
-    line = f"would drop {what}" if dry_run else f"dropped {what}"
-    return Answer(Dropped(dry_run, **dropped), [line])
+    before = _days_ago(keep) if keep else ""
+    tasks = store.evict(before, most, dry_run=dry_run) if keep or most else 0
+    size = store.path.stat().st_size
+    what = " and ".join(f"{number} {name}" for name, number in dropped.items())
+    whole = f", and all of {count(tasks, 'task')}" if keep or most else ""
+    now = f"; {store.path} has {size_text(size)}" if most and not dry_run else ""
+    line = f"{'would drop' if dry_run else 'dropped'} {what}{whole}{now}"
+    return Answer(Dropped(dry_run, **dropped, tasks=tasks, bytes=size), [line])
+
+
+def _days_ago(days: int) -> str:
+    now = datetime.now(timezone.utc)
+    return (now - timedelta(min(days, now.toordinal() - 1))).isoformat(timespec="seconds")
 
 
 @with_examples("registry vacuum")

@@ -11,6 +11,7 @@ from msgspec.json import schema_components
 from ..doctor.host import Checks
 from ..farm.table import Jobs
 from ..registry.coverage import Best
+from ..registry.difference import Diff
 from ..registry.history import History
 from ..registry.listing import Query, Stats
 from ..registry.restore import Whole
@@ -79,6 +80,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "registry-query": ("`registry query --json`", (Query,)),
     "registry-stats": ("`registry stats --json`", (Stats,)),
     "registry-best": ("`registry best --json`", (Best,)),
+    "registry-diff": ("`registry diff --json`", (Diff,)),
     "registry-show": ("`registry show --json`", (History, lookups.Script)),
     "registry-revalidate": ("`registry revalidate --json`", (revalidate.Retrials,)),
     "registry-verify": ("`registry verify --json`", (Whole,)),

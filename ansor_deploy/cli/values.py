@@ -8,6 +8,8 @@ SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
 NUMBER = r"\d+(?:\.\d+)?"
 DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
 
+AGE = re.compile(r"(\d+)(d|w)")
+
 LATENCY = re.compile(rf"({NUMBER})(us|ms|s)")
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -27,6 +29,14 @@ def parse_duration(text: str) -> float:
     if seconds <= 0:
         raise Fail(f"{text!r} is no time at all; for a build without tuning use --trials 0")
     return seconds
+
+
+def parse_age(text: str) -> int:
+    """Days of "30d" or "8w"."""
+    match = AGE.fullmatch(text.strip().lower())
+    if not match or not int(match[1]):
+        raise Fail(f"{text!r} is not an age; write it like 30d or 8w")
+    return min(int(match[1]) * (7 if match[2] == "w" else 1), 100_000)
 
 
 def parse_share(text: str) -> float:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sqlite3
 
 from .additions import Additions
+from .eviction import Eviction
 from .faults import explained
 from .forgetting import Forgetting
 from .leases import Leases
 from .listing import Listing
 from .lookups import Lookups
-from .upkeep import Upkeep
 
 
-class Registry(Lookups, Listing, Additions, Upkeep, Forgetting, Leases):
+class Registry(Lookups, Listing, Additions, Eviction, Forgetting, Leases):
     """An open registry file: all that can be asked of it, added to it, and done with it."""
 
     def copy(self) -> Registry:

@@ -1,6 +1,7 @@
 """`registry gc` drops what no build asks for, and `registry vacuum` gives its space back."""
 
 from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 from helpers.cli_inside import answer, program
@@ -108,6 +109,37 @@ def test_what_is_to_be_forgotten_is_named(path, words):
     assert rows(path, "records") == 1000
 
 
+def test_what_was_not_used_for_long_goes_with_all_that_was_learnt_of_it(path):
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    with Registry.open(path) as registry:
+        registry.add_batch([], [record(key(0), 1e-6, created=now)])  # that it was measured today
+        registry.add_model(DIGEST, "resnet", [(key(1), 1)])
+        registry.add_build(build(path.parent / "a.so", DIGEST, now))
+        loser = registry.top(key(2), TVM, 2)[1].id
+        registry.add_contest(registry.top(key(2), TVM, 1)[0], [loser], NOON)
+    words = ("registry", "gc", "--keep", "30d", "--registry", path)
+    assert answer(path.parent, *words, "--dry-run")["tasks"] == 18
+    assert rows(path, "measurements") == 1000
+    assert answer(path.parent, *words)["tasks"] == 18
+    with Registry.open(path, write=False) as registry:
+        assert {row["workload"] for row in registry.query()} == {key(n).workload for n in (0, 1)}
+        assert registry.verify() == []
+    assert (rows(path, "measurements"), rows(path, "beaten")) == (100, 0)
+    assert answer(path.parent, *words)["tasks"] == 0
+
+
+def test_a_registry_is_no_larger_than_it_may_be(path):
+    before = path.stat().st_size
+    most = before // 4
+    said = program(path.parent, "registry", "gc", "--max", f"{most}B", "--registry", path)
+    assert f"{path} has " in said.stdout
+    assert path.stat().st_size <= most
+    assert 0 < rows(path, "measurements") < 1000
+    nothing = answer(path.parent, "registry", "gc", "--max", "1kB", "--registry", path)
+    assert rows(path, "records") == rows(path, "measurements") == 0 < nothing["bytes"]
+    refused(program(path.parent, "registry", "gc", "--keep", "soon", "--registry", path), 2, "30d")
+
+
 def test_damage_is_said_once(tmp_path):
     (tmp_path / "r.db").write_bytes(b"SQLite format 3")
     result = program(tmp_path, "registry", "verify", "--registry", "r.db")
@@ -137,7 +169,7 @@ def test_the_commands(path):
     would = program(path.parent, "registry", "gc", "--dry-run", *where)
     assert would.stdout == "would drop 840 records and 0 builds\n"
     dropped = answer(path.parent, "registry", "gc", *where)
-    assert dropped == {"dry_run": False, "records": 840, "builds": 0}
+    assert (dropped["dry_run"], dropped["records"], dropped["builds"]) == (False, 840, 0)
     sizes = answer(path.parent, "registry", "vacuum", *where)
     assert sizes["after"] == path.stat().st_size < sizes["before"]
     assert program(path.parent, "registry", "vacuum", *where).stdout.startswith(f"{path}: 0.")

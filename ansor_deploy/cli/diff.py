@@ -1,0 +1,53 @@
+"""`ansor-deploy registry diff`: what two registries differ in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..system.words import count
+from ..views.text import KEY, fitted, latency, shortened
+from .declare import existing_file, number_option
+from .helptext import Command, with_examples
+from .output import Answer, answering, in_columns
+
+if TYPE_CHECKING:
+    from ..registry.difference import Diff
+
+
+@with_examples(
+    "registry diff old.db new.db",
+    "registry diff ~/.local/share/ansor-deploy/registry.db team.jsonl --json",
+)
+@click.command("diff", cls=Command)
+@click.argument("a", type=existing_file)
+@click.argument("b", type=existing_file)
+@number_option("--limit", 20, "Most tasks, those that differ most.")
+@answering
+def diff_command(a: Path, b: Path, limit: int) -> Answer:
+    """Show where the best records of A and B differ.
+
+    Each is a registry's file or an exported bundle. Times are those in the records: of two
+    machines, or two days, they need not compare.
+    """
+    from ..registry.difference import difference
+
+    found = difference(a, b)
+    return Answer(found, diff_lines(found, limit))
+
+
+def diff_lines(found: Diff, most: int) -> list[str]:
+    """How many tasks differ, and the first of them as a table."""
+    sums = (
+        f"{count(found.same, 'task')} with the same best record; only in A {found.only_a}, only in "
+        f"B {found.only_b}; faster in A {found.faster_a}, in B {found.faster_b}"
+    )
+    table = [("key", "task", "target", "A", "B")]
+    for row in found.tasks[:most]:
+        a, b = ("none" if ms is None else latency(ms / 1e3) for ms in (row.a_ms, row.b_ms))
+        table.append((row.workload[:KEY], row.title, shortened(row.target, 14), a, b))
+    more = len(found.tasks) - len(table) + 1
+    rest = [f"and {more} more, which --json lists"] if more else []
+    return [*(in_columns(fitted(table, 1)) if found.tasks else []), *rest, sums]
