@@ -269,7 +269,7 @@ def stats_lines(stats: Stats) -> list[str]:
         rows = [columns, *(tuple(_cell(row, name) for name in columns) for row in group)]
         if len(rows) > 1:
             lines += ["", *in_columns(fitted(rows, 0))]
-    return [*lines, *_saved_lines(stats)]
+    return [*lines, *_host_lines(stats), *_saved_lines(stats)]
 
 
 # What of the groups the tables show, within 80 columns; `--json` has the rest.
@@ -285,6 +285,16 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
     if name == "model":
         return str(value)
     return str(value)[:8] if name == "fingerprint" else shortened(str(value), 14)
+
+
+def _host_lines(stats: Stats) -> list[str]:
+    """The hosts whose times nobody should rely on."""
+    return [
+        f"{one['host']} disagrees with all other hosts of {one['target']}: {one['ratio']:.2f}x "
+        f"their time, in {one['off']} of {count(one['schedules'], 'schedule')}; what it says goes with: "
+        f"registry forget --device {one['host']}"
+        for one in stats["disagreeing"]
+    ]
 
 
 def _saved_lines(stats: Stats) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any, TypedDict, cast
 from ..system.digest import canonical_json
 from ..system.json_types import Bytes, Count, Digest, Ms, Shape, Time
 from .database import Database
+from .fleet import SHARED, Disagreeing, disagreeing
 from .record import Build
 from .schema import BUILDS, WORKLOADS
 from .title import titled
@@ -74,7 +75,7 @@ class ModelTotals(TypedDict):
 class Stats(TypedDict):
     """What a registry holds. trials_saved: that models would have made without shared tasks.
 
-    bytes: size of the file.
+    bytes: size of the file. disagreeing: hosts whose times those of the same kind do not confirm.
     """
 
     workloads: Count
@@ -88,6 +89,7 @@ class Stats(TypedDict):
     per_target: list[TargetTotals]
     per_tvm: list[TvmTotals]
     per_model: list[ModelTotals]
+    disagreeing: list[Disagreeing]
 
 
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
@@ -272,4 +274,5 @@ class Listing(Database):
         size = self.path.stat().st_size if self.path.exists() else 0
         groups = {name: self.rows(sql) for name, sql in _GROUPS.items()}
         saved = sum(row["trials_saved"] for row in groups["per_target"])
-        return cast("Stats", {**counts, "trials_saved": saved, "bytes": size, **groups})
+        known = {**counts, "trials_saved": saved, "bytes": size, **groups}
+        return cast("Stats", {**known, "disagreeing": disagreeing(self.rows(SHARED))})
