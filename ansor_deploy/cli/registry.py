@@ -291,8 +291,8 @@ def _host_lines(stats: Stats) -> list[str]:
     """The hosts whose times nobody should rely on."""
     return [
         f"{one['host']} disagrees with all other hosts of {one['target']}: {one['ratio']:.2f}x "
-        f"their time, in {one['off']} of {count(one['schedules'], 'schedule')}; what it says goes with: "
-        f"registry forget --device {one['host']}"
+        f"their time, in {one['off']} of {count(one['schedules'], 'schedule')}; what it says goes "
+        f"with: registry forget --device {one['host']}"
         for one in stats["disagreeing"]
     ]
 
