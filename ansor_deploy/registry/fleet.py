@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import median
-from typing import Any, TypedDict
-
-from ..system.json_types import Count, Digest, Ratio
+from typing import Any
 
 # Times of one schedule on hosts of one fingerprint that differ by no more agree: clocks differ.
 AGREE = 1.25
@@ -29,22 +27,11 @@ SHARED = f"""
 """  # noqa: S608 - a number of ours
 
 
-class Disagreeing(TypedDict):
-    """A host whose times others do not confirm, though these agree. ratio: of its to theirs.
+def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The hosts that disagree with all others on most of their schedules, as `Disagreeing`.
 
-    schedules: that it and at least two others have timed. off: those by which it disagrees.
+    rows: of `SHARED`.
     """
-
-    host: str
-    target: str
-    fingerprint: Digest
-    schedules: Count
-    off: Count
-    ratio: Ratio
-
-
-def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[Disagreeing]:
-    """The hosts that disagree with all others on most of their schedules. rows: of `SHARED`."""
     ratios: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for (target, name), times in _schedules(rows):
         for host, seconds in times.items():
@@ -67,13 +54,7 @@ def _schedules(
         yield (target, name), {host: median(some) for host, some in hosts.items()}
 
 
-def _judged(target: str, name: str, host: str, ratios: list[float]) -> Disagreeing:
+def _judged(target: str, name: str, host: str, ratios: list[float]) -> dict[str, Any]:
     off = sum(not 1 / AGREE <= ratio <= AGREE for ratio in ratios)
-    return Disagreeing(
-        host=host,
-        target=name,
-        fingerprint=target,
-        schedules=len(ratios),
-        off=off,
-        ratio=median(ratios),
-    )
+    figures = {"schedules": len(ratios), "off": off, "ratio": median(ratios)}
+    return {"host": host, "target": name, "fingerprint": target, **figures}

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
 from ..system.digest import canonical_json
-from ..system.json_types import Bytes, Count, Digest, Ms, Shape, Time
+from ..system.json_types import Bytes, Count, Digest, Ms, Ratio, Shape, Time
 from .database import Database
-from .fleet import SHARED, Disagreeing, disagreeing
 from .record import Build
 from .schema import BUILDS, WORKLOADS
 from .title import titled
@@ -70,6 +69,20 @@ class ModelTotals(TypedDict):
     trials: Count
     trials_saved: float
     seconds_saved: float | None
+
+
+class Disagreeing(TypedDict):
+    """A host whose times others do not confirm, though these agree. ratio: of its to theirs.
+
+    schedules: that it and at least two others have timed. off: those by which it disagrees.
+    """
+
+    host: str
+    target: str
+    fingerprint: Digest
+    schedules: Count
+    off: Count
+    ratio: Ratio
 
 
 class Stats(TypedDict):
@@ -270,6 +283,8 @@ class Listing(Database):
 
     def stats(self) -> Stats:
         """What the registry holds."""
+        from .fleet import SHARED, disagreeing  # which no build needs
+
         (counts,) = self.rows(_COUNTS)
         size = self.path.stat().st_size if self.path.exists() else 0
         groups = {name: self.rows(sql) for name, sql in _GROUPS.items()}
