@@ -80,8 +80,7 @@ def first_of_largest(emit: Emitter, scores: str) -> str:
 
 def either(emit: Emitter, is_second: str, names: Sequence[int]) -> str:
     """One of two labels, (samples,), by a column of bools."""
-    first, second = (emit.constant(name, INT64) for name in names)
-    return emit.reshape(emit("Where", is_second, second, first), -1)
+    return labels(emit, names, emit.reshape(emit.cast(is_second, INT64), -1))
 
 
 def class_labels(emit: Emitter, name: str) -> list[int]:

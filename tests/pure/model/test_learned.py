@@ -92,6 +92,13 @@ def test_linear_classifier(transform, scores, names):
     assert_alike(linear_classifier(x, transform, scores, names), {"x": x})
 
 
+def test_one_of_two_classes_in_a_file_of_an_opset_without_where():
+    """As exporters write it that declare no more than what they need."""
+    proto = linear_classifier(X, "LOGISTIC", 1, [4, 7])
+    proto.opset_import[0].version = 8
+    assert_alike(proto, {"x": X})
+
+
 def linear_classifier(x, transform, scores, names):
     weights = np.abs(randn(1, 6 * scores)) / 9 if transform == "PROBIT" else randn(1, 6 * scores)
     bias = [0.1] * scores if transform == "PROBIT" else randn(2, scores).tolist()
