@@ -9,6 +9,11 @@ import numpy as np
 
 from ..._lazy_tvm import tvm
 
+# Attribute of a program whose loops end as data say, so that no proof reads them: the axis of its
+# result along which there is one for each along the first axis of its first input, made of that
+# alone, and of the other inputs.
+ROWS_APART = "ansor.rows_apart"
+
 
 @dataclass(frozen=True)
 class Call:

@@ -14,7 +14,7 @@ from math import isqrt
 from typing import Any
 
 from ..._lazy_tvm import tirx, tvm
-from .converting import Call
+from .converting import ROWS_APART, Call
 from .emitter import Emitter
 from .operator import Operator
 from .scores import FLOAT
@@ -32,7 +32,8 @@ def coupled(emit: Emitter, pairs: str, samples: int, classes: int) -> str:
 
 
 def _converted(call: Call) -> Any:
-    return call.emit(call.bb.emit_te(_compute, call.inputs[0], primfunc_name_hint="coupling"))
+    words = {"primfunc_name_hint": "coupling", "primfunc_attrs": {ROWS_APART: 0}}
+    return call.emit(call.bb.emit_te(_compute, call.inputs[0], **words))
 
 
 def _compute(pairs: Any) -> Any:

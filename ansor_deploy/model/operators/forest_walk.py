@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._lazy_tvm import relax, tirx, tvm
 from ...errors import ModelError
-from .converting import Call
+from .converting import ROWS_APART, Call
 from .forest import Forest, ForestError
 
 # Steps down from which on a parallel loop takes less time than it takes to start.
@@ -47,7 +47,8 @@ def walked_down(call: Call) -> Any:
         call.attribute("aggregate_function", "SUM"), bool(forest.missing.any()),
     )  # fmt: skip
     tables = [relax.const(table, str(table.dtype)) for table in walk.tables(forest)]
-    made = call.bb.emit_te(walk.compute, call.inputs[0], *tables, primfunc_name_hint="forest")
+    words = {"primfunc_name_hint": "forest", "primfunc_attrs": {ROWS_APART: 1}}
+    made = call.bb.emit_te(walk.compute, call.inputs[0], *tables, **words)
     return relax.op.astype(call.emit(relax.op.sum(call.emit(made), axis=0)), "float32")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..._tvm import shape_of, structural_map, sym, tirx, tvm
+from ..operators.converting import ROWS_APART
 from .row_stores import OpaqueError, Store, Stores, variables
 
 
@@ -47,12 +48,23 @@ class Rows:
 def results_of(func: Any, given: Sequence[Rows], rows: int) -> list[Rows]:
     """What is known of the results of a program. given: of its inputs, its first parameters."""
     made = func.params[len(given) :]
+    if func.attrs and ROWS_APART in func.attrs:
+        return [_apart(given, int(func.attrs[ROWS_APART]))]
     try:
         claims = _Claims(func, given, rows)
     except OpaqueError:
         return [Rows() for _ in made]
     claims.drop_all_false()
     return [claims.of(buffer) for buffer in made]
+
+
+def _apart(given: Sequence[Rows], axis: int) -> Rows:
+    """What is known of the result of a program that says of itself what is apart (`ROWS_APART`)."""
+    first, *others = given
+    if not all(one.alike for one in others):
+        return Rows()
+    axes = (Along(axis, along.steps) for along in first.axes if along.axis == 0)
+    return Rows(frozenset(axes), first.alike)
 
 
 class _Claims:

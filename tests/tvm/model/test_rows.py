@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from helpers.built import imported
+from helpers.forests import forest, leaf_weights
 from helpers.graphs import model, node, randn
+from helpers.learned import learned, svm
+from onnx import helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.relax.rows import check_rows
@@ -127,3 +130,25 @@ def test_what_all_rows_share_may_be_an_input():
     check_rows(built, ROWS, ["x"])
     with pytest.raises(ModelError, match="reads several rows"):
         check_rows(built, ROWS, ["w"])
+
+
+def trees():
+    """As many samples as features."""
+    nodes = forest(3, 2, 6)
+    words = {**nodes, **leaf_weights(nodes, "target", [0, 1]), "n_targets": 2}
+    return learned("TreeEnsembleRegressor", {"x": randn(0, 6, 6)}, **words)
+
+
+def test_samples_are_apart_where_loops_end_as_they_say():
+    check_rows(imported(trees()), 6, ["x"])
+    check_rows(imported(trees()), 2, ["x"])
+    words = {"prob_a": [-2.0] * 3, "prob_b": [0.1] * 3, "kernel_params": [0.3, 0.0, 3.0]}
+    check_rows(imported(svm([2, 1, 2], kernel_type="RBF", **words)), 9, ["x"])
+
+
+def test_samples_that_are_columns_of_a_batch_are_not():
+    proto = trees()
+    proto.graph.node[0].input[0] = "t"
+    proto.graph.node.insert(0, helper.make_node("Transpose", ["x"], ["t"], "turned"))
+    with pytest.raises(ModelError, match="reads several rows of the batch"):
+        check_rows(imported(proto), 6, ["x"])
