@@ -221,8 +221,9 @@ def complaints(path: Path) -> tuple[list[str], bool]:
             damage = store.damage()
             return damage or store.orphans(), bool(damage)
     except DamagedError as error:
-        # The command says so itself, of whichever it was.
-        return [error.message.removeprefix(f"the registry {path} is damaged: ")], True
+        # The command says itself which, and that it is damaged.
+        said = error.message.removeprefix(f"the registry {path} ")
+        return [said.removeprefix("is damaged: ").removeprefix("is damaged, or ")], True
 
 
 def salvage_lines(path: Path, saved: Salvage) -> list[str]:

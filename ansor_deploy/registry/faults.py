@@ -24,6 +24,10 @@ _MEANINGS = {
     "UTF-8": ("is damaged", _DAMAGED),
     "not a database": ("is damaged, or not a registry", _DAMAGED),
     "no such": ("is damaged", _DAMAGED),  # a table or a column
+    "moved": (
+        "was moved, removed or replaced while it was in use",
+        "Repeat the command; what was measured before is in the file that was moved.",
+    ),
     "readonly": ("is not writable", "Check the permissions of the file and of its folder."),
     "unable to open": ("cannot be opened", "Check the path, its folder and their permissions."),
     "interrupted": ("is refused: it takes too long to read", ASK_FOR_A_BUNDLE),
@@ -50,7 +54,10 @@ def explained(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise
     except sqlite3.Error as error:
-        raise _explain(path, str(error)) from error
+        message = str(error)
+        if "readonly" in message and _may_be_written(path):  # SQLite says that of both
+            message = "it was moved"
+        raise _explain(path, message) from error
     except UnicodeDecodeError as error:  # SQLite quotes the bytes that it stumbled over
         raise damaged(path, "it holds bytes that are not text") from error
     except MemoryError as error:
@@ -92,6 +99,11 @@ def _no_descriptor() -> AnsorError | None:
     except OSError as error:
         return fault_of(error)
     return None
+
+
+def _may_be_written(path: Path) -> bool:
+    """Whether nothing here keeps a file from being written, if it is there."""
+    return all(os.access(place, os.W_OK) for place in (path.parent, path) if place.exists())
 
 
 def _holder(path: Path) -> str:

@@ -228,3 +228,14 @@ def test_a_full_disk_loses_only_the_batch(path):
         registry.add_batch(batch, [])
         assert registry.stats()["measurements"] == 5100
         assert registry.verify() == []
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_registry_that_was_moved_while_it_was_in_use(path, replaced):
+    with Registry.open(path) as registry:
+        path.rename(path.with_name("elsewhere.db"))
+        if replaced:
+            shutil.copy(path.with_name("elsewhere.db"), path)
+        with pytest.raises(RegistryError, match="was moved, removed or replaced") as caught:
+            registry.add_batch([measurement(key(1), 1e-3)], [])
+    assert "not writable" not in caught.value.message

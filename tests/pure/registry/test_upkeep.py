@@ -140,10 +140,14 @@ def test_a_registry_is_no_larger_than_it_may_be(path):
     refused(program(path.parent, "registry", "gc", "--keep", "soon", "--registry", path), 2, "30d")
 
 
-def test_damage_is_said_once(tmp_path):
-    (tmp_path / "r.db").write_bytes(b"SQLite format 3")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"SQLite format 3", "it is too small to be one"), (b"no database " * 99, "not a registry")],
+)
+def test_damage_is_said_once(tmp_path, content, said):
+    (tmp_path / "r.db").write_bytes(content)
     result = program(tmp_path, "registry", "verify", "--registry", "r.db")
-    refused(result, 8, "the registry r.db is damaged: it is too small to be one")
+    refused(result, 8, f"the registry r.db is damaged: {said}")
     assert result.stderr.count("is damaged") == 1
 
 
