@@ -16,7 +16,8 @@ import click
 
 from ..errors import AnsorError
 from ..system.interrupt import check, forget, interrupt, watched
-from ..system.machine_fault import fault_of
+from ..system.limits import address_space_is_short
+from ..system.machine_fault import fault_of, short_of_addresses
 from ..system.printable import message, printable
 from ..views.plain import Message
 from .output import asks_for_json, print_json, say
@@ -117,7 +118,7 @@ def describe(error: BaseException, words: list[str]) -> Failure:
     """The failure that an exception means; an unexpected one is logged to a file."""
     if isinstance(error, click.Abort):
         error = error.__cause__ or KeyboardInterrupt()  # click's wrapping of Ctrl-C
-    error = fault_of(error) or error
+    error = _fault_of(error) or error
     if isinstance(error, AnsorError):
         file = str(error.file) if error.file else None
         return Failure(kind_of(error), error.text, error.hint, error.exit_code, file, error.line)
@@ -130,6 +131,14 @@ def describe(error: BaseException, words: list[str]) -> Failure:
     if isinstance(error, OSError) and error.errno in SYSTEM_HINTS:
         return system_failure(error, SYSTEM_HINTS[error.errno])
     return bug(error, words)
+
+
+def _fault_of(error: BaseException) -> BaseException | None:
+    """The fault of this machine that an exception means, such as one of a library half loaded."""
+    expected = isinstance(error, (AnsorError, click.ClickException, OSError))
+    if isinstance(error, Exception) and not expected and address_space_is_short():
+        return short_of_addresses()
+    return fault_of(error)
 
 
 def kind_of(error: AnsorError) -> str:

@@ -52,12 +52,20 @@ def _limit(what: int, most: int) -> None:
 
 def own_limit_reached() -> bool:
     """Where memory was refused: whether `limit_memory` did, and the machine would have given it."""
-    if resource.RLIMIT_DATA not in _limited:
-        return False
+    return resource.RLIMIT_DATA in _limited and _has_room()
+
+
+def _has_room() -> bool:
+    """Whether the machine would give this process another gigabyte of addresses."""
     with contextlib.suppress(OSError):
         mmap.mmap(-1, _MARGIN_BYTES, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE).close()
         return True
     return False
+
+
+def address_space_is_short() -> bool:
+    """Whether the user has limited the address space (`ulimit -v`), and little is left of it."""
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY and not _has_room()
 
 
 @cache

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import AnsorError, MachineError
-from .limits import own_limit_reached
+from .limits import address_space_is_short, own_limit_reached
 
 RESUMES = "what was measured is kept: the same command resumes"
 _SPACE = f"free some, or name another place (TMPDIR, --output, --registry); {RESUMES}"
@@ -64,10 +64,18 @@ def errno_in(text: str) -> int | None:
 
 def fault(number: int, path: str | bytes | Path | None = None) -> MachineError:
     """The fault of an errno of `REMEDIES`. path: what it is about."""
+    if number in (errno.ENOMEM, errno.EAGAIN) and address_space_is_short():
+        return short_of_addresses()
     text = os.strerror(number).lower()
     if isinstance(path, (str, bytes, Path)):
         text += f": {_placed(Path(os.fsdecode(path)))}"
     return MachineError(text, REMEDIES[number])
+
+
+def short_of_addresses() -> MachineError:
+    """The fault of a limit of the user's own, which fails in many ways."""
+    what = "the address space that a process may have is too small (ulimit -v)"
+    return MachineError(what, f"raise the limit: ulimit -v unlimited; {RESUMES}")
 
 
 def killed(what: str) -> MachineError:
@@ -95,6 +103,8 @@ def about(path: Path) -> Iterator[None]:
 
 def _unfit_folder(text: str) -> MachineError | None:
     """The fault of a folder for temporary files that holds no files, or no code."""
+    if _NO_CODE in text and address_space_is_short():
+        return short_of_addresses()
     if _NO_CODE in text or _NO_FOLDER in text:
         what = f"temporary files cannot be used: {text.strip().splitlines()[0]}"
         return MachineError(what, "set TMPDIR to a folder that can be written to and executed from")

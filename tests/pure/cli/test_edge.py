@@ -218,3 +218,23 @@ def test_stdout_that_takes_nothing(end, code):
     assert result.returncode == code
     assert "Traceback" not in result.stderr
     assert ("no space left" in result.stderr) == (code != 0)
+
+
+SHORT_OF_ADDRESSES = """
+import errno, resource
+from ansor_deploy.cli.errors import describe
+errors = [
+    AttributeError("module 'tvm' has no attribute 'half of it is loaded'"),
+    ImportError("libx.so: failed to map segment from shared object"),
+    OSError(errno.EAGAIN, "Resource temporarily unavailable"),
+]
+resource.setrlimit(resource.RLIMIT_AS, (1 << 29, resource.RLIM_INFINITY))
+for error in errors:
+    print(describe(error, []).message)
+"""
+
+
+def test_a_limit_of_the_address_space_is_named_however_it_shows():
+    command = [sys.executable, "-c", SHORT_OF_ADDRESSES]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert said.stdout.count("(ulimit -v)") == 3, said.stdout
