@@ -19,6 +19,7 @@ SILENCE_SECONDS = 60.0  # without a byte, the other side is believed to be gone
 _PING = 0  # the id of every ping
 # Of a session: what is said while another has the board, and answers that come too late.
 _MOST_UNASKED = 200
+_LOGIN = "does a login script wait for something there (~/.bashrc, ~/.profile)?"
 _HINT = "check the board's power and network, then repeat the command"
 
 Answered = tuple[Answer | Failure, bytes]
@@ -61,7 +62,8 @@ class AgentClient:
                 said, _ = self._next(max(deadline - time.monotonic(), 0.0))
             except queue.Empty:
                 if holder is None:
-                    raise self._lose(f"no agent in {START_SECONDS:.0f} s") from None
+                    what = f"no agent in {START_SECONDS:.0f} s{self._last_words()}"
+                    raise self._lose(f"{what}; {_LOGIN}") from None
                 self.close()
                 what = f"{self._name} is in use by {holder}, {patience:.0f} s after the first try"
                 hint = "wait for that to end, or stop it on the board"

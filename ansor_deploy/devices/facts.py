@@ -68,11 +68,17 @@ class Facts:
     model: Word = ""
     parts: Annotated[tuple[Word, ...], Meta(max_length=100)] = ()
     gpu: GpuFacts | None = None
+    noexec: bool = False
 
     @property
     def short_python(self) -> str:
         """The version that decides which packages fit, such as "3.11"."""
         return ".".join(self.python.split(".")[:2])
+
+
+MOUNT_EXEC = "mount it with exec (mount -o remount,exec), or log in as a user with another home"
+_ECHO = "ansor-deploy-here"
+GIVE_SHELL = "give it a shell on the board (chsh -s /bin/sh), or log in as another user"
 
 
 def run_probe(connection: Connection) -> Ran:
@@ -96,11 +102,22 @@ def look_at(name: str, connection: Connection) -> Facts:
     try:
         facts = facts_of(ran)
     except Refused as error:
+        if said := refused_by_shell(connection):
+            raise DeviceError(
+                f"{name}: its account runs no commands: {said}", GIVE_SHELL
+            ) from error
         what = f"{name}: its python3 does not report what machine it is: {last_line(ran)}"
         hint = f"log in by ssh and see what `{PYTHON} -c 'import json'` says"
         raise DeviceError(what, hint) from error
     _check(name, facts)
     return facts
+
+
+def refused_by_shell(connection: Connection) -> str:
+    """What an account without a shell says to a command; "" of one that runs it."""
+    ran = connection.run(f"echo {_ECHO}", timeout=_PROBE_SECONDS)
+    said = ran.stdout.decode(errors="replace").strip()
+    return "" if _ECHO in said else brief(said.splitlines()[-1]) if said else last_line(ran)
 
 
 def last_line(ran: Ran) -> str:
@@ -117,7 +134,10 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def _check(name: str, facts: Facts) -> None:
-    """DeviceError where no wheel can fit; it says what the user can change."""
+    """DeviceError where no wheel can fit or be run; it says what the user can change."""
+    if facts.noexec:
+        what = f"{name}: nothing can be run below {facts.cache}: its file system is mounted noexec"
+        raise DeviceError(what, MOUNT_EXEC)
     kind, version = facts.libc
     if facts.bits != 64:
         raise DeviceError(

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 MARK = b"\0ansor-deploy agent 1\n"
 CHUNK = 1 << 18  # bytes of a file in one frame: each is answered before the next is sent
 _HEAD = struct.Struct(">II")
-_MOST_MARKLESS = 1 << 16
+_MOST_MARKLESS = 1 << 20
 
 Message = TypeVar("Message")
 
@@ -52,7 +52,8 @@ class Unpacker(Generic[Message]):
         if self._awaits_mark:
             at = self._buffer.find(MARK)
             if at < 0 and len(self._buffer) > _MOST_MARKLESS:
-                raise FrameError("a long text instead of the agent's first words")
+                what = "a long text instead of the agent's first words: does a login script print"
+                raise FrameError(f"{what} without end (~/.bashrc, ~/.profile)?")
             if at < 0:
                 return []
             del self._buffer[: at + len(MARK)]

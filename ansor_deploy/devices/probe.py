@@ -149,6 +149,11 @@ def memory_free() -> int | None:
     return None
 
 
+def noexec() -> bool:
+    """Whether nothing under the home folder may be run: it is mounted so."""
+    return bool(os.statvfs(str(HOME if HOME.exists() else "/")).f_flag & os.ST_NOEXEC)
+
+
 def facts() -> dict[str, object]:
     """All facts, by their names."""
     return {
@@ -165,6 +170,7 @@ def facts() -> dict[str, object]:
         "throttled": throttled(),
         "memory": memory_free(),
         "disk": shutil.disk_usage(str(HOME if HOME.exists() else "/")).free,
+        "noexec": noexec(),
         "load": os.getloadavg()[0],
         "cache": str(CACHE),
         "model": model(),
@@ -175,4 +181,5 @@ def facts() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(facts()))  # noqa: T201
+    # A line of its own, whatever a login script has printed.
+    print("\n" + json.dumps(facts()))  # noqa: T201

@@ -7,7 +7,18 @@ from contextlib import closing
 
 from ..devices.channel import SshConnection
 from ..devices.connection import Connection, Ran
-from ..devices.facts import OLDEST_GLIBC, Facts, GpuFacts, facts_of, last_line, numbers, run_probe
+from ..devices.facts import (
+    GIVE_SHELL,
+    MOUNT_EXEC,
+    OLDEST_GLIBC,
+    Facts,
+    GpuFacts,
+    facts_of,
+    last_line,
+    numbers,
+    refused_by_shell,
+    run_probe,
+)
 from ..devices.strain import STEADY, throttles
 from ..devices.wheels import pinned
 from ..errors import DeviceError
@@ -82,6 +93,7 @@ def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
         check_throttling(facts.throttled),
         check_memory(facts.memory),
         check_disk(facts.disk),
+        *([Check("home", "FAIL", "mounted noexec", MOUNT_EXEC)] if facts.noexec else []),
         check_clock(skew),
         check_load(facts.load),
         check_runtime(facts.runtimes, name),
@@ -90,6 +102,9 @@ def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
 
 def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator[Check]:
     """The checks that a shell can make where python3 is not there, or ended as `ran` says."""
+    if refused := refused_by_shell(connection):
+        yield Check("shell", "FAIL", f"its account runs no commands: {refused}", GIVE_SHELL)
+        return
     said = connection.run(_SHELL).stdout.decode(errors="replace").split()
     machine, bits = [brief(word, 64) for word in (*said, "?", "?")[:2]]
     yield check_architecture(machine, target)

@@ -1,6 +1,7 @@
 """`ansor-deploy devices` against a real sshd, as a user has it: processes and their exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import PROGRAM, refused
 from helpers.libraries import build
-from helpers.plain_board import PlainBoard
+from helpers.plain_board import PlainBoard, add_board
 from helpers.sshd import USER, make_key
 
 from ansor_deploy.devices import probe
@@ -342,3 +343,31 @@ def test_a_password_in_an_address_is_neither_kept_nor_repeated(devices, words, h
     refused(result, 2)
     assert "geheim" not in result.stdout + result.stderr
     assert not (home / ".config").exists()
+
+
+def test_an_account_without_a_shell(added, devices):
+    board = added("pi", extra="ForceCommand echo This account is not available.; exit 1\n")
+    devices("trust", "pi", "--fingerprint", board.fingerprint)
+    found = checks(devices, "pi", code=4)
+    assert "architecture" not in found
+    assert found["shell"]["found"].endswith("runs no commands: This account is not available.")
+
+
+def test_a_login_script_that_prints_without_an_end_of_line(plain, devices):
+    add_board(plain.sshd, "pi", "host")
+    (plain.home / ".bashrc").write_text("head -c 300000 /dev/zero | tr '\\0' x\n")
+    assert checks(devices, "pi")["word size"]["found"] == "64 bits"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_home_that_nothing_can_be_run_below(devices, tmp_path):
+    mount = f"mount -t tmpfs -o noexec home {tmp_path}/pi/home"
+    board = PlainBoard(
+        tmp_path / "pi", prefix=("unshare", "--mount", "sh", "-c", f'{mount} && exec "$0" "$@"')
+    )
+    add_board(board.sshd, "pi", "host")
+    try:
+        refused(devices("install", "pi"), 4, "nothing can be run below", "noexec")
+        assert checks(devices, "pi", code=4)["home"]["found"] == "mounted noexec"
+    finally:
+        board.sshd.stop()

@@ -166,7 +166,7 @@ SESSIONS = {
     "lists without end": [MARK + raw(b"[" * 100_000)],
     "no session": [MARK + pack({**HELLO, "session": 5})],
     "a head of 2 GB": [MARK + b"\x7f\xff\xff\xff" * 4],
-    "a login that prints": [EVIL.encode() * 10_000],
+    "a login that prints": [EVIL.encode() * 200_000],
     "a greeting and nonsense": instead(1, raw(b"{}")),
     "waiting for ever": [MARK + pack({"says": "waiting", "holder": EVIL}) * 5000],
 }
