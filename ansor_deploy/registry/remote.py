@@ -72,7 +72,7 @@ class BundleStore:
             hint = f"Install what it needs (for S3: pip install s3fs): {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
         except RuntimeError as error:  # what a file system does not offer
-            hint = "Push to a folder or a bucket; from an HTTP server one can only pull."
+            hint = "Push to a folder or a bucket; to an HTTP server, with a newer fsspec."
             what = printable(repr(error)[:300])
             raise RegistryError(f"{self.url} cannot do that: {what}", hint) from error
         except Exception as error:  # every file system has errors of its own

@@ -11,6 +11,7 @@ import threading
 import zlib
 from functools import partial
 from itertools import permutations
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -166,9 +167,17 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server(tmp_path):
-    handler = partial(Quiet, directory=tmp_path / "place")
+class Writable(Quiet):
+    def do_PUT(self):
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        Path(self.translate_path(self.path)).write_bytes(content)
+        self.send_response(201)
+        self.end_headers()
+
+
+@pytest.fixture(params=[Quiet])
+def server(tmp_path, request):
+    handler = partial(request.param, directory=tmp_path / "place")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
         thread = threading.Thread(target=serving.serve_forever)
         thread.start()
@@ -187,6 +196,15 @@ def test_a_web_server_can_be_pulled_from(tmp_path, place, server, key):
     assert "not signed" in found.refused[0].message
     with pytest.raises(RegistryError, match=r"127\.0\.0\.1"):
         push(registry(tmp_path / "other.db", 4), server)
+
+
+@pytest.mark.parametrize("server", [Writable], indirect=True)
+def test_a_web_server_that_takes_put_can_be_pushed_to(tmp_path, server, key):
+    (tmp_path / "place").mkdir()
+    signer, trusted = load_signer(key), load_trusted(key.with_suffix(".pub"))
+    assert push(registry(tmp_path / "mine.db", 1, 2), server, signer).records == 2
+    assert push(registry(tmp_path / "more.db", 2, 3), server, signer).records == 1
+    assert pull(tmp_path / "new.db", server, trusted).taken == Taken(3, 0)
 
 
 def test_torn_uploads_are_passed_over_and_mended(tmp_path, place):
