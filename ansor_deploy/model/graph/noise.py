@@ -17,7 +17,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from ..onnx.skeleton import domain_of, uses
+from ..onnx.skeleton import attribute, domain_of, uses
 
 # By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
 # that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
@@ -88,7 +88,12 @@ def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
         yield kept
         for place, (name, exact) in enumerate(blurred.items()):
             number = seed + (at + 1) * 64 + place
-            yield from blur(exact, name, types[name], number, bounded=node.op_type in _BOUNDED)
+            yield from blur(exact, name, types[name], number, bounded=_is_bounded(node))
+
+
+def _is_bounded(node: Any) -> bool:
+    """Whether results are near to their range: ONNX Runtime's logistic function ends in 1 - p."""
+    return node.op_type in _BOUNDED or attribute(node, "post_transform") == "LOGISTIC"
 
 
 def _weigh_inexactly(node: Any) -> None:

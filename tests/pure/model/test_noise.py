@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.graphs import model, node, run
-from helpers.learned import learned
+from helpers.learned import classifier, learned
 from onnx import TensorProto, helper
 
 from ansor_deploy.model.graph.noise import NOISE, varying_tensors, with_noise
@@ -42,3 +42,12 @@ def test_what_cancels_out_inside_a_vector_machine_is_as_inexact_as_its_sum():
     noisy = with_noise(learned("SVMRegressor", {"x": x}, **words), 0)
     moved = abs(run(noisy, {"x": x})[0])
     assert (moved > 500 * NOISE[TensorProto.FLOAT]).all()
+
+
+def test_a_probability_is_as_inexact_as_what_it_is_taken_from():
+    """ONNX Runtime takes that of the other class from one, which leaves nothing of a small one."""
+    x = np.ones((50, 1), np.float32)
+    words = {"coefficients": [-30.0], "intercepts": [0.0], "classlabels_ints": [0, 1]}
+    proto = classifier("LinearClassifier", x, 1, post_transform="LOGISTIC", **words)
+    assert not run(proto, {"x": x})[1][:, 1].any()
+    assert run(with_noise(proto, 0), {"x": x})[1][:, 1].any()
