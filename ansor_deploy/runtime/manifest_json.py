@@ -26,11 +26,15 @@ def read_json(artifact: Path) -> dict[str, Any]:
         raise UsageError("this is a model, not a library", build, artifact)
     rebuild = _rebuild(artifact)
     try:
-        manifest: dict[str, Any] = json.loads(read_regular(path, _MOST_BYTES))
+        content = read_regular(path, _MOST_BYTES)
+        manifest: dict[str, Any] = json.loads(content or b"{}")
     except FileNotFoundError as error:
         raise AnsorError(f"the manifest of {artifact.name} is missing", rebuild, path) from error
     except (OSError, ValueError, RecursionError) as error:
         raise no_manifest(artifact, str(error)) from error
+    if not content:
+        hint = f"a shell empties what `> {path.name}` names before the command starts; {rebuild}"
+        raise AnsorError("it is empty, and no manifest", hint, path)
     if wrong := _fault(manifest):
         raise no_manifest(artifact, wrong)
     expected = manifest["artifact"]["bytes"]

@@ -62,3 +62,10 @@ def test_every_field_is_there(library, name):
     library.with_suffix(".json").write_bytes(json_bytes(said))
     with pytest.raises(AnsorError, match=f"not a manifest: .*missing required field `{name}`"):
         read_manifest(library)
+
+
+def test_one_that_a_shell_has_emptied_says_so(library):
+    library.with_suffix(".json").write_bytes(b"")
+    with pytest.raises(AnsorError, match="it is empty") as caught:
+        read_manifest(library)
+    assert f"> {library.stem}.json" in caught.value.hint
