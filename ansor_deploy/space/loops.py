@@ -16,6 +16,8 @@ from .state import State
 
 # Of multi-level tiles: the widest innermost tile of an axis.
 INNERMOST = 64
+# How they are nested, outermost first: axes of the result, and those that it reduces.
+LEVELS = "SSRSRS"
 # Rows of the innermost tile that is guessed.
 ROWS = 4
 # Iterations of a parallel loop for each core, so that none waits long for the last.
@@ -195,15 +197,19 @@ def multi_level_tile(state: State, view: BlockView, target: Target) -> list[list
     inner = [*(math.gcd(size, ROWS) for size in rows), math.gcd(columns, lanes(target, view.bits))]
     spatial = [[size // own, 1, 1, own] for size, own in zip(view.spatial, inner, strict=True)]
     reducing = [[size, 1] for size in view.reduced]
-    return tiled(state, view, "SSRSRS", INNERMOST, spatial + reducing)
+    return tiled(state, view, LEVELS, INNERMOST, spatial + reducing)
 
 
 def finish_levels(state: State, block: str, levels: list[list[Any]], target: Target) -> None:
     """Outer tiles parallel, the innermost loop in vectors, the rest unrolled by pragma.
 
-    levels: the six of the pattern "SSRSRS", as `split_levels` and `tiled` give them.
-    Padding and other producers that are not inlined: where they are computed is a choice.
+    levels: the six of the pattern "SSRSRS", as `split_levels` and `tiled` give them; ValueError
+    for other than six. Padding and other producers that are not inlined: where they are computed
+    is a choice.
     """
+    if len(levels) != len(LEVELS):
+        wanted = f"the {len(LEVELS)} levels of the pattern {LEVELS}"
+        raise ValueError(f"finish_levels takes {wanted}, and not {len(levels)}")
     sch = state.sch
     stage = state.block(block)
     vectorized(sch, levels[5][-1], target)

@@ -13,6 +13,7 @@ from tvm.s_tir.meta_schedule.testing import te_workload as w
 
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.derivation import derive
+from ansor_deploy.space.loops import finish_levels
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 
@@ -186,3 +187,8 @@ def test_multi_level_tiling_computes_the_same_where_no_register_tile_is(name):
 def test_rules_say_why_they_pass():
     answers = derive(module("conv2d"), TARGETS[0], shipped_rules("llvm")).answers
     assert all(answer.text.startswith(("applies", "passes: ")) for answer in answers)
+
+
+def test_levels_that_are_too_few_are_told_how_many_they_must_be():
+    with pytest.raises(ValueError, match="the 6 levels of the pattern SSRSRS, and not 3"):
+        finish_levels(None, "b0", [[], [], []], None)
