@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from click import BadParameter
 
 from . import pipeline
+from .cli.quantising import quantised
 from .cli.requests import make_request
 from .cli.shapes import parse_shape
 from .errors import UsageError, did_you_mean
@@ -44,6 +45,7 @@ class Options(TypedDict, total=False):
 
     time: seconds of tuning. input_shapes: of inputs by name; several of one where a library is to
     take several. devices: () for none; by default those that are registered for the target.
+    calibrate: samples, for the precision "int8". context: rows of a decoder's caches.
     """
 
     target: str
@@ -57,7 +59,10 @@ class Options(TypedDict, total=False):
     seed: int
     devices: Sequence[str]
     lock: File
-    precision: Literal["default", "strict"]
+    precision: Literal["default", "strict", "int8"]
+    calibrate: File
+    keep_float: Sequence[str]
+    context: int
     reuse: Literal["exact", "near"]
     retune: Sequence[str]
 
@@ -116,6 +121,9 @@ def _request(options: Options, **others: Any) -> Request:
     if given.get("devices") == ():
         given["no_device"] = True
     shapes = given.pop("input_shapes", {})
+    samples = given.pop("calibrate", None)
+    words = given.pop("precision", "default"), samples and Path(samples)
+    given |= quantised(*words, given.pop("keep_float", ()))
     return make_request(
         input_shapes=[one for name in shapes for one in _shapes(name, shapes[name])],
         seconds=given.pop("time", None),

@@ -22,6 +22,18 @@ _HOW = (
 )
 
 
+def quantised(precision: str, calibrate: Path | None, keep_float: Sequence[str]) -> dict[str, Any]:
+    """Precision and calibration of a request. UsageError where the three contradict each other."""
+    if precision == INT8 and calibrate is None:
+        raise UsageError(_NEEDS, _HOW)
+    if precision != INT8 and (calibrate or keep_float):
+        option = "--calibrate" if calibrate else "--keep-float"
+        hint = "add --precision int8, or leave it out"
+        raise UsageError(f"{option} is of a model that is quantised", hint)
+    made = Calibration(calibrate, tuple(keep_float)) if calibrate else None
+    return {"precision": "default" if precision == INT8 else precision, "calibration": made}
+
+
 def with_calibration(command: Command) -> Command:
     """Make a request's calibration of the three options; how it computes is the default then."""
 
@@ -29,15 +41,7 @@ def with_calibration(command: Command) -> Command:
     def call(
         precision: str, calibrate: Path | None, keep_float: Sequence[str], **words: Any
     ) -> Any:
-        if precision == INT8 and calibrate is None:
-            raise UsageError(_NEEDS, _HOW)
-        if precision != INT8 and (calibrate or keep_float):
-            option = "--calibrate" if calibrate else "--keep-float"
-            hint = "add --precision int8, or leave it out"
-            raise UsageError(f"{option} is of a model that is quantised", hint)
-        made = Calibration(calibrate, tuple(keep_float)) if calibrate else None
-        chosen = "default" if precision == INT8 else precision
-        return command(precision=chosen, calibration=made, **words)
+        return command(**quantised(precision, calibrate, keep_float), **words)
 
     return call
 
