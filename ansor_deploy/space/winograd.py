@@ -132,11 +132,14 @@ def _same(indices: Sequence[Any], wanted: Sequence[Any]) -> bool:
 def winograd(view: BlockView, size: int) -> Any:
     """The stages (a TE function from data and weight) that compute what a block does.
 
-    size: results of a tile along each axis. ValueError where the block is no such convolution.
+    size: results of a tile along each axis. ValueError where the block is no such convolution, or
+    whole numbers would not fit the types that there are.
     """
     conv = Convolution.of(view)
     if conv is None:
         raise ValueError(f"{view.name} is no convolution of stride 1")
+    if not conv.fits(size):
+        raise ValueError(f"tiles of {size} of {view.name} do not fit its types")
     return _Stages(conv, size).function()
 
 

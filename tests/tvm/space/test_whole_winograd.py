@@ -12,7 +12,7 @@ from ansor_deploy.codegen.kernels.lowering import compiled
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess
-from ansor_deploy.space.rewriting import rewritings
+from ansor_deploy.space.rewriting import rewritings, rewritten
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
@@ -149,6 +149,12 @@ def test_it_is_exact_where_all_bytes_are_the_greatest():
 )
 def test_what_might_overflow_is_summed_up_as_it_is(channels, window, reason):
     assert not sketches(convolution(8, channels, 16, window, 2)), reason
+
+
+@pytest.mark.parametrize("size", [6, 9])
+def test_a_trace_may_not_ask_for_what_might_overflow(size):
+    with pytest.raises(ValueError, match="do not fit"):
+        rewritten(convolution(8, 16, 16), f"winograd conv {size}")
 
 
 def test_it_is_the_default_where_it_surely_pays():
