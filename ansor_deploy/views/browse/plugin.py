@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import sqlite3
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -95,10 +96,15 @@ def render_cell(value: Any, column: str) -> Markup | None:
     return Markup('<a href="{}"><code>{}</code>{}</a>').format(place, key[:KEY], said)
 
 
+_MOST_BYTES = 1 << 24  # of a value or a row: a page of it is made in a moment
+
+
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection) -> None:
-    """Let queries name tasks: `task_title(op, name, shapes)`."""
+    """Let queries name tasks: `task_title(op, name, shapes)`; and make no value without end."""
     conn.create_function("task_title", 3, _title, deterministic=True)
+    if sys.version_info >= (3, 11):  # Python 3.10 cannot set SQLite's limits
+        conn.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
 
 
 def _title(op: str, name: str, shapes: str) -> str:

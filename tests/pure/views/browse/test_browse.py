@@ -196,6 +196,12 @@ def test_a_query_without_end_is_ended(address):
     assert "the query took longer than" in text
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="SQLite's limits cannot be set")
+def test_a_value_without_end_is_not_made(address):
+    _, _, text = get(address, "/registry?sql=select+hex(zeroblob(20000000))")
+    assert "too big" in text
+
+
 @pytest.mark.parametrize("sql", ["delete from models", "attach 'x.db' as x", "vacuum"])
 def test_queries_only_read(address, sql):
     status, _, _ = get(address, f"/registry?sql={sql.replace(' ', '+')}")
