@@ -120,6 +120,8 @@ def _q_conv(made: Graph, x: Steps) -> None:
 
 def _q_product(made: Graph, x: Steps) -> None:
     shape = made.shape(x.name)
+    if not shape:
+        raise RefusedError("a number has no rows")
     weight = _q_weight(made, x, (shape[-1], made.chance.choice((1, 3, 8))), 1)
     to = _ending(made, x, _reach(made, x) * math.sqrt(shape[-1]))
     made.note(made.add("QLinearMatMul", [*_ends(made, x), *weight, *made.range_of(to)]), to)
