@@ -239,7 +239,7 @@ def test_an_unchanged_layer_leaves_an_unchanged_build_alone(project):
         cwd=project, capture_output=True, text=True, check=True,
     )  # fmt: skip
     imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
-    assert result.stdout == "m.so is up to date\n"
+    assert result.stdout.startswith("m.so is up to date\n")
     assert "ansor_deploy.registry.layers" in imported
     assert not {"tvm", "tvm_ffi", "onnx", "numpy", "fsspec", "cryptography"} & imported
 
