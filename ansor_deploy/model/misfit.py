@@ -12,6 +12,7 @@ from .onnx.bind import bind_shapes
 from .onnx.skeleton import attribute, name_of, skeleton
 
 Shape = tuple[int, ...]
+_UNTYPED = "expected to have type but instead is null"  # behind what ONNX infers nothing of
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 
 
@@ -35,7 +36,7 @@ def _contradiction(graph: Graph) -> str:
             change(graph)
         graph.infer(strict=True)
     except ModelError as error:
-        return error.text.removeprefix(CONTRADICTION)
+        return "" if _UNTYPED in error.text else error.text.removeprefix(CONTRADICTION)
     return ""
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.graphs import model, node, randn
+from helpers.learned import learned
 from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
@@ -131,6 +132,15 @@ def test_sizes_that_nothing_fits_are_said_to_be_open():
     assert hint(proto) == (
         "Give them, with sizes that fit the model: --input-shape a=1,3,128 --input-shape b=1,4,128"
     )
+
+
+def test_what_onnx_infers_nothing_of_contradicts_nothing():
+    """As behind an imputer, in a model that reads a table column by column."""
+    words = {"imputed_value_floats": [1.0, 2.0, 3.0]}
+    proto = learned("Imputer", {"x": randn(0, 4, 3)}, **words)
+    proto.graph.node[0].output[0] = "i"
+    proto.graph.node.append(node("Concat", "i x", "y", axis=1))
+    assert misfit(proto, {}) == ""
 
 
 def test_every_input_that_is_open_is_in_the_hint():
