@@ -133,6 +133,15 @@ def test_tiles_divide_columns_of_which_some_are_left_out(columns, uneven):
     assert any(40 % size for size in sizes) == uneven
 
 
+@pytest.mark.parametrize(("columns", "most"), [(24, 14), (40, 8), (48, 9), (56, 6)])
+def test_a_tile_whose_last_vector_is_cut_short_leaves_registers_for_that(columns, most):
+    sch = tvm.s_tir.Schedule(conv2d(14, 32, columns), debug_mask="none")
+    contraction = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
+    offered = register_tiles(contraction, built.with_vectors(64, 32), [1] * 7)
+    whole = -(-columns // 16) * 16
+    assert max(prod(tile[:-1]) for tile in offered if tile[-1] == whole) == most
+
+
 @pytest.mark.parametrize("columns", [17, 49, 50, 63])
 def test_vectors_of_a_tile_end_as_vectors_where_columns_are_left_over(columns):
     x, w = te.placeholder((49, 32)), te.placeholder((32, columns))
