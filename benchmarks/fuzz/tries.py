@@ -168,7 +168,8 @@ def traces(bench: Bench, seed: int) -> Iterator[Found]:
     payload = {"seed": seed, "target": target, "folder": str(folder)}
     ended = bench.call("traces:attempt", payload)
     for one in ended.get("traces", [{**ended, "what": f"task {seed} for {target}"}]):
-        yield judged("traces", f"{one['what']} (seed {seed})", one, folder)
+        kept = folder if one["end"] in BAD else None  # all of a batch have one
+        yield judged("traces", f"{one['what']} (seed {seed})", one, kept)
 
 
 def files(bench: Bench, seed: int) -> Iterator[Found]:
@@ -273,7 +274,7 @@ def command(
 
 def _kept(found: Found, findings: Path | None, number: int) -> None:
     """Copy the files of a finding; drop those of any other try."""
-    if found.folder is None:
+    if found.folder is None or not found.folder.exists():
         return
     if findings and found.end in BAD:
         findings.mkdir(exist_ok=True)
