@@ -13,7 +13,8 @@ from unittest import mock
 import pytest
 
 from ansor_deploy._tvm import tvm
-from ansor_deploy.codegen.kernels import kernel, lowering, object_cache, objects
+from ansor_deploy.codegen.kernels import candidate, kernel, lowering, object_cache, objects
+from ansor_deploy.measure import builder
 
 _described, _generator = lowering._described, object_cache._generator
 
@@ -22,6 +23,12 @@ def compile_kernel(payload: dict[str, Any]) -> str:
     """What a compile worker calls in place of the function of this name."""
     with mock.patch.object(lowering, "_described", _in_a_hurry):
         return kernel.compile_kernel(payload)
+
+
+def build(payload: dict[str, Any]) -> dict[str, Any]:
+    """What a build worker calls in place of the function of this name."""
+    with mock.patch.object(lowering, "_described", _in_a_hurry):
+        return candidate.build(payload)
 
 
 def _in_a_hurry(functions: Any, target: Any) -> Any:
@@ -36,5 +43,6 @@ def quick_compiler() -> Iterator[None]:
     """Libraries are made of such kernels, which are kept apart from all others."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(objects, "_COMPILES", __name__)
+        patch.setattr(builder, "BUILDS", __name__)
         patch.setattr(object_cache, "_generator", lambda: [*_generator(), __name__])
         yield

@@ -1,16 +1,17 @@
 """Kernels in the process of a test take one core: beside another process, their threads spin.
 
-And races have a tenth of a second: those beside untuned libraries end at their first look.
+And nothing is timed for longer than a test needs.
 """
 
 import os
 
 import pytest
+from helpers.hurry import short_times
+from helpers.quick_compiler import quick_compiler
 from helpers.turns import made_once
 from helpers.warm_workers import kept_warm
 
 from ansor_deploy.runtime import native
-from ansor_deploy.ship.race import quantised, raced, turn, untuned
 from ansor_deploy.system.environment import cache_folder
 
 _SHARED = -3  # TVM's mode "kSpecifyThreadShareAllCore": no thread is pinned
@@ -22,13 +23,19 @@ def _one_thread():
     native.ffi().get_global_func("runtime.config_threadpool")(_SHARED, 1, processors)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _little_effort(request):
+    """LLVM does little for kernels, but where a module's tests are about what it makes of them."""
+    if request.node.get_closest_marker("optimised"):
+        yield
+        return
+    with quick_compiler():
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _short_races():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raced, "RACE_SECONDS", 0.1)
-        patch.setattr(quantised, "SECONDS", 0.1)
-        patch.setattr(untuned, "MOST_SECONDS", 0.1)
-        patch.setattr(turn, "PAUSE_SECONDS", 0.0)
+def _short_times():
+    with short_times():
         yield
 
 

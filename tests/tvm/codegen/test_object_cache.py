@@ -19,6 +19,9 @@ from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import cache_folder
 
+# Processes of a user's own make the same files.
+pytestmark = pytest.mark.optimised
+
 NET = graphs.model(
     [graphs.node("MatMul", "x w", "h"), graphs.node("Softmax", "h", "y")],
     {"x": (24, 96)},

@@ -14,6 +14,7 @@ from ansor_deploy.devices.machine import Machine
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceError, DeviceLost
 from ansor_deploy.measure import health, sites
+from ansor_deploy.measure import measurer as measurers
 from ansor_deploy.measure.health import Health
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
@@ -107,6 +108,7 @@ def test_the_fastest_stay_for_the_final():
 def test_a_change_of_speed_is_reported_once_and_measured_again(monkeypatch):
     warnings, pulses = [], iter([1.0, 2.0, 1.0, 1.0, 1.0, 1.5])
     monkeypatch.setattr(Health, "pulse", lambda *_: next(pulses))
+    monkeypatch.setattr(measurers, "DRIFT", 0.15)
     task = conv()
     with Measurer(TARGET, warn=warnings.append) as measurer:
         for repeated in (1, 1, 2):

@@ -21,6 +21,9 @@ from ansor_deploy.ship.outputs.depfile import escaped
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
+# Processes of a user's own make the same bytes.
+pytestmark = pytest.mark.optimised
+
 HOST = load_target("host", [shipped("targets")])
 TVM = metadata.version("apache-tvm")
 FROZEN = ("--lock", "records.lock", "--frozen", "-o", "net.so", "--depfile", "net.d")

@@ -19,6 +19,9 @@ from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import detect_host
 from ansor_deploy.target import load_target
 
+# Processes of a user's own make the same bytes.
+pytestmark = pytest.mark.optimised
+
 OTHER = {"cores": 1 << 10, "l2_bytes": 1 << 10}  # what another host has
 HOST = load_target("host", [shipped("targets")])
 TVM = metadata.version("apache-tvm")

@@ -1,0 +1,34 @@
+"""Little effort for what a test is not about: times.
+
+Races have a tenth of a second, and those beside untuned libraries end at their first look.
+Candidates are checked as ever, but timed for moments (`short_runs`), and none is timed again for
+what runs beside it, nor waits for another's turn.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ansor_deploy.devices import site
+from ansor_deploy.measure import measurer
+from ansor_deploy.ship.race import quantised, raced, turn, untuned
+from ansor_deploy.system import machine_lock
+
+
+@contextmanager
+def short_times() -> Iterator[None]:
+    """What is timed is timed for moments, also beside what others time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(raced, "RACE_SECONDS", 0.1)
+        patch.setattr(quantised, "SECONDS", 0.1)
+        patch.setattr(untuned, "MOST_SECONDS", 0.1)
+        patch.setattr(turn, "PAUSE_SECONDS", 0.0)
+        patch.setattr(site, "RUNS", "helpers.short_runs")
+        patch.setattr(measurer, "DRIFT", math.inf)
+        patch.setattr(machine_lock, "_NAME", f"{machine_lock._NAME}-{os.getpid()}")
+        yield

@@ -1,0 +1,15 @@
+"""What a run worker imports in place of `on_cpu`: candidates are timed for moments.
+
+What they compute is checked as ever; their times are as good as none, and no test is about those.
+"""
+
+from __future__ import annotations
+
+from ansor_deploy.measure import head_to_head, on_cpu, runner
+
+__all__ = ["on_cpu"]
+
+runner.MIN_REPEAT_MS = 0.2
+head_to_head.SLOT_SECONDS = 2e-4
+head_to_head.PULSES = 2
+head_to_head.PULSE_SECONDS = head_to_head.WAKING_SECONDS = 2e-4
