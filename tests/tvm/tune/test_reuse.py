@@ -12,6 +12,7 @@ from helpers.cli_inside import answer
 from ansor_deploy._tvm import VERSION
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.request import EFFORTS, Budget
 from ansor_deploy.runtime.model import load
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.tune.search.features import decode_choices
@@ -29,8 +30,16 @@ def convolutions(size):
     return net.model(x, "out", (1, 32, size, size))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_trials():
+    """Few of each task: what they find need not be good."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EFFORTS, "quick", Budget(per_task=10))
+        yield
+
+
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory):
+def shop(_few_trials, tmp_path_factory):
     """A registry in which one of two models is tuned."""
     folder = tmp_path_factory.mktemp("shop")
     for size in (16, 24):
