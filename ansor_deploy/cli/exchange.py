@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from ..errors import RegistryError, UsageError
-from ..project import Project
+from ..project import MARKER, Project
 from ..system.json_types import Count
 from ..system.words import count
 from .declare import existing_file, new_file
@@ -121,18 +121,19 @@ def merge_command(other: Path, registry: Path) -> Answer:
     "registry push /mnt/team/records", "registry push s3://bucket/records --sign ~/.ssh/id"
 )
 @click.command("push", cls=Command)
-@click.argument("url")
+@click.argument("url", required=False)
 @registry_path
 @sign_option
 @answering
-def push_command(url: str, registry: Path, key: Path | None) -> Answer:
+def push_command(url: str | None, registry: Path, key: Path | None) -> Answer:
     """Add the records that the folder at URL lacks.
 
-    URL is a path, or what fsspec knows: file://, s3://, gs://, sftp:// and others, each with its
-    own package. What is there is never changed.
+    URL is by default the project's `team`: a path, or what fsspec knows: file://, s3://, gs://,
+    sftp:// and others, each with its own package. What is there is never changed.
     """
     from ..registry.exchange import push
 
+    url = _folder(url)
     return _given(push(registry, url, _signer(key)), url)
 
 
@@ -140,19 +141,21 @@ def push_command(url: str, registry: Path, key: Path | None) -> Answer:
     "registry pull /mnt/team/records", "registry pull https://example.org/r --trust keys.pub"
 )
 @click.command("pull", cls=Command)
-@click.argument("url")
+@click.argument("url", required=False)
 @registry_path
 @trust_option
 @answering
-def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
+def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
     """Take in every bundle in the folder at URL.
 
-    Uploads that did not end are passed over. A bundle with a line that is not what this tool
-    writes, or without a signature where one is demanded, is left out and named (exit 8).
+    URL is by default the project's `team`. Uploads that did not end are passed over. A bundle with
+    a line that is not what this tool writes, or without a signature where one is demanded, is left
+    out and named (exit 8).
     """
     from ..registry.exchange import pull
     from ..registry.remote import misnamed
 
+    url = _folder(url)
     pulled = pull(registry, url, _trusted(trust))
     for name in pulled.torn:
         say(f"passed over, not whole: {name}", err=True)
@@ -169,6 +172,14 @@ def pull_command(url: str, registry: Path, trust: Path | None) -> Answer:
 
 
 EXCHANGE = (export_command, import_command, merge_command, push_command, pull_command)
+
+
+def _folder(url: str | None) -> str:
+    """The folder that is named, else the project's. UsageError where there is none."""
+    if folder := url or Project.find().team:
+        return folder
+    hint = f"name it, or say in {MARKER} where the team's records are: team = URL"
+    raise UsageError("no folder is named, and the project has none", hint)
 
 
 def _signer(key: Path | None) -> Signer | None:

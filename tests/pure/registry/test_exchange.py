@@ -335,6 +335,11 @@ def test_the_commands(tmp_path, key):
     }
     ran = program(tmp_path, "registry", "import", "out.jsonl", *theirs)
     assert ran.stdout == "0 new records, 2 known already\n"
+    refused(program(tmp_path, "registry", "push", *mine), 2, "no folder is named")
+    (tmp_path / "ansor-deploy.toml").write_text('team = "place"\n')
+    ran = program(tmp_path, "registry", "push", *mine)
+    assert ran.stdout == f"{tmp_path / 'place'} has every record already\n"
+    assert answer(tmp_path, "registry", "pull", *theirs)["known"] == 2
 
 
 def test_the_commands_refuse(tmp_path, key):
