@@ -9,33 +9,15 @@ from pathlib import Path
 
 SHARE = Path("/usr/share/bazel")
 
-# The repositories that Bazel would download, and stand-ins for those that Debian has not, or, of
-# rules_cc, only too new for this Bazel.
-REPOSITORIES = {
-    "bazel_skylib": SHARE / "tools" / "skylib",
-    "platforms": SHARE / "tools" / "platforms",
-    "rules_java": SHARE / "rules" / "java",
-    "rules_proto": SHARE / "rules" / "proto",
-}
-NATIVE_RULES = "\n".join(
-    [f"{name} = native.{name}" for name in ("cc_binary", "cc_import", "cc_library", "cc_test")]
-    + [f"{name} = native.{name}" for name in ("cc_toolchain", "cc_toolchain_suite")]
-    + ["cc_flags_supplier = None", "compiler_flag = None", ""]
-)
-NO_COVERAGE = """\
-package(default_visibility = ["//visibility:public"])
-filegroup(name = "coverage_report_generator")
-filegroup(name = "lcov_merger")
-"""
-WRITTEN = {
-    "rules_cc": {"cc/BUILD": "", "cc/defs.bzl": NATIVE_RULES},
-    "remote_coverage_tools": {"BUILD": NO_COVERAGE},  # every test depends on it
-}
+# What Debian has of the repositories that Bazel would download.
+FOLDERS = [
+    SHARE / path for path in ("tools/skylib", "tools/platforms", "rules/java", "rules/proto")
+]
 
 
 def is_installed() -> bool:
     """Whether this Bazel, and what it would download, are here."""
-    return shutil.which("bazel") is not None and all(p.exists() for p in REPOSITORIES.values())
+    return shutil.which("bazel") is not None and all(folder.exists() for folder in FOLDERS)
 
 
 @dataclass
@@ -47,10 +29,8 @@ class Bazel:
 
     def prepare(self, workspace: Path, base: Path, tool: Path) -> None:
         """Write a workspace's .bazelrc. base: where its outputs shall lie."""
-        found = {**REPOSITORIES, **{name: self._written(name) for name in WRITTEN}}
-        lines = [f"build --override_repository={name}={path}" for name, path in found.items()]
         options = ("color=no", "curses=no", "noshow_progress", "symlink_prefix=/")
-        lines += [f"build --{option}" for option in options]
+        lines = [f"build --{option}" for option in options]
         lines.append(f"build --repo_env=ANSOR_DEPLOY={tool}")
         lines.append(f"build --sandbox_writable_path={tool.parent}")
         (workspace / ".bazelrc").write_text("\n".join(lines) + "\n")
@@ -58,14 +38,6 @@ class Bazel:
         places = [f"--output_user_root={self.folder / 'root'}", f"--output_base={base}"]
         # The system's .bazelrc tells Debian's Bazel where the rest of it lies.
         self.started[workspace] = ["bazel", "--nohome_rc", *places, *limits]
-
-    def _written(self, repository: str) -> Path:
-        """The folder of a stand-in."""
-        for name, text in {"WORKSPACE": "", **WRITTEN[repository]}.items():
-            file = self.folder / repository / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        return self.folder / repository
 
     def command(self, workspace: Path, *words: str) -> list[str]:
         """The command line of a Bazel command in a workspace that is prepared."""

@@ -19,6 +19,8 @@ WORKSPACE = """\
 local_repository(name = "ansor_deploy", path = "{hooks}")
 load("@ansor_deploy//:repositories.bzl", "ansor_deploy_repositories")
 ansor_deploy_repositories()
+load("@ansor_deploy//:debian.bzl", "debian_repositories")
+debian_repositories()
 """
 BUILD = """\
 load("@ansor_deploy//:defs.bzl", "ansor_model")

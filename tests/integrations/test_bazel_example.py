@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,19 +12,23 @@ import onnx
 import pytest
 from helpers.classifier import EXAMPLES, assert_classifies, require_avx2
 from helpers.debian_bazel import Bazel, bin_folder
+from helpers.fences import ROOT, parts
 from helpers.hooked import observed_program
 from onnx import numpy_helper
 
 from ansor_deploy.ship.integrations import hook_folder
 
+PAGE = ROOT / "docs" / "bazel.md"
+
 
 @dataclass(frozen=True)
 class Example:
-    """A copy of the example. base: where Bazel's outputs lie."""
+    """A copy of the example. base: where Bazel's outputs lie. tool: the ansor-deploy it finds."""
 
     bazel: Bazel
     source: Path
     base: Path
+    tool: Path
 
     def run(self, *words: str):
         done = self.bazel.run(self.source, *words)
@@ -37,12 +43,13 @@ class Example:
 def example(bazel, tmp_path_factory):
     require_avx2()
     folder = tmp_path_factory.mktemp("example")
-    source = folder / "source"
+    source = folder / "examples" / "bazel"
     shutil.copytree(EXAMPLES / "bazel", source)
     (source / "third_party").mkdir()
     (source / "third_party" / "ansor_deploy").symlink_to(hook_folder("bazel"))
-    bazel.prepare(source, folder / "base", observed_program(folder / "bin"))
-    made = Example(bazel, source, folder / "base")
+    tool = observed_program(folder / "bin")
+    bazel.prepare(source, folder / "base", tool)
+    made = Example(bazel, source, folder / "base", tool)
     made.run("build", "//...")
     return made
 
@@ -51,15 +58,23 @@ def test_it_prints_what_the_model_computes(example):
     assert_classifies(example.made("classify"), example.made("stripes.so"))
 
 
-def test_its_own_tests_pass(example):
-    said = example.run("test", "//...").stdout
-    assert said.count(" PASSED ") == 2
-
-
-def test_it_runs_in_its_runfiles(example):
-    image = str(example.source / "falling.pgm")
-    printed = example.run("run", "//:classify", "--", "stripes.so", image).stdout
-    assert "falling    0.8" in printed
+def test_what_the_page_says(example):
+    (block,) = [one for one in parts(PAGE) if "//:classify" in getattr(one, "text", "")]
+    # As functions: another PATH would have Bazel build everything again.
+    bazel = shlex.join(example.bazel.command(example.source))
+    own = f'bazel() {{ command {bazel} "$@"; }}\nansor-deploy() {{ {example.tool} "$@"; }}\n'
+    shutil.rmtree(example.source / "third_party")  # the page makes it, the same
+    done = subprocess.run(
+        ["/bin/bash", "-ec", own + block.text],
+        cwd=example.source.parents[1],
+        text=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(" PASSED ") == 2
+    assert "falling    0.8" in done.stdout
 
 
 def test_the_library_and_its_manifest_are_among_the_runfiles(example):

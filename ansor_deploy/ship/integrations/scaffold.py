@@ -22,6 +22,7 @@ _SETTINGS = """\
 target = "{target}"
 """
 _BAZEL_HOOKS = Path("third_party", "ansor_deploy")
+_DEBIANS_BAZEL = Path("/usr/share/bazel/tools/skylib")  # whose Bazel looks for it in the network
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ def _workspace(folder: Path, system: BuildSystem) -> Iterator[Part]:
     for name in there or files:
         hook = system.template(f"{name}.hook")
         text = _filled(system.template(name), {"HOOK": hook.rstrip()})
+        if name == "WORKSPACE" and _DEBIANS_BAZEL.is_dir():
+            text += system.template("WORKSPACE.debian")
         yield Part(folder / name, "where Bazel finds the rules", text, {'"ansor_deploy"': hook})
     ignored = f"{_BAZEL_HOOKS}\n"
     path = folder / ".bazelignore"
