@@ -144,7 +144,8 @@ class Rounds:
         self.trials += len(known)
         self.failed += sum(bool(outcome.error) for outcome in known)
         self.pace.observe(len(known), time.monotonic() - self.began, look=batch.why == FIRST_LOOK)
-        times = state.best * 1e3, self._forecast() * 1e3
+        measured = state.best if state.measured else math.inf
+        times = measured * 1e3, self._forecast() * 1e3
         names = state.task.name, state.task.title, state.task.key.workload
         self.rounds.append(Round(*names, len(known), batch.why, *times))
         self.work.report.progress(self._progress())

@@ -147,7 +147,8 @@ def clock(progress: Progress, since: float = 0.0) -> str:
 def best(progress: Progress) -> str:
     """What the task has reached, and why it had its turn: "best 810 us (largest gradient)"."""
     found = progress.round
-    return f"best {latency(found.best_ms / 1e3)}" + (f" ({found.why})" if found.why else "")
+    reached = f"best {latency(found.best_ms / 1e3)}" if math.isfinite(found.best_ms) else "none ran"
+    return reached + (f" ({found.why})" if found.why else "")
 
 
 def origins_text(found: Origins, tasks: int) -> str:

@@ -182,7 +182,7 @@ def test_live_panel_without_a_total():
     said = unstyled(panel(bounded_by_time))
     assert "128 trials" in said
     assert "unknown left" in said
-    assert "t: best none" in said
+    assert "t: none ran" in said
 
 
 def test_live_draws_all_events(live):
