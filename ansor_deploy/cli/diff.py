@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @with_examples(
     "registry diff old.db new.db",
-    "registry diff ~/.local/share/ansor-deploy/registry.db team.jsonl --json",
+    "registry diff registry.db team.jsonl --json",
 )
 @click.command("diff", cls=Command)
 @click.argument("a", type=existing_file)
