@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import to_builtins
 
 from ..errors import AnsorError
 from ..registry.exchange import contents, import_bytes, read_bundle
@@ -80,7 +80,7 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
     try:
         tuned = tune([model], request, events)
         check()
-        return structs.asdict(tuned.figures)
+        return dict(to_builtins(tuned.figures))
     except AnsorError as error:
         return failed(error)
     except KeyboardInterrupt:

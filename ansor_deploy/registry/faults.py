@@ -54,10 +54,8 @@ def explained(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise
     except sqlite3.Error as error:
-        message = str(error)
-        if "readonly" in message and _may_be_written(path):  # SQLite says that of both
-            message = "it was moved"
-        raise _explain(path, message) from error
+        moved = getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_DBMOVED"  # Python 3.11
+        raise _explain(path, "it was moved" if moved else str(error)) from error
     except UnicodeDecodeError as error:  # SQLite quotes the bytes that it stumbled over
         raise damaged(path, "it holds bytes that are not text") from error
     except MemoryError as error:
@@ -99,11 +97,6 @@ def _no_descriptor() -> AnsorError | None:
     except OSError as error:
         return fault_of(error)
     return None
-
-
-def _may_be_written(path: Path) -> bool:
-    """Whether nothing here keeps a file from being written, if it is there."""
-    return all(os.access(place, os.W_OK) for place in (path.parent, path) if place.exists())
 
 
 def _holder(path: Path) -> str:
