@@ -10,14 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from helpers.web import Quiet, serving
 
 # GitHub's own command: the one release that there is, and how another is made.
 _GH = """\
@@ -176,13 +176,5 @@ class GitLab(Service):
     @contextmanager
     def _server(self) -> Iterator[str]:
         """Serves the artefacts; 404 where there are none yet."""
-        handler = partial(_Quiet, directory=str(self.kept))
-        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield f"http://127.0.0.1:{server.server_port}"
-            server.shutdown()
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        with serving(partial(Quiet, directory=str(self.kept))) as url:
+            yield url

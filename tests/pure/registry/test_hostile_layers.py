@@ -3,12 +3,12 @@
 import gzip
 import http.server
 import os
-import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 from helpers.foreign import content, lines, parts
+from helpers.web import serving
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import bundle as bundles
@@ -119,14 +119,11 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(send, headers=None):
+def sending(send, headers=None):
     sent = headers or {"Content-Type": "text/html"}
     made = type("Made", (Hostile,), {"send": staticmethod(send), "headers_sent": sent, "asked": []})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/records", made
-        server.shutdown()
+    with serving(made) as url:
+        yield f"{url}/records", made
 
 
 def without_end(write):
@@ -145,20 +142,20 @@ def slowly(write):
 
 
 def test_a_listing_without_end_is_not_read_on(tmp_path):
-    with serving(without_end) as (url, _), pytest.raises(RegistryError, match="more than 16 MiB"):
+    with sending(without_end) as (url, _), pytest.raises(RegistryError, match="more than 16 MiB"):
         pull(tmp_path / "r.db", url)
 
 
 def test_nothing_that_is_packed_is_unpacked(tmp_path):
     headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
-    with serving(a_bomb, headers) as (url, _):
+    with sending(a_bomb, headers) as (url, _):
         assert remote.BundleStore(url).names() == []
         assert pull(tmp_path / "r.db", url).bundles == 0
 
 
 def test_a_url_that_fails_is_not_asked_by_every_command(monkeypatch, cache):
     monkeypatch.setattr(layering, "PATIENCE", 2.0)
-    with serving(slowly) as (url, server):
+    with sending(slowly) as (url, server):
         (first,) = warned(url)
         assert "2 s" in first
         count = len(server.asked)
@@ -175,7 +172,7 @@ def test_a_url_that_fails_is_not_asked_by_every_command(monkeypatch, cache):
 def test_a_clock_that_was_ahead_hides_no_layer(tmp_path, cache):
     """A mark of the future says nothing of when the URL was asked."""
     listing = f"<a href='{name_of(content(lines(parts(64))))}'>x</a>".encode()
-    with serving(lambda write: write(listing)) as (url, server):
+    with sending(lambda write: write(listing)) as (url, server):
         warned(url)
         (mark,) = [*cache.glob("*.asked"), *cache.glob("*.failed")]
         ahead = time.time() + 86_400 * 365

@@ -1,21 +1,21 @@
 """Layers below the registry: read, never written, and never in the way of a build."""
 
-import http.server
 import os
 import shutil
 import socket
 import sqlite3
-import threading
 import time
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from http.server import SimpleHTTPRequestHandler
 
 import pytest
 from helpers.cli_process import everything
 from helpers.foreign import TVM, bundle, content, lines, parts, record, registry
 from helpers.registry_samples import TARGET
 from helpers.ssh_keys import make_key
+from helpers.web import serving
 
 from ansor_deploy.project import Project
 from ansor_deploy.registry import layers as layering
@@ -296,7 +296,7 @@ def test_without_the_keys_nothing_is_used(mine, team, tmp_path):
 # URLs
 
 
-class Counting(http.server.SimpleHTTPRequestHandler):
+class Counting(SimpleHTTPRequestHandler):
     asked: list[str] = []  # noqa: RUF012 - of all requests
 
     def log_message(self, *words):
@@ -307,12 +307,8 @@ class Counting(http.server.SimpleHTTPRequestHandler):
 def server(team):
     Counting.asked.clear()
     handler = partial(Counting, directory=team)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}"
-        serving.shutdown()
-        thread.join()
+    with serving(handler) as url:
+        yield url
 
 
 def long_ago(cache):

@@ -1,12 +1,11 @@
 """Web servers that records are pulled from, and pushed to where they take PUT."""
 
-import http.server
-import threading
 from functools import partial
 from pathlib import Path
 
 import pytest
 from helpers.foreign import registry
+from helpers.web import Quiet, serving
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.exchange import pull, push
@@ -14,13 +13,8 @@ from ansor_deploy.registry.signing import load_signer, load_trusted
 from ansor_deploy.registry.transfer import Taken
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *words):
-        pass
-
-
 class Writable(Quiet):
-    def do_PUT(self):
+    def do_PUT(self):  # noqa: N802 - by the name of its request
         content = self.rfile.read(int(self.headers["Content-Length"]))
         Path(self.translate_path(self.path)).write_bytes(content)
         self.send_response(201)
@@ -30,12 +24,8 @@ class Writable(Quiet):
 @pytest.fixture(params=[Quiet])
 def server(tmp_path, request):
     handler = partial(request.param, directory=tmp_path / "place")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
-        thread = threading.Thread(target=serving.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}"
-        serving.shutdown()
-        thread.join()
+    with serving(handler) as url:
+        yield url
 
 
 def test_a_web_server_can_be_pulled_from(tmp_path, place, server, key):
