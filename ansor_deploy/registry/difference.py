@@ -10,9 +10,9 @@ from msgspec import Struct
 from ..system.json_types import Count, Digest, Ms
 from .exchange import import_file
 from .listing import BestRecord
+from .raw_pages import MAGIC
 from .store import Registry
 
-_SQLITE = b"SQLite format 3\0"
 _ALL = 1 << 40
 
 _Key = tuple[str, str, str]
@@ -71,7 +71,7 @@ def difference(a: Path, b: Path) -> Diff:
 def _best(path: Path) -> dict[_Key, BestRecord]:
     """The best records of a registry, or of a bundle, by task, target and version of TVM."""
     with path.open("rb") as stream:
-        is_registry = stream.read(len(_SQLITE)) == _SQLITE
+        is_registry = stream.read(len(MAGIC)) == MAGIC
     if is_registry:
         return _of_registry(path)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .forgetting import rows_of
 from .record import TaskKey
 from .upkeep import Upkeep
 
@@ -26,11 +27,6 @@ _TASKS = """
     ) GROUP BY workload, target HAVING sum(bytes) > 0 ORDER BY used, workload, target
 """
 _OF_KEY = "workload = :workload AND target = :target"
-_IDS = f"(SELECT id FROM records WHERE {_OF_KEY})"  # noqa: S608 - ours
-_DROP = (
-    f"DELETE FROM beaten WHERE loser IN {_IDS} OR winner IN {_IDS}",  # noqa: S608
-    *(f"DELETE FROM {table} WHERE {_OF_KEY}" for table in ("records", "measurements", "searches")),  # noqa: S608
-)
 
 
 class Eviction(Upkeep):
@@ -58,8 +54,8 @@ class Eviction(Upkeep):
     def _drop(self, rows: list[dict[str, Any]]) -> None:
         keys = [vars(TaskKey(row["workload"], row["target"])) for row in rows]
         with self.writing() as run:
-            for sql in _DROP:
-                run.executemany(sql, keys)
+            for rest in rows_of(_OF_KEY, _OF_KEY, _OF_KEY).values():
+                run.executemany(f"DELETE {rest}", keys)
 
     def _used_bytes(self) -> int:
         """Bytes of the file without pages that are free."""

@@ -19,6 +19,9 @@ _OF = {
 }
 
 
+_COUNTED = ("records", "measurements", "searches")
+
+
 class Forgetting(Database):
     """What a user throws out by hand: unlike what `collect` drops, builds do ask for it."""
 
@@ -28,17 +31,26 @@ class Forgetting(Database):
         what: "task", by its workload's key; "record", by its id; or "device", that measured them,
         by its name. Comparisons with them go, too, and of a task the ends of its searches.
         """
-        of = dict(zip(("records", "measurements", "searches"), _OF[what], strict=True))
-        ours = f"(SELECT id FROM records WHERE {of['records']})"  # noqa: S608 - conditions of ours
-        wheres = {name: f"FROM {name} WHERE {where}" for name, where in of.items()}
+        rows = rows_of(*_OF[what])
         with self.writing() as run:
             found = {
-                n: len(run.execute(f"SELECT 1 {s}", {"it": it}).fetchall())
-                for n, s in wheres.items()
+                name: len(run.execute(f"SELECT 1 {rows[name]}", {"it": it}).fetchall())
+                for name in _COUNTED
             }
-            if not dry_run:
-                wheres["records"] = wheres.pop("records")  # last: measurements are found by theirs
-                contests = f"FROM beaten WHERE loser IN {ours} OR winner IN {ours}"
-                for sql in (contests, *wheres.values()):
-                    run.execute(f"DELETE {sql}", {"it": it})
+            for rest in () if dry_run else rows.values():
+                run.execute(f"DELETE {rest}", {"it": it})
         return found
+
+
+def rows_of(records: str, measurements: str, searches: str) -> dict[str, str]:
+    """The rows that conditions mean, by table, as SQL from its FROM on, in the order to delete.
+
+    Comparisons are those of the records, which come last, since others may be found by them.
+    """
+    ours = f"(SELECT id FROM records WHERE {records})"  # noqa: S608 - conditions of ours
+    return {
+        "beaten": f"FROM beaten WHERE loser IN {ours} OR winner IN {ours}",
+        "measurements": f"FROM measurements WHERE {measurements}",
+        "searches": f"FROM searches WHERE {searches}",
+        "records": f"FROM records WHERE {records}",
+    }
