@@ -11,7 +11,8 @@ tile asks where the extent ends. TVM's pass does that, for marked loops alone; o
 both kinds of tiles become tasks of one loop (`tile_tasks.py`). Loops in what was cut off end where
 it does (`short_loops.py`).
 
-What is not worth a second core is done by one (`small_loops.py`).
+What is not worth a second core is done by one (`small_loops.py`). Vectors whose lanes would share
+memory are loops (`shared_lanes.py`).
 
 NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
 like become arithmetic on vectors (`vector_math.py`), of bytes with nothing asked about the ends
@@ -44,6 +45,7 @@ from ..passes.own_roundings import own_roundings
 from ..passes.reciprocals import reciprocals
 from ..passes.rounding import rounding
 from ..passes.row_quotients import row_quotients
+from ..passes.shared_lanes import shared_lanes
 from ..passes.short_loops import short_loops
 from ..passes.small_loops import small_loops
 from ..passes.tile_tasks import tasks
@@ -210,7 +212,7 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
         kinds = {func.attrs["target"].kind.name for func in mod.functions.values()}
         passes = _on_processors() if kinds <= {"llvm"} else [everything]
         first = [negations, from_infinity, row_quotients, reciprocals]
-        first += [own_roundings, bounded_powers, rounding, small_loops]
+        first += [own_roundings, bounded_powers, rounding, small_loops, shared_lanes]
         return tvm.transform.Sequential([*first, _cut_off, *passes])(mod)
 
     passes = [_keep_on_stack, byte_tables, edge_values, _math]

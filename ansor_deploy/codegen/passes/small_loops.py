@@ -20,13 +20,15 @@ def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
     """Let one core run each nest of parallel loops that is not worth others."""
     small = [nest for nest in nests(func.body) if _steps(nest[0]) < WORTH_OTHERS]
     variables = {loop.loop_var for nest in small for loop in nest}
-    made = structural_map(func.body, (tirx.For, lambda loop: _serial(loop, variables)))
-    return func.with_body(made)
+
+    def alone(loop: Any) -> Any:
+        return serial(loop) if loop.loop_var in variables else loop
+
+    return func.with_body(structural_map(func.body, (tirx.For, alone)))
 
 
-def _serial(loop: Any, variables: set[Any]) -> Any:
-    if loop.loop_var not in variables:
-        return loop
+def serial(loop: Any) -> Any:
+    """The same loop, one step after the other."""
     kept = (loop.body, loop.thread_binding, loop.annotations, loop.step, loop.span)
     return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, *kept)
 
