@@ -24,6 +24,8 @@ MOST = 1 << 14  # elements of a tensor
 _WORDS = (TensorProto.UINT16, TensorProto.INT16)
 _ODD_SCALES = (1e-40, 1e-30, 1e30, 2.0**-7, 1.0)
 _NORMAL = (1e-37, 1e37)
+# Of the largest number of a segment: two right sums of float32 may differ by as much.
+_FINEST = 2.0**-20
 
 
 class RefusedError(Exception):
@@ -116,8 +118,19 @@ class Graph:
 
     def integers(self, numbers: str, to: Steps | None = None) -> None:
         """Make integers of numbers, of a scale that suits them, or of this one."""
-        to = to or self.steps(float(np.abs(self.values[numbers]).max(initial=0)))
+        to = to or self.steps(self._reach([numbers]))
+        if self.segments[-1].off:
+            made = [name for node in self.segments[-1].nodes for name in node.output]
+            self.tell_apart(to, self._reach(made))
         self.note(self.add("QuantizeLinear", (numbers, *self.range_of(to))), to)
+
+    def tell_apart(self, to: Steps, reach: float) -> None:
+        """RefusedError where roundings of numbers up to `reach` are more than a step.
+
+        Then a sum of nothing is all steps up in one right result, and all down in another.
+        """
+        if to.scale < reach * _FINEST:
+            raise RefusedError(f"steps of {to.scale} are finer than numbers up to {reach}")
 
     def note(self, name: str, to: Steps) -> None:
         """Let the last segment have made integers of a scale."""
@@ -161,6 +174,10 @@ class Graph:
     def rng(self) -> np.random.Generator:
         """For the next numbers."""
         return np.random.default_rng(self.chance.getrandbits(32))
+
+    def _reach(self, names: Iterable[str]) -> float:
+        """The largest magnitude in some tensors."""
+        return max(float(np.abs(self.values[name]).max(initial=0)) for name in names)
 
     def _described(self, name: str) -> Any:
         if (value := self.values.get(name)) is None:

@@ -59,6 +59,7 @@ def _q_mean(made: Graph, x: Steps) -> None:
     if made.chance.random() < 0.5:
         name = made.add("QLinearGlobalAveragePool", given, MICROSOFT, channels_last=last)
     else:
+        made.tell_apart(to, _reach(made, x))
         how = {"count_include_pad": made.chance.randrange(2), **window(made)}
         name = made.add("QLinearAveragePool", given, MICROSOFT, channels_last=last, **how)
         made.segments[-1].off = 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fuzz import quantised
-from benchmarks.fuzz.quantised_graphs import answers
+from benchmarks.fuzz.quantised_graphs import Graph, RefusedError, Segment, Steps, answers
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -18,6 +18,17 @@ def test_a_seed_makes_a_graph_and_the_same_again(seed):
             part.made, answers(proto, {name: made.values[name] for name in given}), strict=True
         ):
             np.testing.assert_array_equal(found, made.values[one.name])
+
+
+def test_steps_are_no_finer_than_what_two_right_results_differ_by():
+    made = Graph(0)
+    x, fine = made.input((4, 8)), Steps("", 2, 1e-30, 0)
+    made.segments.append(Segment())
+    made.integers(made.add("Relu", [made.numbers(x)]), fine)
+    made.segments.append(Segment(off=1))
+    y = made.add("LayerNormalization", [made.numbers(x), made.weights(8)])
+    with pytest.raises(RefusedError, match="finer"):
+        made.integers(y, fine)
 
 
 # A convolution with a border of one tap, parts of odd scales, operators that take integers.
