@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from ..errors import UsageError
 from ..ship.manifest import Memory, Race
 from ..system.json_types import Count, Digest, Ms, Time
 from ..system.words import count, size_text
-from ..views.text import gain_texts, latency, shortened
+from ..views.text import KEY, gain_texts, latency, shortened, told_apart
 from .declare import number_option
 from .helptext import Command, with_examples
 from .options import opened
@@ -85,18 +86,19 @@ def command(store: Registry, model: str, limit: int) -> Answer:
         hint = "see what it knows: ansor-deploy registry stats"
         raise UsageError(f"the registry has no build of {model}", hint)
     builds = list(map(PastBuild.of, rows))
-    text = in_columns([HEADER, *map(cells, builds)])
+    names = told_apart(store.target_names())
+    text = in_columns([HEADER, *(cells(one, names) for one in builds)])
     return Answer(History(builds), [*text, count(len(builds), "build")])
 
 
-def cells(build: PastBuild) -> tuple[str, ...]:
-    """A build as text, below `HEADER`."""
+def cells(build: PastBuild, names: Mapping[str, str]) -> tuple[str, ...]:
+    """A build as text, below `HEADER`. names: of targets, by their fingerprints."""
     times = (build.tuned_ms, build.untuned_ms)
     tuned, untuned = (latency(ms / 1e3) if ms is not None else "" for ms in times)
     return (
         build.created[:16].replace("T", " "),
-        shortened(build.target_name or build.target[:8], 12),
-        build.model[:6],
+        shortened(names.get(build.target, build.target[:KEY]), 14),
+        build.model[:KEY],
         str(build.trials),
         tuned,
         untuned,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,16 @@ from ..registry.title import shape_text
 from ..system.environment import version
 from ..system.json_types import Digest
 from ..system.words import count
-from ..views.text import TASK_HEADER, fitted, latency, share, shortened, task_cells
+from ..views.text import (
+    TASK_HEADER,
+    called,
+    fitted,
+    latency,
+    share,
+    shortened,
+    task_cells,
+    told_apart,
+)
 from .declare import number_option
 from .helptext import Command, with_examples
 from .options import known_target_option, opened
@@ -25,8 +35,10 @@ if TYPE_CHECKING:
     from ..registry.store import Registry
 
 Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
+Names = Mapping[str, str]  # what targets are called, by their fingerprints
 
 _KEY = 12  # digits of a key that tables show
+_CHOOSE = "choose one with --target, by its name or the digits behind it"
 
 
 class Script(Struct, frozen=True):
@@ -55,7 +67,8 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     from ..registry.history import history  # SQL that no help text needs
 
     known = history(store, key, target, limit)
-    return _script(store, known) if script else Answer(known, history_lines(known))
+    names = told_apart(store.target_names())
+    return _script(store, known, names) if script else Answer(known, history_lines(known, names))
 
 
 @with_examples("registry best resnet18.onnx", "registry best resnet18 --target rpi3 --json")
@@ -74,25 +87,28 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     from ..registry.coverage import coverage
 
     covered = coverage(store, _digest(model), target)
-    parts = [("", *coverage_lines(covered, part)) for part in covered["targets"]]
+    names = told_apart(store.target_names())
+    parts = [("", *coverage_lines(covered, part, names)) for part in covered["targets"]]
     return Answer(covered, [line for part in parts for line in part][1:])
 
 
 LOOKUPS = (show_command, best_command)
 
 
-def history_lines(known: History) -> list[str]:
+def history_lines(known: History, names: Names) -> list[str]:
     """A task's history as tables of at most 80 columns or so."""
     lines = _workload_lines(known["workload"])
-    lines += [f"x{row['weight']} in {row['model']} on {row['target']}" for row in known["models"]]
+    for row in known["models"]:
+        model = called(row["model"], row["digest"])
+        lines.append(f"x{row['weight']} in {model} on {names[row['fingerprint']]}")
     shown = len(known["measurements"])
     newest = f", the newest {shown}" if shown < known["trials"] else ""
     measured = f"{known['trials']} measurements, {known['failures']} failed{newest}"
     parts = (
-        ("records, the best first", _record_cells(known)),
-        (measured, _measurement_cells(known["measurements"])),
+        ("records, the best first", _record_cells(known, names)),
+        (measured, _measurement_cells(known["measurements"], names)),
         ("comparisons", _contest_cells(known["contests"])),
-        ("searches that have ended", _search_cells(known["searches"])),
+        ("searches that have ended", _search_cells(known["searches"], names)),
     )
     for title, cells in parts:
         if len(cells) > 1:
@@ -100,31 +116,32 @@ def history_lines(known: History) -> list[str]:
     return lines
 
 
-def coverage_lines(covered: Best, part: Coverage) -> list[str]:
+def coverage_lines(covered: Best, part: Coverage, names: Names) -> list[str]:
     """A model's tasks on one target, those that take longest first."""
     table: Cells = [(*TASK_HEADER, "record", "made")]
     for row in part["tasks"]:
-        names, record, seconds = (row["workload"], row["title"]), row["record"], row["latency_ms"]
-        task = task_cells(*names, row["weight"], row["share"], seconds / 1e3, record)
+        named, record, seconds = (row["workload"], row["title"]), row["record"], row["latency_ms"]
+        task = task_cells(*named, row["weight"], row["share"], seconds / 1e3, record)
         table.append((*task, (record or "none")[:_KEY], (row["created"] or "")[:10]))
     tasks = f"{part['covered']} of {count(len(part['tasks']), 'task')} have a record"
     time = f"{share(part['share'])} of the time"
     alone = f"tasks alone add up to about {latency(part['latency_ms'] / 1e3)}"
-    sums = f"{covered['model']} on {part['target']}: {tasks}, with {time}; {alone}"
+    model = called(covered["model"], covered["digest"])
+    sums = f"{model} on {names[part['fingerprint']]}: {tasks}, with {time}; {alone}"
     return [*in_columns(fitted(table, 1)), sums]
 
 
-def _script(store: Registry, known: History) -> Answer:
+def _script(store: Registry, known: History, names: Names) -> Answer:
     from ..registry.history import program_of
     from ..space.canonical_text import parse
     from ..space.trace import replay
 
-    record, text = program_of(store, _wanted(known))
+    record, text = program_of(store, _wanted(known, names))
     script = replay(parse(text), record.trace).mod.script()
     return Answer(Script(record.id, script), script.split("\n"))
 
 
-def _wanted(known: History) -> str:
+def _wanted(known: History, names: Names) -> str:
     """The record that was named, else the best one made with the TVM that is installed."""
     if known["record"]:
         return str(known["record"])
@@ -134,8 +151,8 @@ def _wanted(known: History) -> str:
         hint = "name one of its records, if it has any; the other versions' need not replay"
         raise UsageError(f"the task has no record made with TVM {tvm}", hint)
     if len(best) > 1:
-        names = ", ".join(row["target"] for row in best)
-        raise UsageError(f"the task was tuned for {names}", "choose one with --target")
+        tuned = ", ".join(names[row["fingerprint"]] for row in best)
+        raise UsageError(f"the task was tuned for {tuned}", _CHOOSE)
     return str(best[0]["id"])
 
 
@@ -148,7 +165,7 @@ def _workload_lines(workload: TaskRow) -> list[str]:
     ]
 
 
-def _record_cells(known: History) -> Cells:
+def _record_cells(known: History, names: Names) -> Cells:
     beaten = {contest["loser"]: contest["winner"] for contest in known["contests"]}  # by the last
     table: Cells = [("record", "target", "latency", "search", "device", "made", "standing")]
     for row in known["records"]:
@@ -157,21 +174,22 @@ def _record_cells(known: History) -> Cells:
         by = "claimed" if row["claimed"] else ""
         asked = "asked for" if row["id"] == known["record"] else ""
         standing = ", ".join(filter(None, (said, by, asked)))
-        names = (row["target"], row["provenance"]["search"], row["provenance"]["device"])
-        target, search, device = (shortened(name, 10) for name in names)
+        search, device = (shortened(row["provenance"][one], 10) for one in ("search", "device"))
+        target = shortened(names[row["fingerprint"]], 14)
         made, speed = row["created"][:10], latency(row["latency_ms"] / 1e3)
         table.append((row["id"][:_KEY], target, speed, search, device, made, standing))
     return table
 
 
-def _measurement_cells(rows: list[TrialRow]) -> Cells:
+def _measurement_cells(rows: list[TrialRow], names: Names) -> Cells:
     table: Cells = [("made", "target", "latency", "search", "device", "error")]
     for row in rows:
         error = f"{row['error']}: {row['message']}" if row["error"] else ""
         speed = "none" if row["latency_ms"] is None else latency(row["latency_ms"] / 1e3)
-        target, *names = (shortened(row[name], 10) for name in ("target", "search", "device"))
+        search, device = (shortened(row[one], 10) for one in ("search", "device"))
+        target = shortened(names[row["fingerprint"]], 14)
         words = shortened(" ".join(error.split()), 30)
-        table.append((_moment(row["created"]), target, speed, *names, words))
+        table.append((_moment(row["created"]), target, speed, search, device, words))
     return table
 
 
@@ -180,12 +198,12 @@ def _contest_cells(rows: list[ContestRow]) -> Cells:
     return [("made", "winner", "loser"), *table]
 
 
-def _search_cells(rows: list[SearchRow]) -> Cells:
-    table = [
-        (_moment(row["created"]), row["target"], row["search"], str(row["trials"]), row["reason"])
-        for row in rows
-    ]
-    return [("made", "target", "search", "trials", "ended by"), *table]
+def _search_cells(rows: list[SearchRow], names: Names) -> Cells:
+    table: Cells = [("made", "target", "search", "trials", "ended by")]
+    for row in rows:
+        ended = (row["search"], str(row["trials"]), row["reason"])
+        table.append((_moment(row["created"]), names[row["fingerprint"]], *ended))
+    return table
 
 
 def _moment(created: str) -> str:

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..registry.faults import DamagedError, damaged
 from ..system.json_types import Bytes, Count
 from ..system.words import count, size_text
-from ..views.text import KEY, duration, fitted, latency, shortened
+from ..views.text import KEY, fitted, latency, shortened, told_apart
 from .backup import backup_command, restore_command
 from .browse import browse_command
 from .declare import number_option
@@ -27,10 +27,11 @@ from .lookups import LOOKUPS
 from .options import known_target_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
+from .totals import stats_command
 from .values import parse_age, parse_size, parse_tensor_shape
 
 if TYPE_CHECKING:
-    from ..registry.listing import BestRecord, Stats
+    from ..registry.listing import BestRecord
     from ..registry.restore import Restored
     from ..registry.salvage import Salvage
     from ..registry.store import Registry
@@ -68,6 +69,7 @@ def command() -> None:
 _KEPT = (backup_command, restore_command)
 for each in (
     *LOOKUPS,
+    stats_command,
     diff_command,
     browse_command,
     revalidate_command,
@@ -110,17 +112,9 @@ def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Ans
     from ..registry.listing import Query
 
     rows = store.query(since=since.date().isoformat() if since else None, **wanted)
-    return Answer(Query(records=rows), record_lines(rows) if rows else ["no records match"])
-
-
-@with_examples("registry stats", "registry stats --registry team.db")
-@command.command("stats")
-@opened
-@answering
-def stats_command(store: Registry) -> Answer:
-    """Count what the registry holds, by target and by model."""
-    stats = store.stats()
-    return Answer(stats, [str(store.path), *stats_lines(stats)])
+    names = told_apart(store.target_names())
+    lines = record_lines(rows, names) if rows else ["no records match"]
+    return Answer(Query(records=rows), lines)
 
 
 @with_examples("registry verify", "registry verify --repair --registry old.db")
@@ -250,63 +244,14 @@ def restored_lines(again: Restored) -> list[str]:
     return lines
 
 
-def record_lines(rows: list[BestRecord]) -> list[str]:
-    """Best records as a table that fits a terminal; `--json` has the rest."""
+def record_lines(rows: list[BestRecord], names: Mapping[str, str]) -> list[str]:
+    """Best records as a table that fits a terminal; `--json` has the rest.
+
+    names: of targets, by their fingerprints.
+    """
     table = [("key", "task", "latency", "trials", "target", "made")]
     for row in rows:
-        names = row["workload"][:KEY], row["title"]
         speed, trials = latency(row["latency_ms"] / 1e3), str(row["trials"])
-        target, made = shortened(row["target"], 10), row["created"][:10]
-        table.append((*names, speed, trials, target, made))
+        target, made = shortened(names[row["fingerprint"]], 14), row["created"][:10]
+        table.append((row["workload"][:KEY], row["title"], speed, trials, target, made))
     return in_columns(fitted(table, 1))
-
-
-def stats_lines(stats: Stats) -> list[str]:
-    """Counts, then a table by target and one by model, each where it has rows."""
-    counts = [(name, str(value)) for name, value in stats.items() if not isinstance(value, list)]
-    lines = in_columns(counts)
-    groups = ((_PER_TARGET, stats["per_target"]), (_PER_MODEL, stats["per_model"]))
-    for columns, group in groups:
-        rows = [columns, *(tuple(_cell(row, name) for name in columns) for row in group)]
-        if len(rows) > 1:
-            lines += ["", *in_columns(fitted(rows, 0))]
-    return [*lines, *_host_lines(stats), *_saved_lines(stats)]
-
-
-# What of the groups the tables show, within 80 columns; `--json` has the rest.
-_SAVED = ("trials_saved", "seconds_saved")
-_PER_TARGET = ("target", "fingerprint", "tasks", "records", "measurements", *_SAVED)
-_PER_MODEL = ("model", "target", "layers", "tasks", "shared", "covered", "trials", *_SAVED)
-
-
-def _cell(row: Mapping[str, Any], name: str) -> str:
-    value = row[name]
-    if name in _SAVED:
-        return "" if value is None else f"{value:.0f}"
-    if name == "model":
-        return str(value)
-    return str(value)[:8] if name == "fingerprint" else shortened(str(value), 14)
-
-
-def _host_lines(stats: Stats) -> list[str]:
-    """The hosts whose times nobody should rely on."""
-    return [
-        f"{one['host']} disagrees with all other hosts of {one['target']}: {one['ratio']:.2f}x "
-        f"their time, in {one['off']} of {count(one['schedules'], 'schedule')}; what it says goes "
-        f"with: registry forget --device {one['host']}"
-        for one in stats["disagreeing"]
-    ]
-
-
-def _saved_lines(stats: Stats) -> list[str]:
-    """The answer to what the registry was good for."""
-    seconds = [row["seconds_saved"] for row in stats["per_target"] if row["seconds_saved"]]
-    saved = round(stats["trials_saved"])
-    if not saved:
-        return []
-    time = f", about {duration(sum(seconds))}" if seconds else ""
-    return [
-        "",
-        f"{count(saved, 'trial')} saved{time}: models share what was measured, and what others",
-        "measured was not measured again. Builds that found every record are not counted.",
-    ]

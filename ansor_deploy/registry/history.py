@@ -28,10 +28,10 @@ _WORKLOAD = """
     SELECT key, op, name, family, shapes, dtypes, flops, bytes FROM workloads WHERE key = :workload
 """
 _MODELS = f"""
-    SELECT o.name AS model, o.digest, t.name AS target, k.weight
+    SELECT o.name AS model, o.digest, t.name AS target, t.fingerprint, k.weight
     FROM model_tasks AS k JOIN models AS o ON o.digest = k.model
     JOIN (SELECT * FROM targets WHERE {OF_TARGET}) AS t ON t.fingerprint = k.target
-    WHERE k.workload = :workload ORDER BY o.name, o.digest, t.name
+    WHERE k.workload = :workload ORDER BY o.name, o.digest, t.name, t.fingerprint
 """
 _RECORDS = f"""
     SELECT r.id, t.name AS target, r.target AS fingerprint, r.tvm, r.place, r.lost, r.claimed,
@@ -50,7 +50,8 @@ _CONTESTS = """
     WHERE r.workload = :workload ORDER BY b.created, b.winner, b.loser
 """
 _SEARCHES = f"""
-    SELECT t.name AS target, s.tvm, s.search, s.trials, s.reason, s.enough_for, s.created
+    SELECT t.name AS target, t.fingerprint, s.tvm, s.search, s.trials, s.reason, s.enough_for,
+        s.created
     FROM searches AS s JOIN targets AS t ON t.fingerprint = s.target
     WHERE s.workload = :workload AND {OF_TARGET} ORDER BY s.created, s.id
 """
@@ -60,7 +61,7 @@ _MEASURED = f"""
     WHERE {OF_TARGET}
 """
 _MEASUREMENTS = f"""
-    SELECT m.id, t.name AS target, m.seconds, m.error, m.message, m.provenance
+    SELECT m.id, t.name AS target, t.fingerprint, m.seconds, m.error, m.message, m.provenance
     {_MEASURED} ORDER BY m.id DESC LIMIT :limit
 """
 _TRIALS = f"SELECT count(*) AS trials, coalesce(sum(m.error <> ''), 0) AS failures {_MEASURED}"
@@ -92,6 +93,7 @@ class UseRow(TypedDict):
     model: str
     digest: Digest
     target: str
+    fingerprint: Digest
     weight: Count
 
 
@@ -124,6 +126,7 @@ class SearchRow(TypedDict):
     """A search of a task. enough_for: trials a task that it counts as enough for."""
 
     target: str
+    fingerprint: Digest
     tvm: str
     search: str
     trials: Count
@@ -137,6 +140,7 @@ class TrialRow(TypedDict):
 
     id: int
     target: str
+    fingerprint: Digest
     error: str
     message: str
     latency_ms: Ms | None

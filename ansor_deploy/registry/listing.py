@@ -36,10 +36,12 @@ class Query(TypedDict):
 
 
 class TargetTotals(TypedDict):
-    """What a registry holds for a target."""
+    """What a registry holds for a target. cpu: as LLVM calls it."""
 
     target: str
     fingerprint: Digest
+    cpu: str
+    cores: Count
     tasks: Count
     records: Count
     measurements: Count
@@ -108,7 +110,7 @@ class Stats(TypedDict):
 # What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
 # elsewhere have made, `models` how many ask for it. The end of a search that went on counts all its
 # trials again.
-_SPENT = """
+SPENT = """
     WITH spent AS (
         SELECT *, max(here, (
             SELECT coalesce(max(s.trials), 0) FROM searches AS s
@@ -138,13 +140,14 @@ _COUNTS = """
 # A task that n models share is measured once, here or elsewhere, instead of n times here.
 _GROUPS = {
     "per_target": f"""
-        {_SPENT}
+        {SPENT}
         , held AS (
             SELECT target, sum(n) AS records, count(*) AS tasks
             FROM (SELECT target, count(*) AS n FROM records GROUP BY workload, target)
             GROUP BY target
         )
         SELECT name AS target, fingerprint,
+            json_extract(json, '$.cpu') AS cpu, json_extract(json, '$.cores') AS cores,
             (SELECT count(*) FROM measurements WHERE target = fingerprint) AS measurements,
             coalesce(h.records, 0) AS records, coalesce(h.tasks, 0) AS tasks,
             coalesce(sum(models * trials - here), 0) AS trials_saved,
@@ -161,7 +164,7 @@ _GROUPS = {
     """,
     # Models that share a task have equal parts of what it cost here.
     "per_model": f"""
-        {_SPENT}
+        {SPENT}
         SELECT m.name AS model, m.digest, t.name AS target, t.fingerprint,
             sum(k.weight) AS layers, count(*) AS tasks, sum(s.models > 1) AS shared,
             sum(EXISTS (
@@ -231,6 +234,7 @@ _CONDITIONS = {
 _HAS_SHAPE = "a.workload IN (SELECT key FROM workloads WHERE instr(shapes, :{}))"
 
 
+_TARGETS = "SELECT fingerprint, name FROM targets ORDER BY name, fingerprint"
 _BUILDS = "SELECT * FROM builds ORDER BY created DESC, id DESC LIMIT ?"
 
 _BUILDS_OF = """
@@ -243,6 +247,10 @@ _BUILDS_OF = """
 
 class Listing(Database):
     """Tables for people, as JSON objects."""
+
+    def target_names(self) -> dict[str, str]:
+        """The name of each target, by its fingerprint."""
+        return {row["fingerprint"]: row["name"] for row in self.rows(_TARGETS)}
 
     def query(
         self,

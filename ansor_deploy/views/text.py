@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -90,6 +91,20 @@ def cut(text: str, width: int) -> str:
     """At most `width` printable characters, the first ones."""
     text = printable(text)
     return text if len(text) <= width else f"{text[: width - 2]}.."
+
+
+def called(name: str, digest: str) -> str:
+    """What has a name that others may have, too, such as "host 20fbb9"."""
+    return f"{name} {digest[:KEY]}"
+
+
+def told_apart(names: Mapping[str, str]) -> dict[str, str]:
+    """What each is called, by its digest: its name, and where others have that, too, as `called`.
+
+    names: by the digests.
+    """
+    times = Counter(names.values())
+    return {one: name if times[name] == 1 else called(name, one) for one, name in names.items()}
 
 
 def fitted(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]]:

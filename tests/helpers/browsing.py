@@ -45,6 +45,7 @@ def _add_all(registry):
     named = replace(workload(30), name=TAG, op=TAG, shapes=((1, 8),), dtypes=("float32",))
     registry.add_workloads([named])
     registry.add_target(replace(TARGET, name=TAG, cores=2))
+    registry.add_target(replace(TARGET, cores=8))
 
 
 @contextmanager

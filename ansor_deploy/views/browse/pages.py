@@ -31,14 +31,13 @@ LINK = 12  # digits of a key in an address
 _BUILDS, _RECORDS, _HISTORY, _CURVES = 20, 300, 50, 24  # most rows of each
 _TRIED = "SELECT seconds, error FROM measurements WHERE target = ? AND workload = ? ORDER BY id"
 _TRIED_MOST = """
-    SELECT m.target AS fingerprint, t.name AS target, w.key, w.op, w.name, w.shapes, m.trials
+    SELECT m.target AS fingerprint, w.key, w.op, w.name, w.shapes, m.trials
     FROM (
         SELECT target, workload, count(*) AS trials FROM measurements GROUP BY target, workload
     ) AS m
     JOIN workloads AS w ON w.key = m.workload
-    JOIN targets AS t ON t.fingerprint = m.target
-    WHERE m.trials > 1 AND ? IN ('', t.name, t.fingerprint)
-    ORDER BY m.trials DESC, w.key LIMIT ?
+    WHERE m.trials > 1 AND substr(m.target, 1, length(:target)) = :target
+    ORDER BY m.trials DESC, w.key LIMIT :most
 """
 _TRIALS_BY_OPERATOR = """
     SELECT target, op, count(*) AS trials, sum(error <> '') AS failures
@@ -51,11 +50,7 @@ _OPERATORS = "SELECT DISTINCT op FROM workloads ORDER BY op"
 
 def overview(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """What there is, and what sharing it has saved."""
-    builds = store.rows(
-        "SELECT b.*, t.name AS target_name FROM builds AS b JOIN targets AS t "
-        "ON t.fingerprint = b.target ORDER BY b.created DESC, b.id DESC LIMIT ?",
-        (_BUILDS,),
-    )
+    builds = store.rows("SELECT * FROM builds ORDER BY created DESC, id DESC LIMIT ?", (_BUILDS,))
     return {"stats": store.stats(), "builds": [store.decoded(_raced, row, "id") for row in builds]}
 
 
@@ -64,7 +59,8 @@ def operators(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     measured = {(row["target"], row["op"]): row for row in store.rows(_TRIALS_BY_OPERATOR)}
     found: dict[str, dict[str, Any]] = {}
     for part in _on_targets(store):
-        target = found.setdefault(part["fingerprint"], {"target": part["target"], "operators": {}})
+        fingerprint = part["fingerprint"]
+        target = found.setdefault(fingerprint, {"fingerprint": fingerprint, "operators": {}})
         _add_operators(target["operators"], part["tasks"])
     for fingerprint, target in found.items():
         rows = [
@@ -90,17 +86,16 @@ def best(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
         "asked": asked,
         "most": _RECORDS if len(rows) == _RECORDS else None,
         "operators": [row["op"] for row in store.rows(_OPERATORS)],
-        "names": _names(store),
         "targets": [{**machines[one], "records": some} for one, some in shown.items()],
     }
 
 
 def curves(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """How the tasks with the most trials became faster."""
-    rows = store.rows(_TRIED_MOST, (asked.get("target", ""), _CURVES))
+    rows = store.rows(_TRIED_MOST, {"target": asked.get("target", ""), "most": _CURVES})
     drawn = [{**row, **_drawn(store, row["fingerprint"], _named(row), small=True)} for row in rows]
     shown = [row for row in drawn if row["chart"]]
-    return {"asked": asked, "names": _names(store), "curves": shown, "most": _CURVES}
+    return {"asked": asked, "curves": shown, "most": _CURVES}
 
 
 def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -195,11 +190,6 @@ def _chart(points: Points, name: str, *, small: bool = False) -> str:
 def _latency(row: Mapping[str, Any]) -> float:
     seconds = json.loads(row["seconds"])
     return median(seconds) if seconds and not row["error"] else float("inf")
-
-
-def _names(store: Database) -> list[str]:
-    """The targets' names, each once."""
-    return list(dict.fromkeys(row["name"] for row in store.rows(_TARGETS)))
 
 
 def _named(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ...registry.faults import explained
 from ...registry.store import Registry
 from ...registry.title import title
 from ..page.style import STYLE
-from ..text import KEY
+from ..text import KEY, called, told_apart
 from . import pages
 from .guard import guarded
 
@@ -52,7 +52,7 @@ def _page(name: str, find: pages.Page) -> Callable[..., Awaitable[Response]]:
 def _look(path: Path, find: pages.Page, asked: Mapping[str, str]) -> dict[str, Any]:
     """Opened for every page: the file may be another one by then, such as one that was repaired."""
     with Registry.open(path, write=False) as store:
-        return find(store, asked)
+        return {**find(store, asked), "names": told_apart(store.target_names())}
 
 
 def _path(datasette: Any) -> Path:
@@ -101,8 +101,12 @@ _MOST_BYTES = 1 << 24  # of a value or a row: a page of it is made in a moment
 
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection) -> None:
-    """Let queries name tasks: `task_title(op, name, shapes)`; and make no value without end."""
+    """Let queries name tasks, `task_title(op, name, shapes)`, and models and targets.
+
+    These are `called(name, digest)`. No query makes a value without end.
+    """
     conn.create_function("task_title", 3, _title, deterministic=True)
+    conn.create_function("called", 2, called, deterministic=True)
     if sys.version_info >= (3, 11):  # Python 3.10 cannot set SQLite's limits
         conn.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
 

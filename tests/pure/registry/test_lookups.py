@@ -3,15 +3,16 @@
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import metadata
 
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.foreign import bundle
-from helpers.registry_samples import TARGET, key, measurement, record, workload
+from helpers.registry_samples import TARGET, build, key, measurement, record, workload
 
-from ansor_deploy.registry.record import SearchEnd
+from ansor_deploy.registry.record import SearchEnd, TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import take_in
 from ansor_deploy.system.digest import sha256
@@ -133,7 +134,7 @@ def test_a_history_as_tables(path):
     lines = printed(path, "show", key(0).workload[:8]).splitlines()
     assert lines[0] == f"conv2d_0 3x224x224->64x3x7x7 ({key(0).workload[:12]})"
     assert lines[1] == "conv2d_0 1x3x224x224 64x3x7x7 (float32)"
-    assert "x4 in resnet.onnx on board" in lines
+    assert f"x4 in resnet.onnx {DIGESTS[0][:6]} on board" in lines
     assert "3 measurements, 1 failed:" in lines
     assert any("crash: it was a crash" in line for line in lines)
     assert any(line.endswith("limit") for line in lines)
@@ -206,8 +207,9 @@ def test_coverage_as_a_table(path):
     names = [key(1).workload[:6], "conv2d_1", "3x224x224->64.."]
     assert lines[1].split()[-2:] == [STEADY.id[:12], "2026-02-01"]
     assert lines[2].split()[:7] == [*names, "x1", "20.0%", "~2.00", "ms"]
-    summary = "resnet.onnx on board: 1 of 2 tasks have a record, with 80.0% of the time; "
-    assert lines[3] == f"{summary}tasks alone add up to about 10.0 ms"
+    summary = "on board: 1 of 2 tasks have a record, with 80.0% of the time; "
+    alone = "tasks alone add up to about 10.0 ms"
+    assert lines[3] == f"resnet.onnx {DIGESTS[0][:6]} {summary}{alone}"
 
 
 def test_a_model_that_nobody_built_is_a_usage_error(path):
@@ -252,6 +254,32 @@ def test_a_search_that_went_on_is_counted_once(path):
     assert ask(path, "stats")["trials_saved"] == 3
 
 
+# names that two targets have
+
+
+def test_targets_of_one_name_are_told_apart(path):
+    twin = replace(TARGET, cores=2)
+    theirs = replace(FAST, key=TaskKey(key(0).workload, twin.fingerprint))
+    with Registry.open(path) as store:
+        store.add_target(twin)
+        store.add_batch([], [theirs])
+        store.add_model(DIGESTS[1], "mobilenet.onnx", [(theirs.key, 1)])
+        store.add_build(build("/m.so", DIGESTS[0], NOON))
+    board, other = (f"board {one.fingerprint[:6]}" for one in (TARGET, twin))
+    for words in (("query",), ("show", key(0).workload), ("best", "mobilenet"), ("stats",)):
+        said = printed(path, *words)
+        assert board in said
+        assert other in said
+    assert f"{twin.fingerprint[:6]}       cortex-a53 x2" in printed(path, "stats")
+    assert board in program(path.parent, "history", "resnet", "--registry", path).stdout
+    refused(
+        program(path.parent, "registry", "show", key(0).workload, "--script", "--registry", path),
+        2,
+        f"the task was tuned for {', '.join(sorted([board, other]))}",
+        "choose one with --target",
+    )
+
+
 def test_a_lookup_loads_no_compiler(path):
     script = (
         "import sys\nfrom ansor_deploy.cli import main\n"
@@ -259,7 +287,12 @@ def test_a_lookup_loads_no_compiler(path):
         "finally: print(*sys.modules, file=sys.stderr)"
     )
     heavy = {"tvm", "numpy", "onnx", "onnxruntime", "rich", "xgboost", "sqlite_utils"}
-    for words in (("show", key(0).workload), ("best", "resnet"), ("stats",), ("query",)):
+    for words in (
+        ("show", key(0).workload),
+        ("best", "resnet"),
+        ("stats",),
+        ("query",),
+    ):
         command = [sys.executable, "-c", script, "registry", *words, "--registry", str(path)]
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         assert heavy.isdisjoint(result.stderr.split()), words

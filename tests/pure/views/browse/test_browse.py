@@ -134,6 +134,14 @@ def test_keys_lead_to_tasks_and_models(address):
     assert f"/models/{MODELS[0][:12]}" in page(address, "/registry/builds").links
 
 
+def test_models_and_targets_are_told_apart(address):
+    model, target = f"resnet.onnx {MODELS[0][:6]}", f"board {TARGET.fingerprint[:6]}"
+    for place in ("/", TASK, "/registry/shared"):
+        assert model in "".join(page(address, place).shown)
+    for place in ("/", "/operators", "/best", "/curves", TASK, f"/models/{MODELS[0][:12]}"):
+        assert target in "".join(page(address, place).shown)
+
+
 def test_nothing_is_loaded_and_nothing_runs(address, pages):
     for place, (found, headers, text) in pages.items():
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -164,8 +172,9 @@ def test_questions_are_answered(address):
     assert "<svg" in get(address, TASK)[2]
     assert "<svg" in get(address, "/curves")[2]
     assert "conv2d" in "".join(page(address, "/operators").shown)
-    chosen = page(address, "/best?op=conv2d&target=board")
+    chosen = page(address, f"/best?op=conv2d&target={TARGET.fingerprint[:12]}")
     assert ("option", {"selected": None}) in chosen.tags
+    assert ("option", {"value": TARGET.fingerprint[:12], "selected": None}) in chosen.tags
     assert "No record matches" in get(address, "/best?op=softmax")[2]
     assert "Nothing was tuned" in get(address, "/curves?target=other")[2]
 
