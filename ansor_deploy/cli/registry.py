@@ -27,7 +27,7 @@ from .lookups import LOOKUPS
 from .options import known_target_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
-from .totals import stats_command
+from .totals import stats_command, trends_command
 from .values import parse_age, parse_size, parse_tensor_shape
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ _KEPT = (backup_command, restore_command)
 for each in (
     *LOOKUPS,
     stats_command,
+    trends_command,
     diff_command,
     browse_command,
     revalidate_command,

@@ -15,6 +15,7 @@ from ..registry.difference import Diff
 from ..registry.history import History
 from ..registry.listing import Query, Stats
 from ..registry.restore import Whole
+from ..registry.trends import Trends
 from ..ship import manifest, quantised
 from ..ship.build_result import BuildAnswer
 from ..ship.race.changes import Compare
@@ -79,6 +80,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "targets-show": ("`targets show --json`", (manifest.Target,)),
     "registry-query": ("`registry query --json`", (Query,)),
     "registry-stats": ("`registry stats --json`", (Stats,)),
+    "registry-trends": ("`registry trends --json`", (Trends,)),
     "registry-best": ("`registry best --json`", (Best,)),
     "registry-diff": ("`registry diff --json`", (Diff,)),
     "registry-show": ("`registry show --json`", (History, lookups.Script)),

@@ -1,4 +1,4 @@
-"""`ansor-deploy registry stats`: what the registry holds."""
+"""`ansor-deploy registry stats, trends`: what the registry holds, and what it was good for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from ..system.words import count
 from ..views.text import KEY, duration, fitted, shortened, told_apart
+from .declare import number_option
 from .helptext import Command, with_examples
 from .options import opened
 from .output import Answer, answering, in_columns
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 
     from ..registry.listing import ModelTotals, Stats, TargetTotals
     from ..registry.store import Registry
+    from ..registry.trends import Week
 
-# What of a target and a model the tables show; `--json` has the rest.
+# What of a target, a model and a week the tables show; `--json` has the rest.
 _TARGET = ("target", "fingerprint", "processor", "tasks", "records", "measured", "saved", "time")
 _MODEL = ("model", "digest", "target", "tasks", "shared", "covered", "trials", "saved", "time")
+_WEEK = ("week", "builds", "tasks", "known", "trials", "tuning", "saved", "time saved")
 
 
 @with_examples("registry stats", "registry stats --registry team.db")
@@ -31,6 +34,24 @@ def stats_command(store: Registry) -> Answer:
     """Count what the registry holds, by target and by model."""
     stats, names = store.stats(), told_apart(store.target_names())
     return Answer(stats, [str(store.path), *stats_lines(stats, names)])
+
+
+@with_examples("registry trends", "registry trends --limit 4 --json")
+@click.command("trends", cls=Command)
+@opened
+@number_option("--limit", 26, "Most weeks, the newest.")
+@answering
+def trends_command(store: Registry, limit: int) -> Answer:
+    """Show week by week what was built, measured and saved.
+
+    Saved are the trials of tasks that a model had when it came, made for another model or by
+    others. A week is named by its Monday; one in which nothing was done is left out.
+    """
+    from ..registry.trends import trends
+
+    found = trends(store, limit)
+    lines = in_columns([_WEEK, *map(_week_cells, found["weeks"])])
+    return Answer(found, lines if found["weeks"] else ["nothing was built or tuned with it"])
 
 
 def stats_lines(stats: Stats, names: Mapping[str, str]) -> list[str]:
@@ -60,6 +81,11 @@ def _model_cells(row: ModelTotals, target: str) -> tuple[str, ...]:
     names = row["model"], row["digest"][:KEY], shortened(target, 14)
     counts = (str(row[name]) for name in ("tasks", "shared", "covered", "trials"))
     return (*names, *counts, *_saved(row))
+
+
+def _week_cells(row: Week) -> tuple[str, ...]:
+    counts = (str(row[name]) for name in ("builds", "tasks", "known", "trials"))
+    return (row["week"], *counts, duration(row["seconds"]), *_saved(row))
 
 
 def _saved(row: Mapping[str, Any]) -> tuple[str, str]:

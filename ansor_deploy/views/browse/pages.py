@@ -17,6 +17,7 @@ from ...registry.history import history
 from ...registry.record import roofline
 from ...registry.store import Registry
 from ...registry.title import shape_text, title
+from ...registry.trends import trends as weekly
 from ...ship.manifest import Speed
 from ...system.words import size_text
 from ...target import Target
@@ -28,7 +29,7 @@ Page = Callable[[Registry, Mapping[str, str]], dict[str, Any]]
 Rows = list[dict[str, Any]]
 
 LINK = 12  # digits of a key in an address
-_BUILDS, _RECORDS, _HISTORY, _CURVES = 20, 300, 50, 24  # most rows of each
+_BUILDS, _RECORDS, _HISTORY, _CURVES, _WEEKS = 20, 300, 50, 24, 104  # most rows of each
 _TRIED = "SELECT seconds, error FROM measurements WHERE target = ? AND workload = ? ORDER BY id"
 _TRIED_MOST = """
     SELECT m.target AS fingerprint, w.key, w.op, w.name, w.shapes, m.trials
@@ -96,6 +97,12 @@ def curves(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     drawn = [{**row, **_drawn(store, row["fingerprint"], _named(row), small=True)} for row in rows]
     shown = [row for row in drawn if row["chart"]]
     return {"asked": asked, "curves": shown, "most": _CURVES}
+
+
+def trends(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
+    """What was built, measured and saved in each of the newest weeks."""
+    weeks = weekly(store, _WEEKS)["weeks"]
+    return {"weeks": weeks, "most": max((week["trials_saved"] for week in weeks), default=0)}
 
 
 def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def register_routes() -> list[tuple[str, Any]]:
         (r"^/operators$", _page("operators", pages.operators)),
         (r"^/best$", _page("best", pages.best)),
         (r"^/curves$", _page("curves", pages.curves)),
+        (r"^/trends$", _page("trends", pages.trends)),
         (r"^/models/(?P<key>[0-9a-f]+)$", _page("model", pages.model)),
         (r"^/tasks/(?P<key>[0-9a-f]+)$", _page("task", pages.task)),
     ]

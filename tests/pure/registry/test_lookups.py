@@ -280,6 +280,43 @@ def test_targets_of_one_name_are_told_apart(path):
     )
 
 
+# trends
+
+
+def saved(path):
+    weeks = ask(path, "trends")["weeks"]
+    return {week["week"]: (week["trials_saved"], week["seconds_saved"]) for week in weeks}
+
+
+def test_trials_are_saved_in_the_week_in_which_a_model_comes(path):
+    with Registry.open(path) as store:
+        store.add_build(build("/a.so", DIGESTS[0], "2026-02-01T23:00:00+00:00"))  # a Sunday
+        store.add_build(build("/b.so", DIGESTS[1], "2026-02-02T00:00:00+00:00", hits=1, misses=1))
+        store.add_build(build("/b.so", DIGESTS[1], "2026-02-12T12:00:00+00:00", hits=2, misses=0))
+    # Resnet has tuned the task that mobilenet finds: three trials, at two seconds each.
+    assert saved(path) == {"2026-02-09": (0, 0), "2026-02-02": (3, 6.0), "2026-01-26": (0, 0)}
+    newest, _, first = ask(path, "trends")["weeks"]
+    assert (newest["builds"], newest["tasks"], newest["known"]) == (1, 2, 2)
+    assert (first["builds"], first["trials"], first["seconds"]) == (1, 10, 20.0)
+    (line,) = printed(path, "trends", "--limit", "1").splitlines()[1:]
+    assert line.split() == ["2026-02-09", "1", "2", "2", "0", "0.0", "s", "0"]
+
+
+def test_weeks_add_up_to_what_the_registry_saved(path):
+    elsewhere = SearchEnd(key(1), TVM, "ansor", 50, "limit", 64, "2026-02-20T12:00:00Z")
+    with Registry.open(path) as store:
+        store.add_searches([elsewhere])
+    # Never built: resnet came when the last of its tasks was searched, by others.
+    assert saved(path) == {"2026-02-16": (53, 106.0), "2026-01-26": (0, 0)}
+    assert ask(path, "stats")["trials_saved"] == 53
+
+
+def test_an_empty_registry_has_no_weeks(tmp_path):
+    with Registry.open(tmp_path / "registry.db"):
+        pass
+    assert printed(tmp_path / "registry.db", "trends") == "nothing was built or tuned with it\n"
+
+
 def test_a_lookup_loads_no_compiler(path):
     script = (
         "import sys\nfrom ansor_deploy.cli import main\n"
@@ -291,6 +328,7 @@ def test_a_lookup_loads_no_compiler(path):
         ("show", key(0).workload),
         ("best", "resnet"),
         ("stats",),
+        ("trends",),
         ("query",),
     ):
         command = [sys.executable, "-c", script, "registry", *words, "--registry", str(path)]

@@ -88,6 +88,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "targets-show of a GPU": ("targets", "show", "h100"),
     "registry-query": ("registry", "query", "--registry", "r.db"),
     "registry-stats": ("registry", "stats", "--registry", "r.db"),
+    "registry-trends": ("registry", "trends", "--registry", "r.db"),
     "registry-diff": ("registry", "diff", "r.db", "copy.db"),
     "registry-best": ("registry", "best", "batches.onnx", "--registry", "r.db"),
     "registry-show": ("registry", "show", "KEY", "--registry", "r.db"),

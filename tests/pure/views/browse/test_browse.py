@@ -29,6 +29,7 @@ TITLES = {
     "/operators": "Where the time goes, by operator",
     "/best": "The best record of each task",
     "/curves": "Tuning curves",
+    "/trends": "Trends, by week",
     TASK: "conv2d",
     f"/models/{MODELS[0][:12]}": "resnet.onnx",
     f"/models/{MODELS[1][:12]}": TAG,
@@ -140,6 +141,12 @@ def test_models_and_targets_are_told_apart(address):
         assert model in "".join(page(address, place).shown)
     for place in ("/", "/operators", "/best", "/curves", TASK, f"/models/{MODELS[0][:12]}"):
         assert target in "".join(page(address, place).shown)
+
+
+def test_a_week_says_what_was_saved(address):
+    # Two models have five tasks, each of which was tried five times, or more, as one search says.
+    assert "2026-01-26" in "".join(page(address, "/trends").shown)
+    assert 'style="width:100.0%"' in get(address, "/trends")[2]
 
 
 def test_nothing_is_loaded_and_nothing_runs(address, pages):
