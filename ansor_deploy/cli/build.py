@@ -110,7 +110,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     type=new_file,
     help="Write a report of it, too: an .html, .md or .json file.",
 )
-@verbose_option("Tell how long each step takes, and all of the plan.")
+@verbose_option("Tell how long steps take, all of the plan, and what rules print.")
 @answering
 @message_format_option
 def command(

@@ -16,12 +16,12 @@ from ..space.rule import rule_set
 from ..space.rule_files import rules_digest
 from ..system.environment import shipped
 from ..system.json_types import Digest
-from ..views.plain import QuietReport
+from ..views.plain import PlainReport, QuietReport
 from ..views.text import wrapped
 from .declare import existing_file
 from .helptext import Group, with_examples
 from .options import input_shape_option, rule_set_options
-from .output import Answer, answering
+from .output import Answer, answering, is_verbose, verbose_option
 from .requests import chosen_target, rule_files
 from .shapes import InputShapes, shapes_together
 
@@ -89,6 +89,7 @@ def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
 )
 @rule_set_options
 @input_shape_option
+@verbose_option("Show on stderr what your rules print.")
 @answering
 def explain_command(
     model: Path,
@@ -107,8 +108,9 @@ def explain_command(
     from ..space.explanation import Explain
 
     where, shapes = chosen_target(target), shapes_together(input_shapes)
-    asked = rule_set(rule_files(rules), where.kind)
-    tasks = prepare(model, where, shapes, QuietReport().stage).tasks
+    shown = PlainReport(verbose=True) if is_verbose() else QuietReport()
+    asked = rule_set(rule_files(rules), where.kind, heard=shown.printed)
+    tasks = prepare(model, where, shapes, shown.stage).tasks
     total = len(tasks)
     if task and task > total:
         what = f"{model} has no task {task}: its tasks are 1 to {total}"

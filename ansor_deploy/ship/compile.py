@@ -67,7 +67,8 @@ def _keyed(unfit: Mapping[str, str], target: Target) -> dict[TaskKey, str]:
 def _compiled(
     shipment: Shipment, records: Mapping[TaskKey, Record], code: int, others: Weights | None
 ) -> Compiled:
-    rules = rule_set(shipment.request.rules, shipment.target.kind, shipment.precision)
+    files, kind, heard = shipment.request.rules, shipment.target.kind, shipment.report.printed
+    rules = rule_set(files, kind, shipment.precision, heard)
     chosen = {key: loan.schedule for key, loan in shipment.loans.items()} | {**records}
     model, progress = shipment.model, partial(shipment.report.step, "kernels")
     words = (chosen, shipment.target, rules, shipment.warn, progress)

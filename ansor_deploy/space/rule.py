@@ -80,13 +80,21 @@ class Rule:
         return " ".join(self.doc.strip().split("\n\n")[0].split())
 
 
-def rule_set(files: Sequence[Path], kind: str, precision: str = "default") -> list[Rule]:
+def rule_set(
+    files: Sequence[Path],
+    kind: str,
+    precision: str = "default",
+    heard: Callable[[str, str], None] | None = None,
+) -> list[Rule]:
     """The rules that a kind of target is asked about, in order.
 
     files: a user's own, asked before the shipped ones; they run in a process of their own.
-    precision: "strict" for none of the shipped ones that rewrite. UsageError as of `load_rule`.
+    precision: "strict" for none of the shipped ones that rewrite. heard: called with the name of a
+    user's rule and a line that it printed. UsageError as of `load_rule`.
     """
     process = rule_process(tuple((path, file_digest(path)) for path in files)) if files else None
+    if process:
+        process.heard = heard
     own = [_apart(process, path) for path in files] if process else []
     return before_shipped([rule for rule in own if kind in rule.kinds], kind, precision)
 

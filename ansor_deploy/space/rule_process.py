@@ -7,7 +7,7 @@ limits. What comes back is text: paths of rules, and programs as traces, which a
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -50,13 +50,19 @@ class Derived:
 
 
 class RuleProcess:
-    """The process of some rules, started when it is needed, and anew after a rule has ended it."""
+    """The process of some rules, started when it is needed, and anew after a rule has ended it.
+
+    heard: called with the name of a rule and a line that it printed; None for nobody who listens.
+    """
 
     def __init__(self) -> None:
+        self.heard: Callable[[str, str], None] | None = None
         self.ended: dict[str, RuleEndedError] = {}
         self._unreported: list[RuleEndedError] = []
         self._running = ("", "")  # the user's rule, and the block, that was asked last
-        self._worker = Worker(_SERVER, {"TVM_NUM_THREADS": "1"})
+        self._handed_on = 0  # bytes of what was printed in a call
+        # What a rule prints is heard while it runs, and of one that ends its process.
+        self._worker = Worker(_SERVER, {"TVM_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"})
         weakref.finalize(self, self._worker.close)
 
     def unreported(self) -> list[RuleEndedError]:
@@ -115,11 +121,12 @@ class RuleProcess:
         running: the rule to blame before one says that it runs.
         """
         choosers = [] if chooser is None else [chooser]
-        self._running = (running, "")
+        self._running, self._handed_on = (running, ""), 0
 
         def answer(asked: list[Any]) -> Any:
             match asked:
                 case ["runs", rule, block]:
+                    self._hand_on()
                     self._running = (str(rule), str(block))
                 case ["fork", number]:
                     choosers.append(choosers[number].fork())
@@ -139,6 +146,17 @@ class RuleProcess:
             if not self._running[0]:
                 raise
             raise self._blamed(f"ran into {fault.text}") from fault
+        finally:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Hand on what the rule that was running has printed."""
+        if self.heard is None:
+            return
+        text = self._worker.printed(self._handed_on)
+        self._handed_on += len(text)
+        for line in text.decode(errors="replace").splitlines():
+            self.heard(self._running[0], line)
 
     def _blamed(self, text: str) -> RuleEndedError:
         rule, block = self._running

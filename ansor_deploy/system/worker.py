@@ -119,6 +119,11 @@ class Worker:
             what = f"a worker process was killed twice, and not by this program: {killed}"
             raise machine_fault.killed(what) from killed
 
+    def printed(self, start: int = 0) -> bytes:
+        """What the child has printed in the last call, from so many bytes on."""
+        size = os.fstat(self._output).st_size
+        return os.pread(self._output, max(0, size - start), start)
+
     def interrupt(self) -> None:
         """Kill the child and whatever it started; a thread that waits for it sees a crash."""
         self._interrupted = True
@@ -227,8 +232,7 @@ class Worker:
                 status = self._process.wait(timeout=_END_SECONDS)
         killed = not self._interrupted and -(status or 0) in _FROM_OUTSIDE
         self.kill()
-        size = os.fstat(self._output).st_size
-        tail = os.pread(self._output, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        tail = self.printed()[-_TAIL_BYTES:]
         lines = tail.decode(errors="replace").strip().splitlines()[-5:]
         text = ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
         if killed:

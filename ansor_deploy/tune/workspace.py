@@ -92,7 +92,8 @@ class Workspace:
         """The rules that are asked: the user's before the shipped ones."""
         from ..space.rule import rule_set
 
-        return rule_set(self.request.rules, self.request.target.kind, self.request.precision)
+        request, heard = self.request, self.report.printed
+        return rule_set(request.rules, request.target.kind, request.precision, heard)
 
     def default_trace(self, task: Task) -> str:
         """The trace of a task's default schedule under these rules, which is derived once."""

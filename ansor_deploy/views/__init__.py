@@ -42,6 +42,9 @@ class Report:
     def jobs(self, rows: Sequence[Row]) -> None:
         """The jobs of a farm stand so; it may be as they stood."""
 
+    def printed(self, rule: str, line: str) -> None:
+        """A user's rule has printed a line."""
+
     def verified(self, verification: Verification) -> None:
         """The library was compared with the oracle."""
 

@@ -46,7 +46,7 @@ class PlainReport(QuietReport):
     """Each event becomes whole lines of at most 80 columns, at once.
 
     pause: seconds between two lines about the steps of a stage. verbose: tell how long each stage
-    took, and all of a plan.
+    took, all of a plan, and what rules print.
     """
 
     def __init__(
@@ -108,6 +108,11 @@ class PlainReport(QuietReport):
             if line != before:
                 self._say(line, unbroken=True)
         self._jobs = lines
+
+    def printed(self, rule: str, line: str) -> None:
+        """Print the line after the rule's name, for whoever wants details."""
+        if self._verbose:
+            self._say(f"{rule}: {line}", "dim", unbroken=True)
 
     def verified(self, verification: Verification) -> None:
         """Print the errors found."""

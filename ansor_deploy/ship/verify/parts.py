@@ -47,7 +47,7 @@ def how_of(shipment: Shipment) -> How:
     records: dict[TaskKey, Record | Scheduled] = {**shipment.records, **shipment.scheduled}
     if not runs_here(target):
         target, records = this_machine(), {}
-    rules = rule_set(request.rules, target.kind, shipment.precision)
+    rules = rule_set(request.rules, target.kind, shipment.precision, shipment.report.printed)
     return How(target, rules, records, request.seed)
 
 

@@ -105,6 +105,19 @@ def test_the_guilty_one_of_several_rules_is_left_out(tmp_path):
     assert any(one.rule == "good" for one in found.answers)
 
 
+def test_what_a_rule_prints_is_heard_even_of_one_that_ends_its_process(tmp_path):
+    prints = "print(f'at {block}', file=sys.stderr); print('bye')"
+    files = [
+        written(tmp_path, prints, "good"),
+        written(tmp_path, "print('so far', end=''); sys.stdout.flush(); os._exit(0)", "bad"),
+    ]
+    heard = []
+    rules = rule_set(files, "llvm", heard=lambda *said: heard.append(said))
+    derive(PROGRAMS["add"](), HOST, rules)
+    once = [("good", "at T_add"), ("good", "bye")]
+    assert heard == [*once, ("bad", "so far"), *once]
+
+
 def test_a_fork_of_the_process_answers_nothing(tmp_path):
     rules = rule_set([written(tmp_path, "os.fork()")], "llvm")
     for _ in range(2):
@@ -190,13 +203,25 @@ def test_programs_are_the_same_as_in_this_process(twice, name):
     assert made[1].decisions == here.decisions
 
 
+@pytest.mark.parametrize("details", [(), ("-v",)])
+def test_an_explanation_shows_what_rules_print_where_details_are_asked_for(tmp_path, details):
+    onnx.save(model([node("Add", "x x", "y")], {"x": [4, 64]}), tmp_path / "net.onnx")
+    file = written(tmp_path, "print('a thought')")
+    result = program(tmp_path, "rules", "explain", "net.onnx", "--rules", file, *details)
+    assert "a thought" not in result.stdout
+    assert ("mine: a thought\n" in result.stderr) == bool(details)
+
+
 def test_a_build_goes_on_without_rules_that_exit(tmp_path):
     onnx.save(model([node("Add", "x x", "y")], {"x": [4, 64]}), tmp_path / "net.onnx")
-    files = [written(tmp_path, "sys.exit(0)", "one"), written(tmp_path, "os._exit(0)", "other")]
+    exits = "print('a last word'); sys.exit(0)"
+    files = [written(tmp_path, exits, "one"), written(tmp_path, "os._exit(0)", "other")]
     rules = [word for file in files for word in ("--rules", file)]
-    result = program(tmp_path, "build", "net.onnx", "--trials", 0, *rules, "--registry", "r.db")
+    words = ("net.onnx", "-v", "--trials", 0, *rules, "--registry", "r.db")
+    result = program(tmp_path, "build", *words)
     assert result.returncode == 0, result.stderr
     said = " ".join(result.stderr.split())
+    assert "one: a last word" in said
     assert said.count("ended its process (exit status 0)") == 2
     assert (tmp_path / "net.so").is_file()
 
