@@ -35,14 +35,10 @@ class Libraries:
         """Begin to build a candidate."""
         return self._builder.submit(BuildJob(task.workload.text, "trace", trace))
 
-    def kept(self, task: Task, trace: str, default: str) -> Building:
-        """A candidate's library that is there already, else a new one.
-
-        default: trace of the default schedule, which is a reference, too.
-        """
-        if trace in (kept := self._fastest_of(task)):
-            return kept[trace][1]
-        return self.reference(task, "default") if trace == default else self.build(task, trace)
+    def kept(self, task: Task, trace: str) -> Building:
+        """A candidate's library that is there already, else a new one."""
+        kept = self._fastest_of(task)
+        return kept[trace][1] if trace in kept else self.build(task, trace)
 
     def fastest(self, task: Task, within: float) -> list[str]:
         """Traces of those kept that are slower than the best by a share at most, best first."""

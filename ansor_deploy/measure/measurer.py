@@ -134,16 +134,13 @@ class Measurer:
         building = [self._libraries.build(task, trace) for trace in traces]
         return self._begin(self._measure, Batch(task, traces, building, best))
 
-    def head_to_head(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
-        """These schedules measured in turns, so that their times can be compared.
+    def head_to_head(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
+        """These schedules measured in turns, so that their times can be compared."""
+        return self.wait(self.submit_head_to_head(task, traces))
 
-        default: trace of the default schedule; its library is there already.
-        """
-        return self.wait(self.submit_head_to_head(task, traces, default))
-
-    def submit_head_to_head(self, task: Task, traces: Sequence[str], default: str) -> Batch:
+    def submit_head_to_head(self, task: Task, traces: Sequence[str]) -> Batch:
         """Begin a comparison in turns that `wait` ends."""
-        building = [self._libraries.kept(task, trace, default) for trace in traces]
+        building = [self._libraries.kept(task, trace) for trace in traces]
         return self._begin(self._measure_in_turns, Batch(task, traces, building))
 
     def fastest(self, task: Task, within: float) -> list[str]:

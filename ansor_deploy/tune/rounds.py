@@ -168,7 +168,7 @@ class Rounds:
     def _begin_turns(self, state: TaskProgress) -> Batch:
         task, trial = state.task, self._trial(state)
         traces = trial.contest(self.before[task.key], trial.fastest)
-        return self.measurer.submit_head_to_head(task, traces, self.work.default_trace(task))
+        return self.measurer.submit_head_to_head(task, traces)
 
     def _end_turns(self, state: TaskProgress, turns: Batch) -> None:
         record = settle(state.task.key, self.measurer.wait(turns), self.ledger)

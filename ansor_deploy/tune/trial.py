@@ -35,7 +35,7 @@ class Judge(Protocol):
     def fastest(self, task: Task, within: float) -> list[str]:
         """Those that were the fastest alone, within a share of the best, best first."""
 
-    def head_to_head(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
+    def head_to_head(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
         """Outcomes of programs in turns, so that their times can be compared."""
 
 
@@ -81,8 +81,7 @@ class Trial:
 
     def in_turns(self, before: Record | None, challengers: Iterable[str]) -> list[Outcome]:
         """What a contest showed, the incumbent first."""
-        default = self.work.default_trace(self.task)
-        return self.judge.head_to_head(self.task, self.contest(before, challengers), default)
+        return self.judge.head_to_head(self.task, self.contest(before, challengers))
 
 
 def settle(

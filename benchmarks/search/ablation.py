@@ -161,8 +161,7 @@ def _measured_again(
     for task in tasks:
         key = task.key.workload
         traces = list(dict.fromkeys(trace for one in held for trace in one[key]))
-        default = searching.default_trace(task, bench.target)
-        found = bench.measurer.head_to_head(task, traces, default)
+        found = bench.measurer.head_to_head(task, traces)
         seconds.update({(key, one.trace): one.latency for one in found})
     return seconds
 

@@ -92,8 +92,7 @@ def _in_turns(bench: Bench, task: Task, traces: Sequence[str]) -> list[float]:
 
 
 def _turns(bench: Bench, task: Task, traces: Sequence[str]) -> list[tuple[float, ...]]:
-    default = searching.default_trace(task, bench.target)
-    found = bench.measurer.head_to_head(task, traces, default)
+    found = bench.measurer.head_to_head(task, traces)
     if failed := [one for one in found if one.error]:
         raise RuntimeError(f"{task.name}: it ran before: {failed[0]}")
     return [one.seconds for one in found]

@@ -54,7 +54,7 @@ def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
     first = {one.trace: FAILED if one.error else one.latency for one in outcomes}
     limit = WORTH * min(outcome.latency for outcome in outcomes)
     some = [one.trace for one in outcomes if one.latency <= limit]
-    again = measurer.head_to_head(task, list(dict.fromkeys([traces[0], *some])), traces[0])
+    again = measurer.head_to_head(task, list(dict.fromkeys([traces[0], *some])))
     return Space(first, {one.trace: one.latency for one in again if not one.error})
 
 

@@ -139,7 +139,7 @@ class Answers:
         """Those that ran in turns there."""
         return list(self.turns)
 
-    def head_to_head(self, task: Task, traces: Sequence[str], default: str) -> list[Outcome]:
+    def head_to_head(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
         """What those of them showed that ran in turns there."""
         return [self.turns[trace] for trace in traces if trace in self.turns]
 

@@ -106,7 +106,7 @@ def test_a_candidate_with_cold_weights_is_right_and_a_wrong_one_is_found():
     with Measurer(TARGET) as measurer:
         good = dump(default_schedule(task.mod, TARGET).trace)
         right, wrong = measurer.measure(task, [good, dump(schedule.trace)])
-        turns = measurer.head_to_head(task, [good], good)
+        turns = measurer.head_to_head(task, [good])
     assert (right.error, wrong.error, turns[0].error) == ("", "wrong-output", "")
     assert len(right.seconds) >= 3
     assert len(turns[0].seconds) == 9

@@ -85,7 +85,7 @@ def test_head_to_head_the_times_are_taken_in_turns():
     task = conv()
     with Measurer(TARGET) as measurer:
         default, plain = default_trace(task), plain_trace(task)
-        first, second, broken = measurer.head_to_head(task, [plain, default, "no trace"], default)
+        first, second, broken = measurer.head_to_head(task, [plain, default, "no trace"])
     assert len(first.seconds) == len(second.seconds) == 9
     assert first.latency > second.latency
     assert first.proof

@@ -45,7 +45,7 @@ def test_a_clock_that_was_set_costs_another_run(seconds):
         assert outcome.error == ""
         assert min(outcome.seconds) > 1e-8
         site.left = 1
-        assert min(measurer.head_to_head(TASK, [DEFAULT], DEFAULT)[0].seconds) > 1e-8
+        assert min(measurer.head_to_head(TASK, [DEFAULT])[0].seconds) > 1e-8
 
 
 def test_a_clock_that_stays_wrong_is_the_machine_s_fault():
@@ -64,4 +64,4 @@ def test_a_board_that_lies_about_its_times_is_given_up(monkeypatch):
         Measurer(TARGET, [site]) as measurer,
         pytest.raises(DeviceLost, match="its clock cannot be believed"),
     ):
-        measurer.head_to_head(TASK, [DEFAULT], DEFAULT)
+        measurer.head_to_head(TASK, [DEFAULT])
