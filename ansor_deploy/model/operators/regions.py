@@ -6,21 +6,42 @@ from dataclasses import replace
 from typing import Any
 
 from ..._lazy_tvm import relax
+from .aligned_regions import Pooling
 from .converting import Call
 from .indices import in_range
-from .operator import Limit, Operator, choice
+from .operator import Operator, choice
 
 _IMAGE = "the image of a region"
 _AVERAGE = choice("mode", "avg", "avg")
-# Without one, a loop would be as long as the values of a region say.
-_RATIO = Limit("`sampling_ratio` is positive", lambda use: use.attribute("sampling_ratio", 0) < 1)
+_SHORT = ("float16", "bfloat16")
 
 
 def roi_align(call: Call) -> Any:
-    """Averages of interpolated points; TVM's with images that there are."""
-    data, regions, images = call.inputs
-    known = in_range(call, images, call.shape(0)[:1], negative=False, of=_IMAGE)
-    return replace(call, inputs=[data, regions, known]).by_tvm()
+    """Averages of interpolated points, channels last: those of a point lie side by side."""
+    kind = call.dtype(0)
+    exact = "float32" if kind in _SHORT else kind
+    data, regions = (_as(call, given, exact) for given in call.inputs[:2])
+    images = in_range(call, call.inputs[2], call.shape(0)[:1], negative=False, of=_IMAGE)
+    last = call.emit(relax.op.permute_dims(data, [0, 2, 3, 1]))
+    pooled = call.bb.emit_te(
+        _pooling(call).compute, last, regions, images, primfunc_name_hint="roi_align"
+    )
+    made = call.emit(pooled)
+    return _as(call, call.emit(relax.op.permute_dims(made, [0, 3, 1, 2])), kind)
+
+
+def _pooling(call: Call) -> Pooling:
+    before = "output_half_pixel" if call.opset < 16 else "half_pixel"
+    return Pooling(
+        (call.attribute("output_height", 1), call.attribute("output_width", 1)),
+        call.attribute("sampling_ratio", 0),
+        call.attribute("spatial_scale", 1.0),
+        call.attribute("coordinate_transformation_mode", before) == "half_pixel",
+    )
+
+
+def _as(call: Call, tensor: Any, kind: str) -> Any:
+    return tensor if str(tensor.ty.dtype) == kind else call.emit(relax.op.astype(tensor, kind))
 
 
 def max_roi_pool(call: Call) -> Any:
@@ -38,6 +59,6 @@ def max_roi_pool(call: Call) -> Any:
 
 
 OPERATORS = (
-    Operator("RoiAlign", since=10, limits=(_AVERAGE, _RATIO), convert=roi_align),
+    Operator("RoiAlign", since=10, limits=(_AVERAGE,), convert=roi_align),
     Operator("MaxRoiPool", convert=max_roi_pool),
 )

@@ -1,0 +1,54 @@
+"""Regions pooled as ONNX Runtime does it: at the edges of an image and far beyond, by any scale."""
+
+import numpy as np
+import pytest
+from helpers import graphs
+from helpers.built import run
+from helpers.graphs import node
+from onnx import TensorProto, helper
+
+REGIONS = np.float32(
+    [
+        [0, 0, 13, 9],  # the whole image
+        [-1, -1, 13, 9],  # whose points lie on the last line at which there is something
+        [1.3, 2.7, 6.1, 8.9],
+        [3, 3, 3, 3],
+        [5, 5, 2, 1],  # of negative size
+        [-500, -400, 600, 700],
+        [1e4, 1e4, 2e4, 2e4],
+    ]
+)
+
+
+def pooled(coordinates, points, scale):
+    kinds = {"x": (TensorProto.FLOAT, (2, 20, 9, 13)), "regions": (TensorProto.FLOAT, (7, 4)),
+             "images": (TensorProto.INT64, (7,))}  # fmt: skip
+    pool = node(
+        "RoiAlign", "x regions images", "y", output_height=3, output_width=4,
+        sampling_ratio=points, spatial_scale=scale, coordinate_transformation_mode=coordinates,
+    )  # fmt: skip
+    inputs = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([pool], "regions", inputs, made)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+
+
+@pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
+@pytest.mark.parametrize(("points", "scale"), [(0, 0.25), (2, 0.25), (3, 1.0)])
+def test_like_onnx_runtime(coordinates, points, scale):
+    proto = pooled(coordinates, points, scale)
+    feed = {
+        "x": graphs.randn(0, 2, 20, 9, 13),
+        "regions": REGIONS / np.float32(scale),
+        "images": np.arange(7) % 2,
+    }
+    np.testing.assert_allclose(run(proto, feed)[0], graphs.run(proto, feed)[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("points", [0, 2])
+def test_a_region_that_is_not_finite_is_of_zeros(points):
+    regions = np.zeros((7, 4), np.float32)
+    regions[:, 0] = [np.nan, np.inf, -np.inf, 0, 0, 0, 3e38]
+    regions[:, 2] = [1, np.inf, np.inf, np.nan, np.inf, -np.inf, -3e38]
+    feed = {"x": graphs.randn(0, 2, 20, 9, 13), "regions": regions, "images": np.arange(7) % 2}
+    assert not run(pooled("half_pixel", points, 1.0), feed)[0].any()
