@@ -22,7 +22,7 @@ from ..onnx.skeleton import domain_of, name_of, nested, nodes
 from ..operators.blame import blamed
 from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
-from . import concatenation, constant_gathers, few_channels
+from . import concatenation, constant_gathers, few_channels, resizing
 from .alike import merged_alike
 from .appended import with_appended
 from .attention import with_attention
@@ -90,6 +90,7 @@ _LEGALIZED = {
     "relax.nn.conv2d": few_channels.legalized,
     "relax.concat": concatenation.legalized,
     "relax.take": constant_gathers.legalized,
+    "relax.image.resize2d": resizing.legalized,
 }
 
 

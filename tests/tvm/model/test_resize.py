@@ -37,6 +37,14 @@ def test_like_onnx_runtime(attributes):
     assert_like_oracle(resized((2, 3, 4, 6), **attributes))
 
 
+def test_weights_far_from_the_origin_are_those_of_onnx_runtime():
+    proto = resized(
+        (1, 1, 2, 512), sizes=(1, 1, 3, 200), mode="linear", **{ALIGNED: "align_corners"}
+    )
+    feed = {"x": graphs.randn(0, 1, 1, 2, 512)}
+    np.testing.assert_allclose(run(proto, feed)[0], graphs.run(proto, feed)[0], atol=1e-6)
+
+
 def test_as_it_was_before_opset_11():
     assert_like_oracle(resized((1, 2, 3, 4), opset=10, inputs="x s", scales=(1, 1, 2, 1.5)))
 
