@@ -75,6 +75,7 @@ def build(
     verify: bool = True,
     beside: Literal["", "onnxruntime", "openvino"] = "",
     header: bool = False,
+    preset: Literal["", "latency", "throughput"] = "",
     report: Report | None = None,
     **options: Unpack[Options],
 ) -> BuildResult:
@@ -82,9 +83,11 @@ def build(
 
     output: the library to write; by default the model's name with .so, in the working directory.
     frozen: of the lock's records alone. beside: the engine that it is timed beside; "" for none.
+    preset: what it is used for, by which threads and streams are chosen.
     """
     library = Path(output) if output else Path(f"{Path(model).stem}.so")
-    request = _request(options, frozen=frozen, verify=verify, beside=beside, several=True)
+    words = {"frozen": frozen, "verify": verify, "beside": beside, "preset": preset}
+    request = _request(options, **words, several=True)
     return pipeline.build(Path(model), Outputs(library, header), request, report or Report())
 
 

@@ -53,6 +53,10 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     A model that is to be quantised is so first, and what is built is the quantised one.
     """
     check_places(model, outputs, request)
+    if request.preset:
+        from .ship.race.presets import check_preset
+
+        check_preset(with_devices(request, report))
     if request.calibration is not None:
         return _build_quantised(model, outputs, request, request.calibration, report)
     if request.frozen:
@@ -189,6 +193,7 @@ def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
     """
     from .ship.compile import compiled
     from .ship.describe import describe
+    from .ship.race.presets import with_preset
     from .ship.race.raced import raced
     from .ship.verify.tried import tried, tried_on
 
@@ -202,6 +207,9 @@ def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
             else:
                 library = shipment.machine.load(path, draft.to_json())
                 draft = tried_on(shipment, draft, library, shipment.machine)
+                if shipment.request.preset:
+                    draft = with_preset(shipment, library, draft)
+                    library = shipment.machine.load(path, draft.to_json())
                 draft = raced(shipment, path, draft, library, shipment.machine)
             return committed(shipment, path, draft)
     except VerificationError as error:

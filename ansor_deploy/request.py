@@ -203,6 +203,7 @@ class Request:
     context: rows that the library's caches have room for; 0 where it keeps none.
     require_hits: whether a task that matters has to have a record already; nothing is tuned then.
     read_only: whether the registry stays as it is; what is learnt is forgotten at the end.
+    preset: what the library is used for, by which threads and streams are chosen; "" for neither.
     """
 
     target: Target
@@ -233,6 +234,7 @@ class Request:
     context: int = 0
     require_hits: bool = False
     read_only: bool = False
+    preset: Literal["", "latency", "throughput"] = ""
 
     @property
     def others(self) -> tuple[Request, ...]:

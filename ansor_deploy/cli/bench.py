@@ -15,7 +15,7 @@ from ..request import ENGINES
 from ..ship.manifest import Race
 from ..system.json_types import Count, Ms, Shape
 from ..views.text import AGAIN, latency, race_text
-from .declare import existing_file, number_option
+from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import device_option
 from .output import Answer, answering, report
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Bench(Struct, frozen=True, kw_only=True):
-    """`bench --json` of a library for one shape. per_second: runs of all streams."""
+    """`bench --json` of a library for one shape. per_second, runs: of all streams."""
 
     median_ms: Ms
     p10_ms: Ms
@@ -34,6 +34,7 @@ class Bench(Struct, frozen=True, kw_only=True):
     p99_ms: Ms
     per_second: float
     runs: Count
+    streams: Count
     beside: list[Race] | UnsetType = UNSET
 
 
@@ -68,8 +69,13 @@ class BenchVariants(Struct, frozen=True):
     multiple=True,
     help="Time it beside this engine, too. Repeatable.",
 )
-@number_option(
-    "--streams", 1, "Run so many copies at once, each in a process with its share of the threads."
+@click.option(
+    "--streams",
+    type=click.IntRange(min=1),
+    callback=lambda ctx, option, number: number or 0,
+    metavar="N",
+    help="Run so many copies at once, each in a process with its share of the threads.  "
+    "[default: as its preset says, else 1]",
 )
 @device_option
 @answering
@@ -89,20 +95,22 @@ def command(
     from: MODEL, which need not be named where it lies in this folder or beside the library.
 
     At least one run is made in each shape, and one turn beside each engine, however long that
-    takes. With --streams, the runs in a second are those of all copies together.
+    takes. With several streams, the runs in a second are those of all copies together.
     """
-    from ..ship.race.timing import bench, bench_streams
+    from ..ship.race.timing import bench, bench_streams, split_of
 
+    if engines and streams > 1:
+        raise UsageError("--beside times one copy of the library", "leave out --streams")
+    one = bool(engines or devices)
+    width, streams = split_of(artifact, threads, 1 if one else streams)
     here = bool(engines or threads or model or streams > 1)
     if devices and here:
         what = "--beside, --streams and --threads are for this machine"
         raise UsageError(what, "leave out --device")
-    if engines and streams > 1:
-        raise UsageError("--beside times one copy of the library", "leave out --streams")
     with report() as events:
         where = () if here else devices
         if streams > 1:
-            timed = bench_streams(artifact, run_seconds, threads, streams)
+            timed = bench_streams(artifact, run_seconds, width, streams)
         else:
             timed = bench(artifact, run_seconds, threads, where, events, engines, model)
     each = {shape.interface: statistics(shape.seconds, streams, shape.beside) for shape in timed}
@@ -120,7 +128,8 @@ def lines(figures: Bench) -> list[str]:
     """The answer for one of a library's shapes as text."""
     names = ("median", "p10", "p90", "p99")
     times = ", ".join(f"{name} {latency(getattr(figures, f'{name}_ms') / 1e3)}" for name in names)
-    first = f"{times}; {figures.per_second:.4g} a second ({figures.runs} runs)"
+    of = f" of {figures.streams} streams" if figures.streams > 1 else ""
+    first = f"{times}; {figures.per_second:.4g} a second ({figures.runs} runs{of})"
     return [first, *(race_text(race, AGAIN) for race in figures.beside or ())]
 
 
@@ -136,5 +145,5 @@ def statistics(times: list[float], streams: int, beside: list[Race]) -> Bench:
     points = quantiles(ms, n=100, method="inclusive") if len(ms) > 1 else ms * 99
     percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 99)}
     rate = streams * len(times) / sum(times)
-    races = beside or UNSET
-    return Bench(median_ms=median(ms), **percentiles, per_second=rate, runs=len(ms), beside=races)
+    figures = {"median_ms": median(ms), **percentiles, "per_second": rate}
+    return Bench(**figures, runs=len(ms), streams=streams, beside=beside or UNSET)

@@ -45,6 +45,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     "build resnet18.onnx --target intel-cpu-avx512,intel-cpu-avx2",
     "build resnet18.onnx --device pi --time 1h",
     "build resnet18.onnx --goal 5ms --time 1h",
+    "build resnet18.onnx --for throughput",
     "build resnet18.onnx --retune all --time 1h",
     "build resnet18.onnx --precision int8 --calibrate samples.npz",
     "build resnet18.onnx --max-size 50MB --max-memory 64MB",
@@ -88,6 +89,14 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     callback=lambda ctx, option, name: "" if name == "none" or below_make() else name,
     help="The engine that it is timed beside, if it runs on this machine.  [default: "
     f"{ENGINES[0]}; below make none]",
+)
+@click.option(
+    "--for",
+    "preset",
+    type=click.Choice(["latency", "throughput"]),
+    callback=lambda ctx, option, name: name or "",
+    help="What it is used for: how many threads a run takes, and how many processes run side by "
+    "side, is measured, and the best is kept.  [default: a thread a core]",
 )
 @click.option(
     "--goal",

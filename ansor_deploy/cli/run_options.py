@@ -6,7 +6,9 @@ from .declare import Decorator, number_option
 from .values import parse_duration
 
 threads_option = number_option(
-    "--threads", 0, "Threads of a run; 0 for as many as the target has cores."
+    "--threads",
+    0,
+    "Threads of a run; 0 for those of its preset, else as many as the target has cores.",
 )
 
 

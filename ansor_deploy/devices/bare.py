@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import UsageError, VerificationError
 from ..runtime.batches import Batches
 from ..runtime.fit import choose
+from ..runtime.manifest_json import threads_of
 from ..runtime.model import interfaces, of_true_size
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
 from ..runtime.tensors import in_memory, memory_bytes
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CHILD = "ansor_deploy.devices.bare_child"
-_SENT = ("inputs", "outputs", "target", "variants", "context", "codes")
+_SENT = ("inputs", "outputs", "target", "variants", "context", "codes", "preset")
 _numbers = itertools.count()
 _spare: list[Worker] = []
 
@@ -52,7 +53,7 @@ class BareModel:
         self.path, self.manifest = path, manifest
         self.interfaces = interfaces(manifest)
         self.batches = Batches.of_manifest(manifest, self.interfaces)
-        self.threads = threads or int(manifest["target"]["cores"])
+        self.threads = threads or threads_of(manifest)
         self._worker = worker
         sent = json.dumps({key: manifest.get(key) for key in _SENT})
         # The number, since another build's library may have had the path.

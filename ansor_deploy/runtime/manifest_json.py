@@ -1,6 +1,7 @@
 """The manifest beside a library, as plain JSON: all that loading and running it takes."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,12 @@ def read_json(artifact: Path) -> dict[str, Any]:
     return manifest
 
 
+def threads_of(manifest: Mapping[str, Any]) -> int:
+    """Threads of a call unless its caller says otherwise: of its preset, else one a core."""
+    preset = manifest.get("preset")
+    return int(preset["threads"] if preset else manifest["target"]["cores"])
+
+
 def no_manifest(artifact: Path, wrong: str) -> AnsorError:
     """The error of what lies where a library's manifest should. wrong: what is, and where."""
     return AnsorError(f"not a manifest: {wrong}", _rebuild(artifact), manifest_path(artifact))
@@ -64,6 +71,8 @@ def _fault(manifest: Any) -> str:
             (manifest["target"]["triple"], str),
             (manifest["target"]["cores"], int),
         ]
+        if preset := manifest.get("preset"):
+            kinds += [(preset[name], int) for name in ("threads", "streams")]
         if batch := manifest.get("batch"):
             kinds += [(batch[name], int) for name in ("least", "most", "part")]
             kinds += [(name, str) for name in (batch["inputs"][0], *batch["inputs"])]

@@ -16,7 +16,7 @@ from .context import Context
 from .dlpack import in_place
 from .fit import apart, check_outputs, choose, text
 from .functions import into_functions
-from .manifest_json import read_json
+from .manifest_json import read_json, threads_of
 from .out_of_range import RANGE_HINT
 from .shared import Shared
 from .steps import Steps
@@ -97,10 +97,10 @@ class Model(Shared):
 
     interfaces: what it takes and gives; several where it was built for several shapes. inputs,
     outputs: of the first. batches: the others that it takes, in parts; None where there are none.
-    threads: that a call takes; 0 for as many as the target has cores. code:
-    of a library with code for several targets, the number of the one that runs; None for the best.
-    manifest: what it says of that. called: what its first function takes and gives, which of a
-    library with a context is not what the model does. context: what it keeps; else None.
+    threads: that a call takes; 0 for those of its preset, else as many as the target has cores.
+    code: of a library with code for several targets, the number of the one that runs; None for the
+    best. manifest: what it says of that. called: what its first function takes and gives, which of
+    a library with a context is not what the model does. context: what it keeps; else None.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Model(Shared):
         self.batches = Batches.of_manifest(manifest, self.interfaces)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         several = manifest.get("codes")
-        wanted = threads or (0 if several else int(manifest["target"]["cores"]))
+        wanted = threads or (0 if several else threads_of(manifest))
         super().__init__(path, partial(into_functions, path, len(called), wanted, code))
         self.manifest = {**manifest, **(several[self.code] if several else {})}
-        self.threads = threads or int(self.manifest["target"]["cores"])
+        self.threads = threads or threads_of(self.manifest)
         self.called, self.context = called[0], called[0].context
         self._steps = self._new_steps() if self.context else None
 
@@ -307,9 +307,10 @@ class Model(Shared):
 def load(path: str | Path, threads: int = 0, code: int | None = None) -> Model:
     """Load a library with the manifest beside it; AnsorError if either is missing or damaged.
 
-    threads: that a call takes, of those that all libraries of a process share; 0 for as many as the
-    target has cores. code: as of `Model`. DeviceError if it was built for another architecture than
-    this machine's, or the processor lacks what its code needs.
+    threads: that a call takes, of those that all libraries of a process share; 0 for those of its
+    preset (`build --for`), else as many as the target has cores. code: as of `Model`. DeviceError
+    if it was built for another architecture than this machine's, or the processor lacks what its
+    code needs.
     """
     path = Path(path)
     manifest = read_json(path)

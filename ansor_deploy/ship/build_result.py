@@ -27,6 +27,7 @@ from .manifest import (
     manifest_path,
     output_paths,
 )
+from .preset import Preset
 from .quantised import Quantised
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class BuildAnswer(Tuned, frozen=True):
     verification: Verified
     ran_on: str | None
     memory: Memory
+    preset: Preset | None
     quantised: Quantised | None
 
 
@@ -64,7 +66,7 @@ class BuildAnswer(Tuned, frozen=True):
 _COMPARED = (
     *("latency_ms", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen"),
 )
-_RETOLD = ("shipped", "verify", "verification", "ran_on", "memory")
+_RETOLD = ("shipped", "verify", "verification", "ran_on", "memory", "preset")
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ def _asked(outputs: Outputs, request: Request) -> dict[str, Any]:
         "rules": [path.name for path in request.rules],
         "devices": list(request.devices),
         "farm": request.farm,
+        "preset": request.preset,
         "input_shapes": request.shapes_json,
         "header": outputs.header,
     }

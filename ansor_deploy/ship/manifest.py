@@ -19,17 +19,17 @@ from ..model.batches import AskedShape, Batch, Span, read_shape
 from ..model.graph.places import Place
 from ..registry.record import TaskKey
 from ..runtime.manifest_json import manifest_path, no_manifest, read_json
-from ..system.json_types import Bytes, Count, Digest, Ms, Name, Ratio, Shape, Share
+from ..system.json_types import Bytes, Cores, Count, Digest, Ms, Name, Ratio, Shape, Share
 from ..system.other_work import OtherWork
 from ..target import Target as Machine
 from ..target import built_for
 from ..tune.result import Tuned
 from .context import Context
+from .preset import Preset
 
 RecordId = Annotated[
     str, Meta(max_length=4096, description="a record's id, or default for the default schedule")
 ]
-Cores = Annotated[int, Meta(ge=1, le=4096)]
 Interval = Annotated[
     tuple[float, float], Meta(description="where the ratio is, with 99% confidence")
 ]
@@ -337,6 +337,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     codes: tuple[Code, ...] | None = None
     may_differ: tuple[Place, ...] | None = None
     batch: Batch | None = None
+    preset: Preset | None = None
     labels: dict[Name, tuple[int | str, ...]] = {}
 
     @property

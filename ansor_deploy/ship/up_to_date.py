@@ -41,6 +41,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
                 **({"reuse": "near"} if near else {}),
                 **({"context": request.context} if request.context else {}),
                 **({"precision": "strict"} if request.precision == "strict" else {}),
+                **({"preset": request.preset} if request.preset else {}),
                 **({"tolerances": request.allowed} if request.tolerances else {}),
                 "model": [model, model_digest],
                 "target": [target.name, target.description, target.fingerprint],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..farm.table import Row
     from ..ship.manifest import Memory, Race, Speed
+    from ..ship.preset import Preset
     from ..ship.quantised import Gain, Quantised
     from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
@@ -47,6 +48,9 @@ class Report:
 
     def verified(self, verification: Verification) -> None:
         """The library was compared with the oracle."""
+
+    def preset(self, preset: Preset) -> None:
+        """It was measured how many threads and streams are best for what it is used for."""
 
     def compared(self, speed: Speed) -> None:
         """The library was timed beside the untuned build."""

@@ -20,6 +20,7 @@ from .plan import lines as plan_lines
 if TYPE_CHECKING:
     from ..farm.table import Row
     from ..ship.manifest import Memory, Race, Speed
+    from ..ship.preset import Preset
     from ..ship.quantised import Gain, Quantised
     from ..ship.verify.verify import Verification
     from ..tune.plan import Plan
@@ -118,6 +119,10 @@ class PlainReport(QuietReport):
         """Print the errors found."""
         style = "green" if verification.ok else "bold red"
         self._say(text.verification_text(verification), style)
+
+    def preset(self, preset: Preset) -> None:
+        """Print what was chosen, beside the others."""
+        self._say(text.preset_text(preset))
 
     def compared(self, speed: Speed) -> None:
         """Print the gain."""

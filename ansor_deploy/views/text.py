@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..farm.table import Row
     from ..model.tasks import Task
     from ..ship.manifest import Memory, Race, Speed
+    from ..ship.preset import Preset, Split
     from ..ship.race.changes import TaskChange
     from ..ship.verify.by_node import NodeVerdict
     from ..ship.verify.verify import Verification
@@ -244,6 +245,20 @@ def run_text(shapes_ms: Sequence[float]) -> str:
     """What a run takes, in each shape: "1.20 ms a run", or "1.20 ms, 4.80 ms a run by shape"."""
     times = ", ".join(latency(ms / 1e3) for ms in shapes_ms)
     return f"{times} a run{' by shape' if len(shapes_ms) > 1 else ''}"
+
+
+def preset_text(preset: Preset) -> str:
+    """Which split of the cores is best for what a library is used for, and what others do."""
+    best, *others = (", ".join(split_texts(one, preset.name)) for one in preset.tried)
+    return f"for {preset.name}: {best}" + (f" (beside {'; '.join(others)})" if others else "")
+
+
+def split_texts(split: Split, preset: str) -> tuple[str, str]:
+    """A split and its figure, such as "2 streams of 1 thread" and "412 runs a second"."""
+    threads = count(split.threads, "thread")
+    if preset == "latency":
+        return threads, f"{latency(split.median_ms / 1e3)} a run"
+    return f"{count(split.streams, 'stream')} of {threads}", f"{split.per_second:.4g} runs a second"
 
 
 def gain_texts(race: Race) -> tuple[str, str]:

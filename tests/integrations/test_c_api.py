@@ -86,6 +86,17 @@ def test_threads_wait_for_each_other_and_forked_children_do_not_hang(shop):
     assert result.returncode == 0, result.stderr
 
 
+def test_a_run_takes_the_threads_of_the_preset(shop, runner, tmp_path):
+    """Which can be none that a library refuses, so that it is seen to be asked for."""
+    shutil.copy(shop / "two-heads.so", tmp_path)
+    manifest = json.loads((shop / "two-heads.json").read_text())
+    for threads, fault in ((1, ""), (0, "a model takes one thread at least, and 0 are asked for")):
+        manifest["preset"] = {"name": "latency", "threads": threads, "streams": 1, "tried": []}
+        (tmp_path / "two-heads.json").write_text(json.dumps(manifest))
+        result = run(runner, tmp_path / "two-heads.so", tmp_path)
+        assert (result.returncode, fault in result.stderr) == (int(bool(fault)), True)
+
+
 SCORES = "float32, 16 bytes"
 
 

@@ -16,7 +16,9 @@ def gain_of(library: Path, other: Path) -> Gain:
     """What the first gains over the second, on as many threads as it was built for."""
     from ...runtime.model import load
 
-    race = race_libraries(load(library), load(other), "the float model", time.monotonic() + SECONDS)
+    ours = load(library)
+    theirs, until = load(other, ours.threads), time.monotonic() + SECONDS
+    race = race_libraries(ours, theirs, "the float model", until)
     artifact = read_manifest(library).artifact
     return Gain(
         library=artifact.sha256,

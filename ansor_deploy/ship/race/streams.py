@@ -2,65 +2,100 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ...errors import AnsorError
-from ...runtime.model import Model, load
+from ...runtime.model import Model
 from ...system.worker import Worker, WorkerFailure
 from ..verify.draws import inputs_that_run
+from .fresh import Local, library_side
 
 START_SECONDS = 600.0  # to load a library, and to run it for the first time
 BEGIN_SECONDS = 0.1  # from the last process that is ready until all begin
 MOST_RUNS = 100_000  # of a process, whose answer has to be sent
+_SPLITS = 32  # that a process keeps a loaded library of
 
 
-def times_side_by_side(
-    artifact: Path, shape: int, streams: int, threads: int, until: float
-) -> list[float]:
-    """Seconds of each run of so many processes at once, each of which makes one at least.
+class Streams:
+    """Processes that each load a library of this machine.
 
-    shape: which of the library's several. threads: of a run. until: of `time.monotonic`.
-    AnsorError where it does not run so.
+    shapes: which of the library's a run is made in, one after the other. AnsorError where it does
+    not run so.
     """
-    payload = {"artifact": str(artifact.absolute()), "shape": shape, "threads": threads}
-    with ExitStack() as stack, ThreadPoolExecutor(streams) as pool:
-        workers = [stack.enter_context(closing(Worker(__name__))) for _ in range(streams)]
 
-        def all_of(function: str, **words: Any) -> list[Any]:
-            call = lambda one: one.call(f"{__name__}:{function}", payload | words, START_SECONDS)  # noqa: E731
-            return list(pool.map(call, workers))
+    def __init__(self, library: Local, shapes: Sequence[int], workers: Sequence[Worker]) -> None:
+        side = library_side(library)
+        self._path, self._workers = library.path, workers
+        sent = {"manifest": json.dumps(side["manifest"]), "shapes": list(shapes)}
+        self._payload = {"library": side["library"], **sent}
 
+    def prepare(self, streams: int, threads: int) -> None:
+        """Load the library in the first so many processes, and run it once. threads: of a run."""
+        self._all("prepare", streams, threads=threads)
+
+    def times(self, streams: int, threads: int, until: float) -> list[list[float]]:
+        """Seconds of each run of so many processes at once, each of which makes one at least.
+
+        until: of `time.monotonic`. They were prepared.
+        """
+        begin = time.monotonic() + BEGIN_SECONDS
+        return self._all("run", streams, threads=threads, begin=begin, end=until)
+
+    def _all(self, function: str, streams: int, **words: Any) -> list[Any]:
+        what, payload = f"{__name__}:{function}", self._payload | words
         try:
-            all_of("prepare")
-            begin = time.monotonic() + BEGIN_SECONDS
-            found = all_of("run", begin=begin, end=until)
+            with ThreadPoolExecutor(streams) as pool:
+                calls = [
+                    pool.submit(one.call, what, payload, START_SECONDS)
+                    for one in self._workers[:streams]
+                ]
+                return [call.result() for call in calls]
         except WorkerFailure as failure:
-            what = f"{artifact} does not run in {streams} processes at once: {failure.message}"
-            raise AnsorError(what, "ask for fewer --streams") from failure
-    return [taken for times in found for taken in times]
+            said = f"{self._path} does not run in {streams} processes at once: {failure.message}"
+            raise AnsorError(said, "ask for fewer --streams") from failure
+
+
+@contextmanager
+def open_streams(library: Local, shapes: Sequence[int], most: int) -> Iterator[Streams]:
+    """Processes for so many copies of a library, each of which is started when it is needed."""
+    with ExitStack() as stack:
+        workers = [stack.enter_context(closing(Worker(__name__))) for _ in range(most)]
+        yield Streams(library, shapes, workers)
 
 
 def prepare(payload: dict[str, Any]) -> None:
     """In a process of its own: load the library, and run it once."""
-    _opened(payload["artifact"], payload["shape"], payload["threads"])
+    _run(payload)
 
 
 def run(payload: dict[str, Any]) -> list[float]:
     """In a process of its own: the seconds of each run from "begin" to "end" of the clock."""
-    model, inputs = _opened(payload["artifact"], payload["shape"], payload["threads"])
     time.sleep(max(0.0, payload["begin"] - time.monotonic()))
     times: list[float] = []
     while not times or (time.monotonic() < payload["end"] and len(times) < MOST_RUNS):
-        times += model.times(inputs, 1)
+        times.append(_run(payload))
     return times
 
 
-@lru_cache(maxsize=1)
-def _opened(artifact: str, shape: int, threads: int) -> tuple[Model, dict[str, Any]]:
-    model = load(artifact, threads)
-    return model, inputs_that_run(model, model.interfaces[shape], seed=0)
+def _run(payload: dict[str, Any]) -> float:
+    """Seconds of a run in each of the shapes."""
+    sent = payload["library"], payload["manifest"], payload["threads"]
+    return sum(_opened(*sent).times(_inputs(*sent, shape), 1)[0] for shape in payload["shapes"])
+
+
+@lru_cache(_SPLITS)
+def _opened(library: str, manifest: str, threads: int) -> Model:
+    return Model(Path(library), json.loads(manifest), threads)
+
+
+@lru_cache(_SPLITS)
+def _inputs(library: str, manifest: str, threads: int, shape: int) -> dict[str, Any]:
+    model = _opened(library, manifest, threads)
+    return inputs_that_run(model, model.interfaces[shape], seed=0)

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -77,23 +78,37 @@ def bench(
         return timings
 
 
+def split_of(artifact: Path, threads: int, streams: int) -> tuple[int, int]:
+    """Threads of a run, and copies side by side, for what was asked of an artifact.
+
+    threads: that all copies share, 0 for as many as its target has cores. streams: 0 for one. At 0
+    and 0 it is the split of its preset, if it has one.
+    """
+    manifest = read_manifest(artifact)
+    if manifest.preset and not threads and not streams:
+        return manifest.preset.threads, manifest.preset.streams
+    streams = streams or 1
+    return max(1, (threads or manifest.target.cores) // streams), streams
+
+
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
     """Run times of so many copies of an artifact side by side on this machine, a shape each.
 
-    seconds: as of `bench`. threads: that all of them share; 0 for as many as the artifact was built
-    for.
+    seconds: as of `bench`. threads: of a run.
     """
     from ...runtime.model import load
-    from .streams import times_side_by_side
+    from .streams import open_streams
 
     end = time.monotonic() + seconds
     library = load(artifact, threads)
-    each = max(1, library.threads // streams)
     ends = _ends(end, [1.0] * len(library.interfaces))
-    return [
-        Timing(one, times_side_by_side(artifact, at, streams, each, next(ends)), [])
-        for at, one in enumerate(library.interfaces)
-    ]
+    timings = []
+    for at, one in enumerate(library.interfaces):
+        with open_streams(library, [at], streams) as side:
+            side.prepare(streams, threads)
+            times = side.times(streams, threads, next(ends))
+        timings.append(Timing(one, [*chain.from_iterable(times)], []))
+    return timings
 
 
 def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
@@ -153,7 +168,8 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
     if not all(runs_here(manifest.target.machine) for manifest in manifests):
         return changes(*manifests, None)
     ends = _ends(end, [4.0, 1.0, 1.0, 1.0, 1.0])
-    old, new = load(before, threads), load(after, threads)
+    new = load(after, threads)
+    old = load(before, new.threads)
     race = race_libraries(new, old, str(before), next(ends))
     inputs = inputs_that_run(new, new.interfaces[0], seed=0)
     times = [_task_times(library, inputs, next(ends)) for library in (old, new, old, new)]

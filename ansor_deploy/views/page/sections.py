@@ -16,6 +16,7 @@ from ..text import (
     duration,
     latency,
     origins_text,
+    preset_text,
     race_text,
     share,
     speed_text,
@@ -36,6 +37,8 @@ def verdict(facts: Facts) -> Iterator[str]:
     yield _sentence(speed_text(speed))
     if speed.beside:
         yield _sentence(race_text(speed.beside))
+    if facts.manifest.preset:
+        yield _sentence(preset_text(facts.manifest.preset))
 
 
 def where_time_goes(facts: Facts) -> Iterator[str]:

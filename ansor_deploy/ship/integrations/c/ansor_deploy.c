@@ -97,7 +97,9 @@ static int open_model(ansor_deploy_model *model, const char *path, int code) {
     model->path = strdup(path);
     if (model->path == NULL) return fail("out of memory");
     if (read_manifest(model->path, &model->declared) != 0) return -1;
-    if (start(model, code) != 0 || make_runners(model) != 0)
+    int64_t threads = model->declared.threads;
+    if (start(model, code) != 0 || make_runners(model) != 0 ||
+        (threads >= 0 && ansor_deploy_use_threads(model, (int)threads) != 0))
         return fail("%s: cannot be loaded: %s", path, last_error);
     return 0;
 }

@@ -28,6 +28,7 @@ typedef struct {
     size_t count;
     context kept; /* from one step to the next; with no rows if that is nothing */
     batches range;
+    int64_t threads; /* that a run takes, by the library's preset; -1 for one a core */
 } manifest;
 
 static int read_batches(TVMFFIAny map, manifest *declared); /* ansor_deploy_batches.h */
@@ -99,12 +100,20 @@ static char *read_file(const char *path) {
     return read;
 }
 
+static int read_preset(TVMFFIAny map, manifest *declared) {
+    TVMFFIAny arguments[] = {map, text("preset")}, has;
+    declared->threads = -1;
+    if (call_global("ffi.MapCount", arguments, 2, &has) != 0) return -1;
+    return has.v_int64 != 0 ? read_number(map, "preset", "threads", &declared->threads) : 0;
+}
+
 static int understand(const char *json, manifest *declared, int64_t *bytes) {
     TVMFFIAny argument = text(json), map;
     if (call_global("ffi.json.Parse", &argument, 1, &map) != 0) return -1;
     int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
     bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
-          read_variants(map, declared) != 0 || read_batches(map, declared) != 0 ||
+          read_preset(map, declared) != 0 || read_variants(map, declared) != 0 ||
+          read_batches(map, declared) != 0 ||
           read_context(map, &declared->variants[0].inputs, &declared->kept) != 0;
     release(&map);
     return bad ? -1 : 0;

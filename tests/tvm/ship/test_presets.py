@@ -1,0 +1,76 @@
+"""What a library is used for: the split that was best, in the manifest, and what follows it."""
+
+import json
+
+import onnx
+import pytest
+from helpers import graphs
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
+
+from ansor_deploy.runtime import load
+from ansor_deploy.ship.race.presets import splits
+
+BUILD = ("build", "net.onnx", "--trials", 0, "--beside", "none")
+TWO = ("--target", "host:2")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with a library for throughput on two cores, in two shapes."""
+    folder = tmp_path_factory.mktemp("shop")
+    onnx.save(graphs.batches(), folder / "net.onnx")
+    shapes = ("--input-shape", "x=1,3,8,8", "--input-shape", "x=2,3,8,8")
+    made = program(folder, *BUILD, *TWO, *shapes, "--for", "throughput", "--report", "net.html")
+    assert made.returncode == 0, made.stderr
+    folder.joinpath("said.txt").write_text(made.stderr)
+    return folder
+
+
+def preset_of(folder, name="net"):
+    return json.loads((folder / f"{name}.json").read_text()).get("preset")
+
+
+def test_the_best_of_all_splits_is_kept(shop):
+    preset = preset_of(shop)
+    rates = [one["per_second"] for one in preset["tried"]]
+    assert rates == sorted(rates, reverse=True)
+    tried = {(one["threads"], one["streams"]) for one in preset["tried"]}
+    assert tried == {*splits("throughput", 2)} == {(1, 2), (2, 1)}
+    first = preset["tried"][0]
+    assert (preset["threads"], preset["streams"]) == (first["threads"], first["streams"])
+    assert "for throughput: " in " ".join((shop / "said.txt").read_text().split())
+    assert "For throughput: " in (shop / "net.html").read_text()
+
+
+def test_what_loads_it_takes_its_threads(shop):
+    preset = preset_of(shop)
+    assert load(shop / "net.so").threads == preset["threads"]
+    assert load(shop / "net.so", 2).threads == 2
+    timed = answer(shop, "bench", "net.so", "--time", "0.1s")["variants"]
+    assert {one["streams"] for one in timed} == {preset["streams"]}
+    (one, _) = answer(shop, "bench", "net.so", "--time", "0.1s", "--streams", "1")["variants"]
+    assert one["streams"] == 1
+
+
+def test_another_use_is_another_build(shop):
+    words = (*BUILD, *TWO, "--input-shape", "x=1,3,8,8", "-o", "one.so")
+    first = answer(shop, *words, "--for", "latency")
+    assert {(one["threads"], one["streams"]) for one in first["preset"]["tried"]} == {
+        *splits("latency", 2)
+    }
+    assert answer(shop, *words, "--for", "latency")["up_to_date"]
+    assert answer(shop, *words)["preset"] is None
+    assert preset_of(shop, "one") is None
+
+
+def test_what_cannot_be_measured_is_refused(shop):
+    def build(*words):
+        return program(shop, *BUILD, "--for", "latency", "-o", "no.so", *words)
+
+    frozen = ("--frozen", "--lock", "net.lock")
+    refused(build(*frozen), 2, "a frozen build measures nothing", "--no-frozen")
+    several = ("--target", "x86-64-v4,x86-64-v3")
+    refused(build(*several), 2, "for one target, and the library is for several")
+    refused(build("--target", "rpi3"), 2, "code of rpi3 runs elsewhere", "leave out --for")
+    assert not (shop / "no.so").exists()
