@@ -300,6 +300,8 @@ def _fetched(layer: Layer, folder: Path, warn: Warn) -> str:
         for name, right in worker.call(f"{remote.__name__}:mirror", payload, PATIENCE).items():
             warn(remote.misnamed(f"{layer.where}/{name}", right))
     except WorkerFailure as failure:
+        if failure.kind == "timeout":
+            return f"it has not sent everything after {PATIENCE:g} s"
         return failure.message.removeprefix(f"{RegistryError.__name__}: ")
     finally:
         worker.close()

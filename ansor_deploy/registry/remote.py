@@ -1,6 +1,7 @@
 """What registries push to and pull from: folders of bundles, at any fsspec URL."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,28 +10,35 @@ from typing import Any
 from ..errors import RegistryError
 from ..system.atomic_file import write_whole
 from ..system.printable import printable
+from . import signing
 from .bundle import MOST_BYTES, BundleRefused, digest, numbered
 
 SIGNATURE = ".sig"
+SECONDS = 3600.0  # of all that is asked of one place
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
 _ANY_NAME = re.compile(r"[0-9A-Za-z._-]{1,200}\.jsonl")
+_WORD = re.compile(r"[0-9A-Za-z._-]+")
 
 
 class BundleStore:
-    """A folder at a URL. Every method raises RegistryError if it cannot be reached."""
+    """A folder at a URL. Every method raises RegistryError if it cannot be reached in time."""
 
     def __init__(self, url: str) -> None:
         import fsspec
 
         self.url = url
+        self._until = time.monotonic() + SECONDS
+        self._is_web = url.startswith(("http://", "https://"))
         with self._reaching():
-            self._files, root = fsspec.core.url_to_fs(url, **_options(url))
+            self._files, root = fsspec.core.url_to_fs(url, **self._options())
             self._root = root.rstrip("/")
 
     def names(self) -> list[str]:
         """The bundles that are there, whole or not, whatever they are called; sorted."""
         with self._reaching():
             self._files.invalidate_cache()
+            if self._is_web:
+                return _linked(self._files.cat_file(self._root))
             entries = self._files.ls(self._root, detail=True)
         # A named pipe would be read without end.
         paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
@@ -46,7 +54,7 @@ class BundleStore:
         """A bundle's detached signature, if there is one."""
         with self._reaching():
             there = self._files.exists(f"{self._root}/{name}{SIGNATURE}")
-        return self.read(name + SIGNATURE) if there else None
+        return self.read(name + SIGNATURE, signing.MOST_BYTES) if there else None
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file there; made with its folder if need be."""
@@ -59,35 +67,61 @@ class BundleStore:
         with self._reaching():
             return bool(self._files.exists(self._root))
 
-    def read(self, name: str) -> bytes:
-        """A file: at most one byte more than a bundle may have: its digest is then another."""
+    def read(self, name: str, most: int = MOST_BYTES) -> bytes:
+        """A file: at most one byte more than it may have: its digest is then another."""
+        found = bytearray()
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
-            return bytes(stream.read(MOST_BYTES + 1))
+            # What comes over HTTP without a length comes in pieces.
+            while piece := stream.read(most + 1 - len(found)):
+                found += piece
+        return bytes(found)
+
+    def _options(self) -> dict[str, Any]:
+        """What fsspec is to open the URL with."""
+        if not self._is_web:
+            return {}
+        from .http import session
+
+        return {"get_client": session}
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
+        if time.monotonic() > self._until:
+            what = f"{self.url} has not sent everything after {SECONDS / 60:.0f} minutes"
+            raise RegistryError(what, "Ask who keeps it, or fetch one bundle and import it.")
         try:
             yield
         except ImportError as error:
             hint = f"Install what it needs (for S3: pip install s3fs): {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
-        except RuntimeError as error:  # what a file system does not offer
-            hint = "Push to a folder or a bucket; to an HTTP server, with a newer fsspec."
-            what = printable(repr(error)[:300])
-            raise RegistryError(f"{self.url} cannot do that: {what}", hint) from error
         except Exception as error:  # every file system has errors of its own
-            what = printable(str(error).strip()[:300] or type(error).__name__)
-            hint = "Check the address, and that you may read and write there."
-            raise RegistryError(f"{self.url} cannot be used: {what}", hint) from error
+            raise _unusable(self.url, error) from error
 
 
-def _options(url: str) -> dict[str, Any]:
-    """What fsspec is to open a URL with."""
-    if not url.startswith(("http://", "https://")):
-        return {}
-    from .http import session
+def _unusable(url: str, error: Exception) -> RegistryError:
+    # A kind of RuntimeError is what a file system does not offer; one as such, that it failed.
+    if isinstance(error, RuntimeError) and type(error) is not RuntimeError:
+        hint = "Push to a folder or a bucket; to an HTTP server, with a newer fsspec."
+        return RegistryError(f"{url} cannot do that: {printable(repr(error)[:300])}", hint)
+    hint = "Check the address, and that you may read and write there."
+    return RegistryError(f"{url} cannot be used: {_reason(error)}", hint)
 
-    return {"get_client": session}
+
+def _reason(error: Exception) -> str:
+    """What a file system says, in words that fit a line; some errors are all in their names."""
+    said = printable(str(error).strip()[:300]) or type(error).__name__
+    if isinstance(error, FileNotFoundError) and error.errno is None:
+        return f"there is no {said}"
+    return "it does not answer in time" if isinstance(error, TimeoutError) else said
+
+
+def _linked(page: bytes) -> list[str]:
+    """The names of bundles on a page, whatever it says of them.
+
+    fsspec looks for links by an expression that some pages keep busy for hours.
+    """
+    words = (found[0] for found in _WORD.finditer(page.decode("ascii", errors="replace")))
+    return sorted({word for word in words if _ANY_NAME.fullmatch(word)})
 
 
 def name_of(content: bytes) -> str:

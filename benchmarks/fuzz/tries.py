@@ -1,4 +1,4 @@
-"""What the tool makes of odd input and of faults: mutated models and traces, hostile files, kills.
+"""What the tool makes of odd input and of faults: mutated models and traces, files and servers, kills.
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over. The same seed makes the same tries. A try ends well where the tool
@@ -78,10 +78,12 @@ class Bench:
             return {"end": end, "said": failure.message, "seconds": PATIENCE}
         return found
 
-    def command(self, surface: str, what: str, folder: Path, words: Sequence[str]) -> Found:
-        """Run a command in a folder, and judge how it ended."""
+    def command(
+        self, surface: str, what: str, folder: Path, words: Sequence[str], by: str = "command"
+    ) -> Found:
+        """Run a command in a folder, and judge how it ended. by: the file whose `attempt` runs."""
         payload = {"words": list(words), "folder": str(folder)}
-        return judged(surface, what, self.call("command:attempt", payload), folder)
+        return judged(surface, what, self.call(f"{by}:attempt", payload), folder)
 
 
 def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) -> Found:
@@ -181,6 +183,24 @@ def files(bench: Bench, seed: int) -> Iterator[Found]:
     yield bench.command("files", what, folder, words)
 
 
+def servers(bench: Bench, seed: int) -> Iterator[Found]:
+    """A web server lies to a command; what that leaves is a registry that is whole."""
+    from benchmarks.fuzz.servers import planned, prepare, serving
+
+    plan, folder = planned(seed), bench.folder()
+    for name in ("net.onnx", "own.toml", "records.db"):
+        shutil.copy(bench.samples / name, folder / name)
+    with serving(plan, bench.samples) as url:
+        words = prepare(plan, url, folder)
+        yield (told := bench.command("servers", str(plan), folder, words, "servers"))
+    if (folder / "other.db").exists():
+        words = ["registry", "verify", "--registry", "other.db"]
+        whole = bench.command("servers", f"verify after {plan}", folder, words)
+        yield replace(whole, end="broken") if whole.end == "refused" else whole
+    if not plan.lies and told.end == "refused":
+        yield replace(told, end="broken")
+
+
 def frames(bench: Bench, seed: int) -> Iterator[Found]:
     """A board says what no board should; the host heeds it or gives the board up."""
     yield judged("frames", f"session {seed}", bench.call("frames:attempt", {"seed": seed}), None)
@@ -207,6 +227,7 @@ SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "quantised": (1000, quantised),
     "traces": (500, traces),
     "files": (100, files),
+    "servers": (200, servers),
     "frames": (100, frames),
     "killed": (40, partial(faults, "killed")),
     "full": (20, partial(faults, "full")),

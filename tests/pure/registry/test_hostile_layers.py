@@ -146,6 +146,33 @@ def test_a_listing_without_end_is_not_read_on(tmp_path):
         pull(tmp_path / "r.db", url)
 
 
+def test_a_page_is_read_as_fast_as_it_is_long():
+    """fsspec's own expression for links takes hours on this one."""
+    good = name_of(content(lines(parts(64))))
+    page = b"<a" + b" " * 200_000 + f"<a href='../{good}'>x</a>".encode()
+    with sending(lambda write: write(page)) as (url, _):
+        assert remote.BundleStore(url).names() == [good]
+
+
+def test_a_bundle_that_comes_in_pieces_is_read_whole():
+    def in_pieces(write):
+        for _ in range(3):
+            write(b"x" * 1000)
+            time.sleep(0.1)
+
+    with sending(in_pieces) as (url, _):
+        assert remote.BundleStore(url).read("a.jsonl") == b"x" * 3000
+
+
+def test_a_place_is_given_up_where_it_takes_too_long(monkeypatch):
+    with sending(lambda write: write(b"<a href='a.jsonl'>x</a>")) as (url, _):
+        store = remote.BundleStore(url)
+        assert store.names() == ["a.jsonl"]
+        monkeypatch.setattr(time, "monotonic", lambda: store._until + 1)
+        with pytest.raises(RegistryError, match="after 60 minutes"):
+            store.read("a.jsonl")
+
+
 def test_nothing_that_is_packed_is_unpacked(tmp_path):
     headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
     with sending(a_bomb, headers) as (url, _):
