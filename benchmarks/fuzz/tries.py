@@ -1,4 +1,4 @@
-"""What the tool makes of odd input and of faults: mutated models and traces, files and servers, kills.
+"""What the tool makes of odd input and of faults: models, traces, files, servers, frames, kills.
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over. The same seed makes the same tries. A try ends well where the tool
