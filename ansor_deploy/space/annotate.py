@@ -23,7 +23,7 @@ def annotate(state: State, target: Target) -> None:
     sch = state.sch
     for block in blocks(sch):
         view = BlockView(sch, block)
-        if view.name in state.done or is_packing(sch, block):
+        if view.name in state.done or is_packing(sch, block) or view.holds_blocks:
             continue
         state.node = view.name
         if target.gpu is not None:

@@ -142,6 +142,11 @@ class BlockView:
         return any(isinstance(term, tirx.Var) for term in terms)
 
     @property
+    def holds_blocks(self) -> bool:
+        """Whether blocks of its own lie in it, as those of the step of a recurrence do."""
+        return bool(collect(self.node.body, tvm.s_tir.SBlock))
+
+    @property
     def is_copy(self) -> bool:
         """Whether each of its results is one that it reads."""
         return isinstance(getattr(self.node.body, "value", None), tvm.ir.TensorLoad)

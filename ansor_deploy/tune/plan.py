@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..codegen.memory.figures import Memory
+    from ..model.graph.places import Node
     from ..model.prepare import Prepared
     from ..model.tasks import Task
     from ..registry.layers import Tier
@@ -146,8 +147,7 @@ def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], work: Works
     names, target = [model.path.name for model in prepared], ledger.request.target
     made = make_plan(names, tasks, ledger, partial(_programs, ledger.request))
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
-    nodes = (place.nodes for model in prepared for _, place in model.others)
-    others = tuple(node.op for group in nodes for node in group if node.op not in _MOVES)
+    others = tuple(node.op for model in prepared for node in _beside_tasks(model))
     made = replace(made, memory=memory, others=others, devices=ledger.request.devices)
     known = tiers(work.indexes, [row.record for row in made.rows if row.record])
     return replace(made, tiers=known, room=_room(made, ledger.request))
@@ -158,6 +158,13 @@ def _room(plan: Plan, request: Request) -> float | None:
     least = limits([row.task for row in again], request)
     above = (row.task.weight * (row.latency - least[row.task.key]) for row in again if least)
     return sum(max(0.0, one) for one in above) if least else None
+
+
+def _beside_tasks(model: Prepared) -> list[Node]:
+    """The nodes that compute something, and nothing of which is a task."""
+    tasked = {node for task in model.tasks for place in task.places for node in place.nodes}
+    nodes = [node for _, place in model.others for node in place.nodes]
+    return [node for node in nodes if node.op not in _MOVES and node not in tasked]
 
 
 def _programs(request: Request, task: Task, enough: int) -> float:

@@ -10,6 +10,7 @@ from tvm import te, topi
 
 from helpers.attention import attention
 from helpers.phases import interleaved, spread
+from helpers.recurrence import recurrence
 
 
 def _in(*shape: int, dtype: str = "float32") -> Any:
@@ -366,11 +367,6 @@ def bare_product() -> tvm.IRModule:
     return program([x, w], topi.matmul(x, w))
 
 
-def image() -> tvm.IRModule:
-    x = _in(64, 80)
-    return program([x], topi.transpose(x, (1, 0)))
-
-
 def line() -> tvm.IRModule:
     x, w = _in(1, 6, 4), _in(3, 4, 12)
     y = topi.nn.relu(topi.nn.conv(x, w, 1, 1, 1, 1, "NWC", "WIO"))
@@ -392,9 +388,10 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "two long sums": lambda: reduce("sum", 2, 65536, axis=1),
     "short sum": lambda: add(4, 8),
     "long sum": lambda: add(64, 256),
-    "image": image,
+    "image": lambda: program([x := _in(64, 80)], topi.transpose(x, (1, 0))),
     "planes": lambda: program([x := _in(3, 40, 16)], topi.transpose(x, (1, 2, 0))),
     "flattened": flattened,
     "crossed": crossed,
     "scores": lambda: program(attention(4, 8)),
+    "recurrence": lambda: program(*recurrence(), free=(1, 3)),
 }

@@ -13,7 +13,7 @@ assertions are the host's (`machine_code.py`).
 from collections.abc import Iterator
 from typing import Any
 
-from ..._tvm import structural_map, tirx, tvm
+from ..._tvm import collect, structural_map, tirx, tvm
 
 _SPREAD = ("thread_extent", "virtual_thread")
 _THREAD_INDEX = 1  # tirx.IterVar's kind of an axis of threads
@@ -62,12 +62,17 @@ def _is_hosts(one: Any) -> bool:
 
 
 def _by_one(statements: list[Any]) -> Any:
-    body = structural_map(_sequence(statements), (tirx.For, _in_order))
+    """A launch of one thread, behind what it needs in the device's memory, which is the host's."""
+    whole = _sequence(statements)
+    rooms = [one for one in collect(whole, tirx.AllocBuffer) if one.buffer.scope() == "global"]
+    nothing = tirx.Evaluate(tirx.IntImm("int32", 0))
+    left = structural_map(whole, (tirx.AllocBuffer, lambda one: nothing if one in rooms else one))
+    body = structural_map(left, (tirx.For, _in_order))
     for axis in ("threadIdx.x", "blockIdx.x"):
         var, extent = tirx.Var(axis, "int32"), tirx.IntImm("int32", 1)
         thread = tirx.IterVar(tvm.ir.Range(0, 1), var, _THREAD_INDEX, axis)
         body = tirx.AttrStmt(thread, _SPREAD[0], extent, body)
-    return body
+    return _sequence([*rooms, body])
 
 
 def _in_order(loop: Any) -> Any:

@@ -1,14 +1,16 @@
-"""The kernel of a recurrent layer: the loop over time, with what each step multiplies and adds.
+"""The program of a recurrent layer: the loop over time, with what each step multiplies and adds.
 
-    for t: for p (parallel where it pays): for b:
-        a[g, l]  = x[t, b, p, g, l]                          gates g of the units of panel p
-        a[g, l] += h[b, k] * w[p, k, g, l]     for k         in registers, l vectorised
-        n[b, p, l], c[b, p, l] = cell(a, h, c)
-      h = n ; y[t] = n
+    for t:
+        step:
+            for b, p, g, l: for k: s[b, p, g, l] += h[b, k] * w[p, k, g, l]
+            for b, p, l: n[b, p, l], d[b, p, l] = cell(s[b, p, :, l], x[t, b, p, :, l], h, c)
+        h, c = n, d ; y[t] = n
 
-x is the product of all steps' inputs, made by a matrix multiplication before. Units are padded to
-whole panels; the padding's weights are zero. The program is complete as it stands: it has no loops
-that a rule would schedule, so no task is made of it, as of TVM's sorts and scans.
+x is the product of all steps' inputs, made by a matrix multiplication before. There are G gates of
+the L units of each of P panels, the last of which may be padded: its weights are zero. The GRU of
+which the reset gate comes before the product has two such pairs of loops a step. A step is a block
+around its loops, so that a rule (`rules/recurrence.py`) can schedule them: what carries from one to
+the next stands outside of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +20,6 @@ from typing import Any
 
 from ..._lazy_tvm import tirx, tvm
 from .activations import number
-
-# Multiplications of one step from which on a parallel loop takes less time than it takes to start.
-_WORTH_THREADS = 1 << 19
 
 Function = Callable[[Any], Any]
 
@@ -72,7 +71,11 @@ class Layer:
         shapes = [(self.steps, *state), *([state] * (self.results - 1))]
         build = lambda ins, outs: _Program(self, ins, outs).build()  # noqa: E731
         dtypes = ["float32"] * len(shapes)
-        return tvm.te.extern(shapes, given, build, name=self.cell.lower(), dtype=dtypes)
+        # Those that TVM would declare begin at an offset, and so could not be written as a text.
+        ins = [tirx.decl_buffer(one.shape, one.dtype, layout=None) for one in given]
+        outs = [tirx.decl_buffer(shape, "float32", layout=None) for shape in shapes]
+        name = self.cell.lower()
+        return tvm.te.extern(shapes, given, build, name, dtypes, in_buffers=ins, out_buffers=outs)
 
 
 class _Program:
@@ -95,10 +98,13 @@ class _Program:
                 if self.c is not None:
                     self._copy(self.rest[0], self.c)
                 self.new = self._state()
-                if self._in_two_passes:
-                    self.update, self.reset = self._state(), self._state()
-                with T.serial(0, self.layer.steps) as self.t:
-                    self._step()
+                self.after = None if self.c is None else self._state()
+                with T.serial(0, self.layer.steps) as t:
+                    with T.sblock("step"):
+                        self.t = T.axis.opaque(self.layer.steps, t)
+                        self._step()
+                    self.t = t
+                    self._carry()
             return builder.get()
 
     @property
@@ -109,7 +115,7 @@ class _Program:
     def _state(self) -> Any:
         layer = self.layer
         shape = (layer.batch, layer.panels, layer.lanes)
-        return self.T.buffer_proxy(self.T.alloc_buffer(shape, "float32"))
+        return self.T.buffer_proxy(self.T.alloc_buffer(shape, "float32", layout=None))
 
     @contextmanager
     def _units(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -124,42 +130,48 @@ class _Program:
             target[b, p, lane] = source[b, p, lane]
 
     def _step(self) -> None:
-        layer = self.layer
         if self._in_two_passes:
-            self._panels(self.h, (0, 1), self._update_and_reset)
-            self._panels(self.reset, (2,), self._candidate)
+            self.update, self.reset = self._scratch(), self._scratch()
+            self._pass(self.h, (0, 1), self._update_and_reset)
+            self._pass(self.reset, (2,), self._candidate)
         else:
-            cell = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[layer.cell]
-            self._panels(self.h, range(layer.gates), cell)
+            cell = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.layer.cell]
+            self._pass(self.h, range(self.layer.gates), cell)
+
+    def _carry(self) -> None:
+        """What a step has made becomes the state, and a part of the output."""
         with self._units() as (b, p, lane):
             new, at = self.new[b, p, lane], self._time(b)
             self.y[at, b, p, lane] = self._if_valid(b, new, number(0))
             self.h[b, p, lane] = self._if_valid(b, new, self.h[b, p, lane])
+            if self.c is not None:
+                after = self.after[b, p, lane]
+                self.c[b, p, lane] = self._if_valid(b, after, self.c[b, p, lane])
 
-    def _panels(self, state: Any, gates: Sequence[int], cell: Callable[..., None]) -> None:
+    def _scratch(self, *gates: int) -> Any:
+        """Numbers of a step, of so many gates of each unit."""
+        layer = self.layer
+        shape = (layer.batch, layer.panels, *gates, layer.lanes)
+        return self.T.buffer_proxy(self.T.sblock_alloc_buffer(shape, "float32", layout=None))
+
+    def _pass(self, state: Any, gates: Sequence[int], cell: Callable[..., None]) -> None:
         """Sums of some gates of all units, and what the cell makes of them."""
         T, layer = self.T, self.layer  # noqa: N806
-        work = len(gates) * layer.hidden * layer.hidden * layer.batch
-        loop = T.parallel if work >= _WORTH_THREADS and layer.panels > 1 else T.serial
-        with loop(0, layer.panels) as p, T.serial(0, layer.batch) as b:
-            shape = (len(gates), layer.lanes)
-            sums = T.buffer_proxy(T.alloc_buffer(shape, "float32", scope="local"))
-            for at, gate in enumerate(gates):
-                with T.vectorized(0, layer.lanes) as lane:
-                    sums[at, lane] = self._start(b, p, gate, lane)
-            with T.serial(0, layer.hidden) as k:
-                for at, gate in enumerate(gates):
-                    with T.vectorized(0, layer.lanes) as lane:
-                        weight = self.w[p, k, gate, lane]
-                        left = state[b, k // layer.lanes, k % layer.lanes]
-                        sums[at, lane] = sums[at, lane] + left * weight
-            with T.vectorized(0, layer.lanes) as lane:
-                cell(b, p, lane, [sums[at, lane] for at in range(len(gates))])
+        outer, lanes, depth = (layer.batch, layer.panels), layer.lanes, layer.hidden
+        sums = self._scratch(len(gates))
+        with T.grid(*outer, len(gates), lanes, depth) as loops, T.sblock(f"product{gates[0]}"):
+            b, p, g, lane, k = T.axis.remap("SSSSR", loops)
+            with T.init():
+                sums[b, p, g, lane] = number(0)
+            left = state[b, k // lanes, k % lanes]
+            weight = self.w[p, k, gates[0] + g, lane]
+            sums[b, p, g, lane] = sums[b, p, g, lane] + left * weight
+        with T.grid(*outer, lanes) as loops, T.sblock(f"cell{gates[0]}"):
+            b, p, lane = T.axis.remap("SSS", loops)
+            cell(b, p, lane, [sums[b, p, at, lane] for at in range(len(gates))])
 
-    def _start(self, b: Any, p: Any, gate: int, lane: Any) -> Any:
-        """What a gate's sum starts from: the inputs' part, but where a reset comes between."""
-        if self.layer.cell == "GRU" and gate == 2 and not self._in_two_passes:
-            return self.rest[0][p, lane]
+    def _input(self, b: Any, p: Any, gate: int, lane: Any) -> Any:
+        """The inputs' part of a gate's sum."""
         return self.x[self._time(b), b, p, gate, lane]
 
     def _lstm(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
@@ -167,34 +179,37 @@ class _Program:
         h = self.layer.functions[2]  # ONNX Runtime clips gates alone
         peephole = self.rest[1]
         before = self.c[b, p, lane]
+        sums = [one + self._input(b, p, gate, lane) for gate, one in enumerate(sums)]
         i = f(sums[0] + peephole[0, p, lane] * before)
         forget = number(1) - i if self.layer.input_forget else None
         forget = forget if forget is not None else f(sums[2] + peephole[2, p, lane] * before)
         after = forget * before + i * g(sums[3])
         o = f(sums[1] + peephole[1, p, lane] * after)
         self.new[b, p, lane] = o * h(after)
-        self.c[b, p, lane] = self._if_valid(b, after, before)
+        self.after[b, p, lane] = after
 
     def _gru(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
         f, g = map(self._clipped, self.layer.functions)
-        reset = f(sums[1])
-        inputs = self.x[self._time(b), b, p, 2, lane]
-        self._mix(b, p, lane, f(sums[0]), g(inputs + reset * sums[2]))
+        update, reset, inputs = (self._input(b, p, gate, lane) for gate in range(3))
+        again = f(sums[1] + reset) * (sums[2] + self.rest[0][p, lane])
+        self._mix(b, p, lane, f(sums[0] + update), g(inputs + again))
 
     def _update_and_reset(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
         f = self._clipped(self.layer.functions[0])
-        self.update[b, p, lane] = f(sums[0])
-        self.reset[b, p, lane] = f(sums[1]) * self.h[b, p, lane]
+        self.update[b, p, lane] = f(sums[0] + self._input(b, p, 0, lane))
+        self.reset[b, p, lane] = f(sums[1] + self._input(b, p, 1, lane)) * self.h[b, p, lane]
 
     def _candidate(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
         g = self._clipped(self.layer.functions[1])
-        self._mix(b, p, lane, self.update[b, p, lane], g(sums[0]))
+        candidate = g(sums[0] + self._input(b, p, 2, lane))
+        self._mix(b, p, lane, self.update[b, p, lane], candidate)
 
     def _mix(self, b: Any, p: Any, lane: Any, update: Any, candidate: Any) -> None:
         self.new[b, p, lane] = (number(1) - update) * candidate + update * self.h[b, p, lane]
 
     def _rnn(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
-        self.new[b, p, lane] = self._clipped(self.layer.functions[0])(sums[0])
+        function = self._clipped(self.layer.functions[0])
+        self.new[b, p, lane] = function(sums[0] + self._input(b, p, 0, lane))
 
     def _clipped(self, function: Function) -> Function:
         bound = self.layer.clip

@@ -1,7 +1,7 @@
 """LSTM, GRU and RNN: one matrix multiplication for all steps' inputs, then the recurrence.
 
     x[T * B, P * G * L] = X[T * B, I] * W'[I, P * G * L] + b'       a task like any other
-    y[T, B, P, L], h, c = recurrence(x, R'[P, H, G, L], h0, c0)     recurrence.py
+    y[T, B, P, L], h, c = recurrence(x, R'[P, H, G, L], h0, c0)     recurrence.py, another
 
 W' and R' hold the weights of G gates in P panels of L units, the last one padded by zeros. A
 bidirectional layer is two, whose outputs are concatenated. All is computed in float32.
@@ -19,7 +19,10 @@ from .operator import Limit, Operator, Use, choice
 from .recurrence import Layer
 from .tensor import Tensor, zeros
 
-_LANES = {"LSTM": 16, "GRU": 16, "RNN": 32}  # with all gates' sums in registers
+# Units of a panel at most: as many as have enough sums to hide behind each other that each waits
+# for its own last product. A multiple of `_VECTOR`, whole vectors on every processor.
+_WIDEST = {"LSTM": 16, "GRU": 32, "RNN": 64}
+_VECTOR = 16
 _DEFAULT = {"LSTM": "sigmoid tanh tanh", "GRU": "sigmoid tanh", "RNN": "tanh"}
 LENGTHS, INITIAL_H, INITIAL_C = 4, 5, 6  # indices of inputs
 
@@ -73,14 +76,15 @@ def _direction(call: Call, at: int, *, reverse: bool) -> list[Tensor]:
 def _layer(call: Call, at: int, *, reverse: bool) -> Layer:
     cell = call.operator
     steps, batch, _ = call.shape(0)
+    hidden = call.shape(2)[2]
     if call.attribute("layout", 0):
         steps, batch = batch, steps
     return Layer(
         cell=cell,
         steps=steps,
         batch=batch,
-        hidden=call.shape(2)[2],
-        lanes=_LANES[cell],
+        hidden=hidden,
+        lanes=_lanes(cell, hidden),
         functions=_functions(call, at),
         reverse=reverse,
         masked=call.input(LENGTHS) is not None,
@@ -88,6 +92,12 @@ def _layer(call: Call, at: int, *, reverse: bool) -> Layer:
         input_forget=bool(call.attribute("input_forget", 0)),
         linear_before_reset=bool(call.attribute("linear_before_reset", 0)),
     )
+
+
+def _lanes(cell: str, hidden: int) -> int:
+    """Units of each of the panels, which are as wide as may be and all alike."""
+    panels = math.ceil(hidden / _WIDEST[cell])
+    return _VECTOR * math.ceil(hidden / panels / _VECTOR)
 
 
 def _functions(call: Call, at: int) -> tuple[Any, ...]:

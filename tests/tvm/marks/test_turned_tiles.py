@@ -33,7 +33,7 @@ def test_an_image_is_turned_and_reshaped_and_added_to(last):
     np.testing.assert_array_equal(have, x.transpose(0, 3, 1, 2).reshape(last) * 2 + b)
 
 
-@pytest.mark.parametrize("mod", [programs.image, programs.flattened])
+@pytest.mark.parametrize("mod", [programs.DRAWN["image"], programs.flattened])
 def test_whole_tiles_are_of_shuffles(mod):
     assert len(collect(lowered(mod()).body, tirx.Shuffle)) == 24
 
