@@ -98,7 +98,7 @@ class _Program:
                 if self.c is not None:
                     self._copy(self.rest[0], self.c)
                 self.new = self._state()
-                self.after = None if self.c is None else self._state()
+                self.after: Any = None if self.c is None else self._state()
                 with T.serial(0, self.layer.steps) as t:
                     with T.sblock("step"):
                         self.t = T.axis.opaque(self.layer.steps, t)
