@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto, inliner
 
 from ..errors import ModelError
 from ..runtime.context import Cache, Context, Counted
+from .counted.attentions import cache_places
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.fold import fold_constants
 from .graph.graph import Graph
@@ -118,7 +119,7 @@ def _grown(node: NodeProto | None, made: str) -> Iterator[tuple[str, int]]:
         return
     if node.op_type == "Concat" and len(node.input) == 2:
         yield node.input[0], attribute(node, "axis")
-    for given, result in _BY_POSITION.get(node.op_type, ()):
+    for given, result in _BY_POSITION.get(node.op_type, ()) or cache_places(node):
         if len(node.output) > result and node.output[result] == made:
             yield node.input[given], _ROWS
 
@@ -129,8 +130,8 @@ def _past(proto: ModelProto, caches: Iterable[Cache]) -> str:
     names = {a.name for a in open_axes(proto) if (a.value.name, a.at) in places}
     if not places:
         raise ModelError(
-            "no cache is found for a context: an input to which a Concat or a GroupQueryAttention "
-            "adds rows, of which an output consists",
+            "no cache is found for a context: an input to which a Concat or an attention adds "
+            "rows, of which an output consists",
             "export the model with its past as inputs and its present as outputs, or build it "
             "without --context",
         )
@@ -166,4 +167,8 @@ def _tokens(
     graph.infer()
     if (shape := graph.shapes.get(cache.output)) is not None:
         return shape[cache.axis] - past
+    makers = [node for node in graph.nodes if cache.output in node.output and cache_places(node)]
+    for shape in (graph.shapes.get(node.input[0]) for node in makers):
+        if shape is not None:
+            return shape[-2]
     return max(by_name, default=1)

@@ -21,7 +21,7 @@ from ...errors import ModelError
 from ..graph.fold import fold_constants
 from ..graph.graph import Graph, Length, is_op
 from ..onnx.skeleton import name_of, uses
-from . import branches, caches, found, moves, parts, picks, reshapes, spread, sums
+from . import attentions, branches, caches, found, moves, parts, picks, reshapes, spread, sums
 from .known import Axes, Known, Step
 from .numbers import Number, Sum
 
@@ -85,6 +85,8 @@ class _Walk:
             return
         if branches.counts(node) or (counted and is_op(node, "If")):
             branches.opened(self.known, node, self.ahead)
+        elif counted and attentions.opened(self.graph, node, self.ahead):
+            pass  # what it is made of comes next
         elif not self._is_ruled(node, RULES if counted else _OPEN):
             if counted:
                 raise _refused(node, self._causes(counted))

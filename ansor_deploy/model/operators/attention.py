@@ -34,8 +34,8 @@ def attention(emit: Emitter) -> list[str]:
     """Compute softmax(q @ k^T * scale + mask) @ v by head; heads may share keys."""
     kind = emit.dtype(emit.input(0))
     packed = len(emit.shape(emit.input(0))) == 3
-    query, key, value = (_headed(emit, index, packed) for index in range(3))
-    sizes, past = _sizes(emit, packed)
+    query, key, value = (_headed(emit, index) for index in range(3))
+    sizes, past = _sizes(emit)
     if past:
         key = emit("Concat", emit.input(4), key, axis=2)
         value = emit("Concat", emit.input(5), value, axis=2)
@@ -51,23 +51,33 @@ def attention(emit: Emitter) -> list[str]:
     return [join_heads(emit, result) if packed else result, key, value, seen]
 
 
-def _headed(emit: Emitter, index: int, packed: bool) -> str:
-    heads = emit.attribute("kv_num_heads" if index else "q_num_heads")
-    return split_heads(emit, emit.input(index), heads) if packed else emit.input(index)
+def by_head(emit: Emitter) -> list[str]:
+    """Queries as they are, keys and values (batch, heads, tokens, width)."""
+    return [emit.input(0), *(_headed(emit, index) for index in (1, 2))]
 
 
-def _sizes(emit: Emitter, packed: bool) -> tuple[Sizes, int]:
+def _headed(emit: Emitter, index: int) -> str:
+    name, heads = emit.input(index), emit.attribute("kv_num_heads" if index else "q_num_heads")
+    return split_heads(emit, name, heads) if len(emit.shape(name)) == 3 else name
+
+
+def _sizes(emit: Emitter) -> tuple[Sizes, int]:
     """The extents, and how many keys come before those that the node is given."""
-    query, key, value = (emit.shape(emit.input(index)) for index in range(3))
+    (heads, queries, width), (key_heads, keys, _), (_, _, size) = (
+        _extents(emit, index) for index in range(3)
+    )
     past = emit.shape(emit.input(4))[2] if emit.input(4) else 0
-    if not packed:
-        heads, key_heads = query[1], key[1]
-        width, size = query[3], value[3]
-    else:
-        heads, key_heads = emit.attribute("q_num_heads"), emit.attribute("kv_num_heads")
-        width, size = query[2] // heads, value[2] // key_heads
-    keys = past + key[-2]
-    return Sizes(query[0], heads, key_heads, query[-2], keys, width, size), past
+    batch = emit.shape(emit.input(0))[0]
+    return Sizes(batch, heads, key_heads, queries, past + keys, width, size), past
+
+
+def _extents(emit: Emitter, index: int) -> tuple[int, int, int]:
+    """Heads, tokens and width of an input."""
+    shape = emit.shape(emit.input(index))
+    if len(shape) == 4:
+        return shape[1], shape[2], shape[3]
+    heads = int(emit.attribute("kv_num_heads" if index else "q_num_heads"))
+    return heads, shape[1], shape[2] // heads
 
 
 def _mask(emit: Emitter, sizes: Sizes, past: int, kind: int) -> _Mask:

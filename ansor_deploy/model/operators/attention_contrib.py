@@ -127,7 +127,7 @@ def _seen(emit: Emitter, sizes: Sizes, mask: str) -> str:
     shape = emit.shape(mask)
     nothing = emit.constant(0, emit.dtype(mask))
     if shape == (sizes.batch, sizes.keys):
-        return emit("Greater", emit.reshape(mask, sizes.batch, 1, 1, sizes.keys), nothing)
+        return emit("Greater", emit.reshape(mask, sizes.batch, 1, 1, -1), nothing)
     if len(shape) == 3:
         return emit("Greater", emit.unsqueeze(mask, 1), nothing)
     if shape == (sizes.batch,):
@@ -147,15 +147,32 @@ def multi_head_attention(emit: Emitter) -> list[str]:
 
 def _given(emit: Emitter) -> _Heads:
     """What MultiHeadAttention is given, by head: each of three inputs, or packed into fewer."""
-    query, key, value, bias = map(emit.input, range(4))
+    query, key, value = projected(emit)
     past_key, past_value = emit.input(6), emit.input(7)
     count = emit.attribute("num_heads")
-    shape = emit.shape(query)
-    if len(shape) != 3 or not key or not value:
+    past = emit.shape(past_key)[2] if past_key else 0
+    if past_key:
+        key = emit("Concat", past_key, key, axis=2)
+        value = emit("Concat", past_value, value, axis=2)
+    shape, keys, values = (emit.shape(emit.input(at)) for at in range(3))
+    size = values[3] if len(values) == 4 else values[2] // count
+    new = keys[1 if len(keys) == 3 else 2]
+    sizes = Sizes(shape[0], count, count, shape[1], past + new, shape[2] // count, size)
+    return _Heads(split_heads(emit, query, count), key, value, sizes, past)
+
+
+def projected(emit: Emitter) -> list[str]:
+    """Queries as tokens, keys and values by head, all with their bias."""
+    parts, bias, count = (
+        [emit.input(at) for at in range(3)],
+        emit.input(3),
+        emit.attribute("num_heads"),
+    )
+    shape = emit.shape(parts[0])
+    if len(shape) != 3 or not all(parts):
         raise emit.refuse("its packed form is not supported")
     if len(emit.input(8)):
         raise emit.refuse("a cache that is written in place is not supported")
-    parts = [query, key, value]
     if bias:
         width = shape[2]
         ends = [width, 2 * width, emit.shape(bias)[0]]
@@ -163,19 +180,10 @@ def _given(emit: Emitter) -> _Heads:
         for at, (start, end) in enumerate(zip(starts, ends, strict=True)):
             if len(emit.shape(parts[at])) == 3:
                 parts[at] = emit("Add", parts[at], emit.slice(bias, 0, start, end))
-    by_head = [
-        split_heads(emit, part, count) if len(emit.shape(emit.input(at))) == 3 else part
-        for at, part in enumerate(parts)
-    ]
-    past = emit.shape(past_key)[2] if past_key else 0
-    if past_key:
-        by_head[1] = emit("Concat", past_key, by_head[1], axis=2)
-        by_head[2] = emit("Concat", past_value, by_head[2], axis=2)
-    values = emit.shape(value)
-    size = values[3] if len(values) == 4 else values[2] // count
-    keys = past + emit.shape(key)[1 if len(emit.shape(key)) == 3 else 2]
-    sizes = Sizes(shape[0], count, count, shape[1], keys, shape[2] // count, size)
-    return _Heads(by_head[0], by_head[1], by_head[2], sizes, past)
+    for at in (1, 2):
+        if len(emit.shape(emit.input(at))) == 3:
+            parts[at] = split_heads(emit, parts[at], count)
+    return parts
 
 
 def rotary_embedding(emit: Emitter) -> str:

@@ -71,9 +71,9 @@ def scores(
     sink: (batch, heads, queries, 1), the logits of a key that all attend to and that has no value.
     """
     scaled = emit("Mul", query, emit.constant(scale, kind))
-    grouped = _grouped(emit, scaled, sizes, sizes.width)
+    grouped = _grouped(emit, scaled, sizes)
     logits = emit("MatMul", grouped, emit("Transpose", key, perm=[0, 1, 3, 2]))
-    raw = _ungrouped(emit, logits, sizes, sizes.keys)
+    raw = _ungrouped(emit, logits, sizes)
     capped = _capped(emit, raw, cap, kind) if cap else raw
     biased = emit("Add", capped, bias) if bias else capped
     wide = emit.cast(biased, precision) if precision and precision != kind else biased
@@ -93,8 +93,8 @@ def _softmax(emit: Emitter, logits: str, sink: str, keys: int) -> str:
 
 def weighted(emit: Emitter, weights: str, value: str, sizes: Sizes) -> str:
     """Weights @ value, of (batch, key heads, keys, value): (batch, heads, queries, value)."""
-    result = emit("MatMul", _grouped(emit, weights, sizes, sizes.keys), value)
-    return _ungrouped(emit, result, sizes, sizes.value)
+    result = emit("MatMul", _grouped(emit, weights, sizes), value)
+    return _ungrouped(emit, result, sizes)
 
 
 def causal(sizes: Sizes, offset: int) -> np.ndarray:
@@ -112,15 +112,15 @@ def _capped(emit: Emitter, logits: str, cap: float, kind: int) -> str:
     return emit("Mul", emit("Tanh", emit("Div", logits, limit)), limit)
 
 
-def _grouped(emit: Emitter, name: str, sizes: Sizes, width: int) -> str:
+def _grouped(emit: Emitter, name: str, sizes: Sizes) -> str:
     """The queries of all heads that share a key as one matrix: no key is copied."""
     if sizes.heads == sizes.key_heads:
         return name
     rows = sizes.heads // sizes.key_heads * sizes.queries
-    return emit.reshape(name, sizes.batch, sizes.key_heads, rows, width)
+    return emit.reshape(name, sizes.batch, sizes.key_heads, rows, -1)
 
 
-def _ungrouped(emit: Emitter, name: str, sizes: Sizes, width: int) -> str:
+def _ungrouped(emit: Emitter, name: str, sizes: Sizes) -> str:
     if sizes.heads == sizes.key_heads:
         return name
-    return emit.reshape(name, sizes.batch, sizes.heads, sizes.queries, width)
+    return emit.reshape(name, sizes.batch, sizes.heads, sizes.queries, -1)

@@ -64,6 +64,28 @@ def test_a_chain_of_steps_is_that_of_growing_caches(decoder, growing):
         assert_close(rows, growing.caches[name])
 
 
+def test_attentions_add_rows_to_caches_of_theirs(tmp_path):
+    other = graphs.node(
+        "MultiHeadAttention", "t t t - - - pk pv", "y", num_heads=2, unidirectional=1
+    )
+    other.domain = "com.microsoft"
+    other.output[:] = ["y", "nk", "nv"]
+    own = graphs.node("Attention", "q k v mask ok ov", "x", is_causal=1)
+    own.output[:] = ["x", "mk", "mv"]
+    cache = (1, 2, "past", 8)
+    inputs = {"t": (1, 3, 16), "pk": cache, "pv": cache, "ok": cache, "ov": cache}
+    inputs |= {"q": (1, 4, 3, 8), "k": (1, 2, 3, 8), "v": (1, 2, 3, 8), "mask": (3, "past + 3")}
+    proto = graphs.model([own], inputs, ("x", "mk", "mv"), opset=23)
+    proto.graph.node.append(other)
+    kinds = [onnx.helper.make_tensor_value_info(n, 1, None) for n in other.output]
+    proto.graph.output.extend(kinds)
+    proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    onnx.save(proto, tmp_path / "two.onnx")
+    built = answer(tmp_path, "build", "two.onnx", "--trials", 0, "--context", 12)
+    assert built["verify"]["ok"]
+    assert set(load(tmp_path / "two.so").caches()) == {"pk", "pv", "ok", "ov"}
+
+
 def test_a_full_context_says_so_and_stays_as_it_is(decoder, growing):
     assert_steps_alike(decoder, growing, *(n % 50 for n in range(ROWS)))
     with pytest.raises(UsageError, match="full: 80 of 80 rows count, and a step adds 1") as caught:
