@@ -19,7 +19,9 @@ from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import device_option
 from .output import Answer, answering, report
+from .rates import Rated, rate_lines
 from .run_options import seconds_option, threads_option
+from .values import parse_rate
 
 if TYPE_CHECKING:
     from ..runtime.model import Interface
@@ -55,12 +57,17 @@ class BenchVariants(Struct, frozen=True):
     "bench resnet18.so --time 30s --json",
     "bench resnet18.so --beside onnxruntime --threads 1",
     "bench resnet18.so --streams 4",
+    "bench resnet18.so --rate 100/s --time 30s",
     "bench resnet18.so --device pi",
 )
 @click.command("bench", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
-@seconds_option("How long that may take in all, loading and other engines included.", "5s")
+@seconds_option(
+    "How long that may take in all, loading and other engines included; with --rate, how long "
+    "requests come.",
+    "5s",
+)
 @threads_option
 @click.option(
     "--beside",
@@ -77,6 +84,12 @@ class BenchVariants(Struct, frozen=True):
     help="Run so many copies at once, each in a process with its share of the threads.  "
     "[default: as its preset says, else 1]",
 )
+@click.option(
+    "--rate",
+    type=parse_rate,
+    metavar="100/s",
+    help="Let requests come at this rate, at random, and tell how long they wait.",
+)
 @device_option
 @answering
 def command(
@@ -86,6 +99,7 @@ def command(
     threads: int,
     engines: tuple[str, ...],
     streams: int,
+    rate: float | None,
     devices: tuple[str, ...] | None,
 ) -> Answer:
     """Time a library on this machine or on a device.
@@ -99,14 +113,17 @@ def command(
     """
     from ..ship.race.timing import bench, bench_streams, split_of
 
-    if engines and streams > 1:
-        raise UsageError("--beside times one copy of the library", "leave out --streams")
+    if engines and (streams > 1 or rate):
+        option = "--rate" if rate else "--streams"
+        raise UsageError("--beside times one copy of the library", f"leave out {option}")
     one = bool(engines or devices)
     width, streams = split_of(artifact, threads, 1 if one else streams)
-    here = bool(engines or threads or model or streams > 1)
+    here = bool(engines or threads or model or rate or streams > 1)
     if devices and here:
-        what = "--beside, --streams and --threads are for this machine"
+        what = "--beside, --rate, --streams and --threads are for this machine"
         raise UsageError(what, "leave out --device")
+    if rate:
+        return _at_rate(artifact, rate, run_seconds, width, streams)
     with report() as events:
         where = () if here else devices
         if streams > 1:
@@ -122,6 +139,13 @@ def command(
         for interface, figures in each.items()
     ]
     return Answer(BenchVariants(variants), list(named_lines(each)))
+
+
+def _at_rate(artifact: Path, rate: float, seconds: float, threads: int, streams: int) -> Answer:
+    from ..ship.race.arrivals import bench_rate
+
+    rated = Rated.of(bench_rate(artifact, rate, seconds, threads, streams), rate, threads, streams)
+    return Answer(rated, rate_lines(rated))
 
 
 def lines(figures: Bench) -> list[str]:

@@ -12,7 +12,7 @@ _Made = TypeVar("_Made", bound=click.Command)
 _GROUPS = {
     "Model and target": "target targets input_shapes context precision calibrate keep_float rules",
     "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
-    "Running": "preset run_seconds threads streams engines engine trace",
+    "Running": "preset run_seconds threads streams rate engines engine trace",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
     "Output": "output page verify rtol atol beside header depfile touch max_size max_memory",

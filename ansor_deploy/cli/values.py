@@ -11,6 +11,7 @@ DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
 AGE = re.compile(r"(\d+)(d|w)")
 
 LATENCY = re.compile(rf"({NUMBER})(us|ms|s)")
+RATE = re.compile(rf"({NUMBER})/s")
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 SIZE = re.compile(rf"({NUMBER}) ?([kmg]?)(i?)b", re.IGNORECASE)
@@ -85,6 +86,14 @@ def parse_latency(text: str) -> float:
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a latency; write it like 5ms, 800us or 1.5s")
     return float(match[1]) * UNITS[match[2]]
+
+
+def parse_rate(text: str) -> float:
+    """Requests a second of "100/s"."""
+    match = RATE.fullmatch(text.strip().lower())
+    if not match or not float(match[1]):
+        raise Fail(f"{text!r} is not a rate; write it like 100/s or 0.5/s")
+    return float(match[1])
 
 
 def parse_goal(text: str) -> tuple[str, float]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,18 @@ class Streams:
         begin = time.monotonic() + BEGIN_SECONDS
         return self._all("run", streams, threads=threads, begin=begin, end=until)
 
+    def serve(
+        self, streams: int, threads: int, coming: Sequence[float], seconds: float, tickets: Path
+    ) -> list[tuple[float, float]]:
+        """Seconds that each request has waited, and run, of those that began in so many seconds.
+
+        coming: when they come, in seconds from the beginning. tickets: an empty file.
+        """
+        begin = time.monotonic() + BEGIN_SECONDS
+        words = {"begin": begin, "end": begin + seconds, "tickets": str(tickets)}
+        each = self._all("serve", streams, threads=threads, coming=list(coming), **words)
+        return [(waited, taken) for served in each for waited, taken in served]
+
     def _all(self, function: str, streams: int, **words: Any) -> list[Any]:
         what, payload = f"{__name__}:{function}", self._payload | words
         try:
@@ -82,6 +95,31 @@ def run(payload: dict[str, Any]) -> list[float]:
     while not times or (time.monotonic() < payload["end"] and len(times) < MOST_RUNS):
         times.append(_run(payload))
     return times
+
+
+def serve(payload: dict[str, Any]) -> list[tuple[float, float]]:
+    """In a process of its own: take the next request, whichever process had the last.
+
+    The seconds that each of them has waited since it came, and run. They take turns in the shapes.
+    """
+    coming, shapes, served = payload["coming"], payload["shapes"], []
+    with Path(payload["tickets"]).open("ab", buffering=0) as tickets:
+        while (at := _next(tickets)) < len(coming):
+            due = payload["begin"] + coming[at]
+            time.sleep(max(0.0, due - time.monotonic()))
+            if (began := time.monotonic()) >= payload["end"] and at > 0:
+                break  # the first is always run
+            served.append((began - due, _run({**payload, "shapes": [shapes[at % len(shapes)]]})))
+    return served
+
+
+def _next(tickets: FileIO) -> int:
+    """The number of the next ticket, from 0 on, which no other process gets.
+
+    Where a file is only appended to, the kernel says where each byte went.
+    """
+    tickets.write(b"x")
+    return tickets.tell() - 1
 
 
 def _run(payload: dict[str, Any]) -> float:

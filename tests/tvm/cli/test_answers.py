@@ -57,6 +57,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "plan of what is new": ("plan", "model.onnx", "--registry", "none.db"),
     "bench": ("bench", "tuned.so", "--beside", "onnxruntime", *SHORT),
     "bench of streams": ("bench", "tuned.so", "--streams", 2, *SHORT),
+    "bench at a rate": ("bench", "tuned.so", "--rate", "50/s", *SHORT),
     "bench of shapes": ("bench", "shapes.so", *SHORT),
     "profile": ("profile", "tuned.so", *SHORT),
     "profile beside another": ("profile", "tuned.so", "--beside", "onnxruntime", *SHORT),

@@ -53,6 +53,20 @@ def test_what_loads_it_takes_its_threads(shop):
     assert one["streams"] == 1
 
 
+def test_requests_come_to_the_streams_of_the_preset(shop):
+    words = ("bench", "net.so", "--time", "1s", "--rate")
+    rated = answer(shop, *words, "20/s")
+    preset = preset_of(shop)
+    assert (rated["threads"], rated["streams"]) == (preset["threads"], preset["streams"])
+    assert rated["arrived"] > rated["missed"]
+    assert rated["total"]["p50_ms"] > rated["running"]["p50_ms"] > 0
+    # No Python program begins so many calls.
+    assert answer(shop, *words, "90000/s", "--streams", "1")["missed"] > 0
+    refused(program(shop, *words, "200000/s"), 2, "at most 100,000", "a lower --rate")
+    refused(program(shop, *words, "1/s", "--beside", "onnxruntime"), 2, "one copy", "--rate")
+    refused(program(shop, *words, "fast"), 2, "write it like 100/s")
+
+
 def test_another_use_is_another_build(shop):
     words = (*BUILD, *TWO, "--input-shape", "x=1,3,8,8", "-o", "one.so")
     first = answer(shop, *words, "--for", "latency")
