@@ -162,6 +162,12 @@ def read_lines(
     Each line is (where, text), and each reason begins with its place, as in "line 7: ". most: after
     so many refusals the rest is not looked at, and the last reason says so.
     """
+    bundle, refusals = read_entries(lines, most)
+    return closed(bundle), refusals
+
+
+def read_entries(lines: Iterable[tuple[str, str]], most: float) -> tuple[Bundle, list[str]]:
+    """The same, with the workloads and targets that nothing refers to."""
     reading, found = _Reading(most), list(lines)
     try:
         for begin in ("", *_BEGIN):  # what begins as no entry does, and then each kind
@@ -170,7 +176,7 @@ def read_lines(
                     reading.attempt(where, reading.entry, text)
     except _Enough:
         reading.refusals.append(_REST)
-    return closed(reading.found), reading.refusals
+    return reading.found, reading.refusals
 
 
 def _entry(text: str) -> tuple[str, Any]:

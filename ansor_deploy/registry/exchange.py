@@ -77,14 +77,17 @@ def _read(file: Path) -> bytes:
 
 def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> Taken:
     """Take in a bundle's file, all or nothing. trusted: keys, one of which must have signed it."""
+    return take_in(registry, read_bundle(read_file(file, trusted), str(file)))
+
+
+def read_file(file: Path, trusted: Trusted | None = None) -> bytes:
+    """The text of a bundle's file, unpacked. trusted: keys, one of which must have signed it."""
     content = _read(file)
     if trusted is not None:
         signature = file.with_name(file.name + SIGNATURE)
         signed = _read(signature) if signature.exists() else None
         check_signature(str(file), content, signed, trusted)
-    if file.suffix == _ZSTD:
-        content = _expanded(file, content)
-    return take_in(registry, read_bundle(content, str(file)))
+    return _expanded(file, content) if file.suffix == _ZSTD else content
 
 
 def import_bytes(registry: Path, content: bytes, name: str) -> Taken:

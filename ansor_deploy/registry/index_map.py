@@ -176,7 +176,8 @@ def _joined(kind: str, parts: list[_Node]) -> _Node:
 
 def _refer(position: Any, known: list[_Node], kinds: str) -> _Node:
     """The node that is referred to: an earlier one, so that there is no circle."""
-    refuse(not is_int(position, 0, len(known) - 1), f"node {quoted(position)} comes later or never")
+    if not is_int(position, 0, len(known) - 1):
+        raise Refused(f"node {quoted(position)} comes later or never")
     node = known[position]
     first, *others = kinds.split()
     refuse(node.kind not in (first, *others), f"an index map has {node.kind} for {first}")

@@ -27,7 +27,7 @@ from ..system.checks import (
     one_of,
     text,
 )
-from ..system.untrusted import quoted, refuse, strict_json
+from ..system.untrusted import Refused, quoted, refuse, strict_json
 from .index_map import check_index_map, check_padding
 from .record import REWRITING
 
@@ -154,16 +154,19 @@ class _Walk:
     def step(self, instruction: Any, decision: Any) -> None:
         """Check one instruction, and note what it makes."""
         parts = isinstance(instruction, list) and [type(part) for part in instruction]
-        refuse(parts != [str, list, list, list], f"{quoted(instruction)} is no instruction")
+        if parts != [str, list, list, list]:
+            raise Refused(f"{quoted(instruction)} is no instruction")
         name, inputs, attrs, outputs = instruction
-        refuse(name not in _FORMS, f"instruction {quoted(name)} is not allowed")
+        if name not in _FORMS:
+            raise Refused(f"instruction {quoted(name)} is not allowed")
         form = _FORMS[name]
         refuse(max(len(inputs), len(outputs)) > MOST_PARTS, f"{name} has too many parts")
         letters = "".join(map(self._letter, inputs))
-        refuse(not re.fullmatch(form.inputs, letters), f"{name} of {quoted(inputs)}")
+        if not re.fullmatch(form.inputs, letters):
+            raise Refused(f"{name} of {quoted(inputs)}")
         fit = len(attrs) == len(form.attrs)
-        fit = fit and all(check(attr) for check, attr in zip(form.attrs, attrs, strict=True))
-        refuse(not fit, f"{name} with {quoted(attrs)} is not allowed")
+        if not (fit and all(check(attr) for check, attr in zip(form.attrs, attrs, strict=True))):
+            raise Refused(f"{name} with {quoted(attrs)} is not allowed")
         self._machine(name, attrs)
         self._make(name, form, outputs)
         has = "lacks its" if decision is None else "has a"
@@ -193,11 +196,12 @@ class _Walk:
 
     def _make(self, name: str, form: _Form, outputs: list[Any]) -> None:
         for made in outputs:
-            fresh = _variable(made) and made not in self.made
-            refuse(not fresh, f"{name} makes {quoted(made)}, which is no new variable")
+            if not _variable(made) or made in self.made:
+                raise Refused(f"{name} makes {quoted(made)}, which is no new variable")
             self.made.add(made)
         letters = "".join(made[0] for made in outputs)
-        refuse(not re.fullmatch(form.outputs, letters), f"{name} makes {quoted(outputs)}")
+        if not re.fullmatch(form.outputs, letters):
+            raise Refused(f"{name} makes {quoted(outputs)}")
 
     def number(self, value: Any) -> Any:
         """What a variable was decided to be; any other value is itself."""

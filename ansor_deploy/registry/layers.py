@@ -12,7 +12,7 @@ bundles. One that cannot be used costs a warning.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors import AnsorError, RegistryError
 from ..system.atomic_file import write_whole
-from ..system.digest import canonical_json, file_sha256, sha256
+from ..system.digest import canonical_json, sha256
 from ..system.environment import cache_folder
 from .connect import SCHEMA_VERSION
-from .database import Database
 from .faults import DamagedError
+from .index import LAYOUT, let_in, state, update
 from .lookups import FEW
 from .record import Record, SearchEnd, TaskKey
 from .store import Registry
@@ -39,17 +39,10 @@ if TYPE_CHECKING:
 Tier = Literal["base", "team"]
 
 FRESH_SECONDS = 600.0  # within which a URL that has answered is not asked again
+KNOCKING = 2.0  # seconds in which a server that is there takes a connection, if it is near
 PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
 
 _LOOKED_AT = 256  # records of a key and a version of TVM
-
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS taken (digest TEXT PRIMARY KEY) STRICT",
-    "CREATE TABLE IF NOT EXISTS useless (file TEXT PRIMARY KEY, reason TEXT NOT NULL) STRICT",
-)
-_NOTE = "INSERT INTO taken VALUES (?) ON CONFLICT DO NOTHING"
-_USELESS = "INSERT INTO useless VALUES (?, ?) ON CONFLICT DO NOTHING"
-_FORGOTTEN = ("beaten", "records", "searches", "taken")
 
 
 @dataclass(frozen=True)
@@ -94,7 +87,8 @@ def bring_in(
     }
     for path in paths:
         try:
-            with Registry.open(path, write=False) as index:
+            with Registry.open(path) as index:
+                let_in(index, {key: _beaten(known) for key, (known, _) in have.items()}, warn)
                 offers = [_offered(index, key, *known) for key, known in have.items()]
         except DamagedError as error:
             _drop(path)
@@ -107,16 +101,24 @@ def bring_in(
                     registry.add_searches(ends)
 
 
-def like(paths: Iterable[Path], target: Target, keys: Sequence[TaskKey]) -> list[Target]:
+def _beaten(known: Mapping[str, bool]) -> list[str]:
+    return [name for name, lost in known.items() if lost]
+
+
+def like(
+    paths: Iterable[Path], target: Target, keys: Sequence[TaskKey], warn: Warn
+) -> list[Target]:
     """The targets in the indexes that differ from one in cores and caches alone.
 
     Those that have a record of one of the keys' workloads; none of an index that is damaged.
     """
     found: dict[str, Target] = {}
     for path in paths if keys else ():
-        with suppress(DamagedError), Registry.open(path, write=False) as index:
+        with suppress(DamagedError), Registry.open(path) as index:
             for one in index.like(target):
-                if any(index.ranking(TaskKey(key.workload, one.fingerprint)) for key in keys):
+                theirs = [TaskKey(key.workload, one.fingerprint) for key in keys]
+                let_in(index, dict.fromkeys(theirs, ()), warn)
+                if any(map(index.ranking, theirs)):
                     found[one.fingerprint] = one
     return [found[name] for name in sorted(found)]
 
@@ -178,15 +180,15 @@ def _index(layer: Layer, warn: Warn) -> Path:
         from .signing import load_trusted
 
         trusted = load_trusted(layer.trust)
-    identity = [layer.where, sorted(key.hex() for key in trusted or ()), SCHEMA_VERSION]
+    identity = [layer.where, sorted(key.hex() for key in trusted or ()), SCHEMA_VERSION, LAYOUT]
     copy = cache_folder("layers") / f"{layer.tier}-{sha256(canonical_json(identity))[:16]}"
     source = _mirrored(layer, copy, warn) if "://" in layer.where else Path(layer.where)
     index, bundles = copy.with_suffix(".db"), _bundles(source)
     try:
-        _update(index, bundles, trusted, warn)
+        update(index, bundles, trusted, warn)
     except DamagedError:  # it can be had again
         _drop(index)
-        _update(index, bundles, trusted, warn)
+        update(index, bundles, trusted, warn)
     return index
 
 
@@ -202,61 +204,7 @@ def _bundles(source: Path) -> dict[str, Path]:
         return {path.stem: path for path in paths if readable(path)}
     if not readable(source):
         raise RegistryError("there is no bundle, and no folder of bundles", "Check the path.")
-    return {_state(source): source}
-
-
-def _state(path: Path) -> str:
-    """What changes with a file or its signature."""
-    from .remote import SIGNATURE
-
-    found = []
-    for one in (path, path.with_name(path.name + SIGNATURE)):
-        with suppress(OSError):
-            facts = one.stat()
-            found.append((one.name, facts.st_size, facts.st_mtime_ns, facts.st_ino))
-    return canonical_json(found)
-
-
-def _update(path: Path, bundles: dict[str, Path], trusted: Trusted | None, warn: Warn) -> None:
-    """Take into the index what it has not; anew if some of what it has was withdrawn.
-
-    Files that nothing was taken from are not read again until they change.
-    """
-    with Database.open(path) as index:
-        for sql in _TABLES:
-            index.rows(sql)
-        taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
-        if not taken <= bundles.keys():
-            taken.clear()
-            with index.writing() as run:
-                for table in _FORGOTTEN:
-                    run.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
-        useless = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
-        for digest, bundle in bundles.items():
-            if digest in taken:
-                continue
-            if (why := useless.get(state := _state(bundle))) is None:
-                if (why := _take(index, digest, bundle, trusted)) is None:
-                    continue
-                index.write(_USELESS, [(state, why)])
-            if why:
-                warn(why)
-
-
-def _take(index: Database, digest: str, path: Path, trusted: Trusted | None) -> str | None:
-    """Take a bundle into the index; else what to warn of, "" while it is not yet all there."""
-    from .exchange import BundleRefused, import_file
-    from .remote import misnamed, right_name
-
-    if digest != _state(path) and file_sha256(path) != digest:
-        name = right_name(path.read_bytes())
-        return misnamed(str(path), name) if name else ""
-    try:
-        import_file(index.path, path, trusted)
-    except BundleRefused as refused:
-        return refused.message
-    index.write(_NOTE, [(digest,)])
-    return None
+    return {state(source): source}
 
 
 def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
@@ -273,6 +221,7 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
             asked.touch()
             failed.unlink(missing_ok=True)
             return folder
+        failed.parent.mkdir(parents=True, exist_ok=True)
         write_whole(failed, reason.encode())
     reason = failed.read_text(encoding="utf-8")
     if not asked.exists():
@@ -291,6 +240,8 @@ def _is_fresh(mark: Path) -> bool:
 
 def _fetched(layer: Layer, folder: Path, warn: Warn) -> str:
     """Fetch what a layer's URL has, all within the deadline; why not, where that fails."""
+    if nobody := _nobody_there(layer.where):
+        return nobody
     from ..system.worker import Worker, WorkerFailure
     from . import remote
 
@@ -306,6 +257,33 @@ def _fetched(layer: Layer, folder: Path, warn: Warn) -> str:
     finally:
         worker.close()
     return ""
+
+
+def _nobody_there(url: str) -> str:
+    """Why a web server does not even take a connection; "" if it may be there.
+
+    A process that asks it properly costs more than all else that an unchanged build does.
+    """
+    import socket
+    from threading import Thread
+    from urllib.parse import urlsplit
+
+    said: list[str] = []
+
+    def knock() -> None:
+        address = urlsplit(url)
+        try:
+            port = address.port or {"http": 80, "https": 443}[address.scheme]
+            socket.create_connection((address.hostname, port), KNOCKING).close()
+        except (KeyError, ValueError):  # no web server, or no port: fsspec knows more
+            return
+        except OSError as error:
+            said.append(f"{url} cannot be used: {error.strerror or error}")
+
+    thread = Thread(target=knock, daemon=True)  # a name server may not answer
+    thread.start()
+    thread.join(KNOCKING)
+    return "".join(said)
 
 
 def _drop(index: Path) -> None:

@@ -150,7 +150,8 @@ def mirror(payload: dict[str, Any]) -> dict[str, str]:
 
     The answer is the right names of bundles there that have another's.
 
-    payload: "url", "folder", and "signed", whether signatures that came later are looked for.
+    payload: "url", "folder", and "signed", whether signatures are looked for, also of bundles that
+    are here already.
     RegistryError if the URL cannot be reached.
     """
     store, folder = BundleStore(payload["url"]), Path(payload["folder"])
@@ -164,7 +165,7 @@ def mirror(payload: dict[str, Any]) -> dict[str, str]:
         if content is not None and name_of(content) != name:
             misnamed[name] = right_name(content)
             continue
-        signature = store.signature(name)
+        signature = store.signature(name) if payload["signed"] else None
         if signature is not None:  # first, so that the bundle is never there without it
             write_whole(signed, signature)
         if content is not None:

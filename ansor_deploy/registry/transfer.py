@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..system.digest import canonical_json
-from .additions import UNLESS_KNOWN, UNLESS_NAMED
+from .additions import UNLESS_KNOWN, UNLESS_NAMED, Additions
 from .bundle import MOST_LINE, MOST_REFUSED, Bundle, read_lines, record_line
 from .firewall import target_fields
 from .foreign import MOST_BYTES, foreign_file, too_large
@@ -76,7 +76,13 @@ def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
 
 
 def take_in(path: Path, bundle: Bundle) -> Taken:
-    """Add a checked bundle to a registry, which is made if it is not there.
+    """Add a checked bundle to a registry, which is made if it is not there."""
+    with Registry.open(path) as registry:
+        return add_bundle(registry, bundle)
+
+
+def add_bundle(registry: Additions, bundle: Bundle) -> Taken:
+    """Add a checked bundle to an open registry.
 
     It is a union: whatever was there stays as it is, and taking in twice is taking in once.
     """
@@ -89,7 +95,7 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
     workloads = list(map(WORKLOADS.row, bundle.workloads.values()))
     records = list(map(RECORDS.row, bundle.records.values()))
     ends = [{**vars(end), **vars(end.key), "key": None} for end in bundle.searches]
-    with Registry.open(path) as registry, registry.writing() as run:
+    with registry.writing() as run:
         run.executemany(TARGETS.insert + UNLESS_KNOWN, targets)
         run.executemany(WORKLOADS.insert + UNLESS_NAMED, workloads)
         new = max(0, run.executemany(RECORDS.insert + UNLESS_KNOWN, records).rowcount)  # -1: none

@@ -58,7 +58,8 @@ def strict_json(text: str, most: int) -> Any:
 def exactly(value: Any, *fields: str) -> dict[str, Any]:
     """The value, which must be an object with just these fields."""
     refuse(not isinstance(value, dict), f"{quoted(value)} stands where an object belongs")
-    refuse(set(value) != set(fields), f"fields {quoted(sorted(value))} are not {', '.join(fields)}")
+    if set(value) != set(fields):
+        raise Refused(f"fields {quoted(sorted(value))} are not {', '.join(fields)}")
     return dict(value)
 
 

@@ -111,7 +111,7 @@ def _bring_in_like(
     registry, target = ledger.registry, ledger.request.target
     unknown = [key for key in keys if not registry.ranking(key)]
     here = {machine.fingerprint for machine in registry.like(target)}
-    for machine in like(indexes, target, unknown):
+    for machine in like(indexes, target, unknown, report.warn):
         if machine.fingerprint not in here:
             registry.add_target(machine)
         theirs = [TaskKey(key.workload, machine.fingerprint) for key in unknown]

@@ -12,6 +12,7 @@ from helpers.web import serving
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import bundle as bundles
+from ansor_deploy.registry import index as indexing
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry import remote
 from ansor_deploy.registry.bundle import BundleRefused, read_bundle
@@ -70,7 +71,7 @@ def test_junk_is_read_once(tmp_path, monkeypatch):
     assert len(first) == 2
     assert "and 80 more" in "".join(first)
     reads = []
-    monkeypatch.setattr(layering, "file_sha256", lambda path: reads.append(path) or "")
+    monkeypatch.setattr(indexing, "file_sha256", lambda path: reads.append(path) or "")
     assert warned(team) == first
     assert reads == []
     os.utime(team / name_of(junk), (1, 1))
@@ -82,7 +83,7 @@ def test_a_layer_of_one_file_is_read_once(tmp_path, monkeypatch):
     path = tmp_path / "records.jsonl"
     path.write_bytes(content(lines(parts(64))))
     assert warned(path) == []
-    monkeypatch.setattr(layering, "_take", lambda *words: pytest.fail("it is read again"))
+    monkeypatch.setattr(indexing, "_take", lambda *words: pytest.fail("it is read again"))
     assert warned(path) == []
 
 

@@ -3,9 +3,7 @@
 import os
 import shutil
 import socket
-import sqlite3
 import time
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
@@ -13,6 +11,7 @@ from http.server import SimpleHTTPRequestHandler
 import pytest
 from helpers.cli_process import everything
 from helpers.foreign import TVM, bundle, content, lines, parts, record, registry
+from helpers.layers import KEY, KEYS, NOON, ids, warnings_of
 from helpers.registry_samples import TARGET
 from helpers.ssh_keys import make_key
 from helpers.web import serving
@@ -24,46 +23,9 @@ from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of, ti
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.signing import load_signer
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.system.environment import cache_folder
+from ansor_deploy.system import worker
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return cache_folder("layers")
-
-
-@pytest.fixture
-def mine(tmp_path):
-    """The user's registry, which knows the workload of size 64 and no record."""
-    with Registry.open(tmp_path / "mine.db") as opened:
-        opened.add_target(TARGET)
-        opened.add_workloads(list(bundle(64).workloads.values()))
-        yield opened
-
-
-@pytest.fixture
-def team(tmp_path):
-    """A folder that a team pushes to."""
-    folder = tmp_path / "team"
-    push(registry(tmp_path / "theirs.db", 64, 128, ended=True), str(folder))
-    return folder
-
-
-KEYS = [record(size).key for size in (64, 128)]
-KEY = KEYS[0]
-NOON = "2026-11-20T12:00:00Z"
-
-
-def warnings_of(store, *layers, keys=KEYS):
-    """What a build is warned of when it asks the layers for the keys."""
-    warned = []
-    bring_in(indexes(layers, warned.append), keys, store, warned.append)
-    return warned
-
-
-def ids(store, key=KEY):
-    return {name for _, name, _ in store.ranking(key)}
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def test_what_the_registry_lacks_is_brought_in(mine, team):
@@ -125,13 +87,10 @@ def test_a_comparison_on_this_machine_wins(mine, team):
 
 def test_what_was_beaten_there_stays_there(mine, tmp_path):
     theirs = registry(tmp_path / "theirs.db", 64)
-    folder = cache_folder("layers")
+    with Registry.open(theirs) as opened:
+        opened.add_contest(record(64, 5e-3), [record(64).id], NOON)
     export_file(theirs, tmp_path / "out.jsonl")
-    (index,) = indexes([Layer(str(tmp_path / "out.jsonl"))], pytest.fail)
-    assert index.parent == folder
-    with Registry.open(index) as opened:
-        opened.add_contest(record(64, 5e-3), [record(64).id], "2026-11-20T12:00:00Z")
-    bring_in([index], KEYS, mine, pytest.fail)
+    assert warnings_of(mine, Layer(str(tmp_path / "out.jsonl"))) == []
     assert ids(mine) == {record(64, 5e-3).id}
 
 
@@ -227,34 +186,10 @@ def test_damage_is_named_and_the_other_layers_are_used(mine, team, tmp_path):
     assert ids(mine) == {record(64).id}
 
 
-@pytest.mark.parametrize("damage", [b"", b"no registry" * 99, None])
-def test_a_damaged_index_is_made_anew(mine, team, damage, cache):
-    warnings_of(mine, Layer(str(team)), keys=[])
-    (index,) = cache.glob("*.db")
-    if damage is None:
-        with closing(sqlite3.connect(index)) as raw:
-            raw.execute("DROP TABLE taken")
-    else:
-        index.write_bytes(damage)
-    assert warnings_of(mine, Layer(str(team))) == []
-    assert ids(mine) == {record(64).id}
-
-
-def test_an_index_whose_rows_are_damaged_costs_one_warning(mine, team, cache):
-    warnings_of(mine, Layer(str(team)), keys=[])
-    (index,) = cache.glob("*.db")
-    with closing(sqlite3.connect(index)) as raw, raw:
-        raw.execute("DROP TRIGGER records_are_immutable")
-        raw.execute("UPDATE records SET seconds = '[1.0]'")
-    (warned,) = warnings_of(mine, Layer(str(team)))
-    assert "damaged" in warned
-    assert ids(mine) == set()
-    assert warnings_of(mine, Layer(str(team))) == []
-    assert ids(mine) == {record(64).id}
-
-
 def test_the_layer_of_a_schedule_is_known(mine, team, tmp_path):
+    mine.add_workloads(list(bundle(128).workloads.values()))
     found = indexes([Layer(str(team))], pytest.fail)
+    bring_in(found, KEYS, mine, pytest.fail)
     pushed, proved = (replace(record(64, s), claimed=False) for s in (1e-3, 2e-3))
     assert tiers(found, [pushed]) == {}
     assert tiers(found, [proved, record(128)]) == {KEY: "team", KEYS[1]: "team"}
@@ -262,6 +197,7 @@ def test_the_layer_of_a_schedule_is_known(mine, team, tmp_path):
     assert tiers(found, [other]) == {}
     export_file(registry(tmp_path / "base.db", 64), tmp_path / "base.jsonl")
     base = indexes([Layer(str(tmp_path / "base.jsonl"), tier="base")], pytest.fail)
+    bring_in(base, KEYS, mine, pytest.fail)
     assert tiers((*base, *found), [proved]) == {KEY: "base"}
 
 
@@ -364,6 +300,14 @@ def test_a_url_that_never_answered_is_named(mine, silent, monkeypatch):
     (warned,) = warnings_of(mine, Layer(silent))
     assert silent in warned
     assert "2 s" in warned
+
+
+def test_where_nobody_listens_no_process_is_started(mine, monkeypatch):
+    monkeypatch.setattr(worker, "Worker", lambda **words: pytest.fail("it is started"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    (warned,) = warnings_of(mine, Layer(f"http://127.0.0.1:{port}/records"))
+    assert "Connection refused" in warned
 
 
 def test_without_its_url_a_layer_is_as_it_was(mine, team, cache, server, tmp_path):

@@ -12,7 +12,7 @@ from helpers.registry_samples import TARGET, build, fill, key, measurement, reco
 
 from ansor_deploy.project import Project
 from ansor_deploy.registry.exchange import export_file
-from ansor_deploy.registry.layers import Layer, indexes
+from ansor_deploy.registry.layers import Layer, bring_in, indexes
 from ansor_deploy.registry.restore import restore
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import take_in
@@ -107,10 +107,18 @@ def test_a_target_is_among_those_that_are_declared(tmp_path):
     assert load_target(name, Project().target_path()).fingerprint == fingerprint
 
 
+def asked_of(layer, path):
+    """The index of a layer that was asked for what a registry has."""
+    (index,) = indexes([Layer(str(layer))], pytest.fail)
+    with Registry.open(path) as store:
+        bring_in([index], [one.key for one in bundle(64, 128).records.values()], store, pytest.fail)
+    return index
+
+
 def test_workloads_are_in_the_index_of_a_layer(tmp_path):
     mine = registry(tmp_path / "mine.db", 64, 128)
     export_file(mine, tmp_path / "team.jsonl")
-    assert len(indexes([Layer(str(tmp_path / "team.jsonl"))], pytest.fail)) == 1
+    asked_of(tmp_path / "team.jsonl", mine)
     before = rows(mine, "workloads")
     lose(mine, "DELETE FROM targets", "DELETE FROM workloads")
     assert restore(mine).restored == {"targets": 1, "workloads": 2}
@@ -122,7 +130,7 @@ def test_workloads_are_in_the_index_of_a_layer(tmp_path):
 def test_a_changed_copy_brings_nothing_back(tmp_path):
     mine = registry(tmp_path / "mine.db", 64, 128)
     export_file(mine, tmp_path / "team.jsonl")
-    (index,) = indexes([Layer(str(tmp_path / "team.jsonl"))], pytest.fail)
+    index = asked_of(tmp_path / "team.jsonl", mine)
     lose(index, "UPDATE workloads SET text = (SELECT trace FROM records LIMIT 1)")
     lose(mine, "DELETE FROM workloads")
     again = restore(mine)

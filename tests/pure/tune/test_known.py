@@ -29,10 +29,10 @@ def team(tmp_path, monkeypatch):
 
 
 def test_machines_that_differ_in_cores_and_caches_alone_are_alike(team):
-    assert [one.fingerprint for one in like(team, HERE, KEYS)] == [TARGET.fingerprint]
-    assert like(team, HERE, []) == []
-    assert like(team, replace(HERE, vector_bytes=32), KEYS) == []
-    assert like(team, HERE, [TaskKey("0" * 64, HERE.fingerprint)]) == []
+    assert [one.fingerprint for one in like(team, HERE, KEYS, pytest.fail)] == [TARGET.fingerprint]
+    assert like(team, HERE, [], pytest.fail) == []
+    assert like(team, replace(HERE, vector_bytes=32), KEYS, pytest.fail) == []
+    assert like(team, HERE, [TaskKey("0" * 64, HERE.fingerprint)], pytest.fail) == []
 
 
 def test_their_records_come_to_tasks_that_are_unknown(tmp_path, team):

@@ -1,0 +1,204 @@
+"""The index of a layer: the lines of its bundles as they came, and what was let in of them.
+
+A bundle is taken as a whole: under its name, signed where that is demanded, each line of a known
+form. What a line says passes the firewall when a build asks for its task: the ends of searches, all
+records that were compared, and the fastest few of the others. What is in the tables of the registry
+has passed, and nothing else is ever looked at there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..system.digest import canonical_json, file_sha256
+from .lookups import FEW
+from .store import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from .bundle import Bundle
+    from .exchange import Trusted
+    from .record import TaskKey
+
+    Warn = Callable[[str], None]
+    Lines = list[dict[str, Any]]
+
+LAYOUT = 2  # of the tables below
+
+_TABLES = (
+    """
+    CREATE TABLE IF NOT EXISTS taken (
+        digest TEXT PRIMARY KEY, file TEXT NOT NULL, path TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE TABLE IF NOT EXISTS useless (file TEXT PRIMARY KEY, reason TEXT NOT NULL) STRICT",
+    """
+    CREATE TABLE IF NOT EXISTS lines (
+        number INTEGER PRIMARY KEY, bundle TEXT NOT NULL, place TEXT NOT NULL, line TEXT NOT NULL,
+        workload TEXT NOT NULL, target TEXT NOT NULL, id TEXT NOT NULL, tvm TEXT NOT NULL,
+        latency REAL NOT NULL, compared INTEGER NOT NULL, UNIQUE (bundle, place)
+    ) STRICT
+    """,
+    "CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target)",
+    "CREATE TABLE IF NOT EXISTS passed (line INTEGER PRIMARY KEY) STRICT",
+)
+_TAKEN = "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_USELESS = "INSERT INTO useless VALUES (?, ?) ON CONFLICT DO NOTHING"
+_COLUMNS = ("place", "line", "workload", "target", "id", "tvm", "latency", "compared")
+_LINE = f"INSERT INTO lines VALUES (NULL, ?{', ?' * len(_COLUMNS)}) ON CONFLICT DO NOTHING"  # noqa: S608
+_columns = attrgetter(*_COLUMNS)
+_PASSED = "INSERT INTO passed VALUES (?) ON CONFLICT DO NOTHING"
+
+# Of a key: what did not pass yet.
+_WANTED = """
+    WITH mine AS (SELECT * FROM lines WHERE workload = :workload AND target = :target),
+    ranked AS (
+        SELECT id, row_number() OVER (PARTITION BY tvm ORDER BY min(latency), id) AS rank FROM mine
+        WHERE id <> '' AND id NOT IN (SELECT id FROM mine WHERE compared)
+        AND id NOT IN (SELECT value FROM json_each(:beaten))
+        GROUP BY tvm, id
+    )
+    SELECT number, bundle, place, workload, line FROM mine
+    WHERE number NOT IN (SELECT line FROM passed) AND (
+        id = '' OR id IN (SELECT id FROM mine WHERE compared)
+        OR id IN (SELECT id FROM ranked WHERE rank <= :few)
+    )
+"""
+_REFERRED_TO = """
+    SELECT place, line FROM lines WHERE bundle = :bundle AND target = ''
+    AND (workload = '' OR workload IN (SELECT value FROM json_each(:workloads)))
+"""
+_HAS_PASSED = "SELECT 1 FROM passed AS p JOIN lines AS l ON l.number = p.line WHERE l.bundle = ?"
+_PASSED_TABLES = ("beaten", "records", "searches", "passed")
+
+
+def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, warn: Warn) -> None:
+    """Take into the index what it has not, and withdraw what is no longer there.
+
+    bundles: by what their digest is said to be, or by `state`. trusted: keys, one of which must
+    have signed each. Files that nothing was taken from are not read again until they change.
+    """
+    with Registry.open(path) as index:
+        for sql in _TABLES:
+            index.rows(sql)
+        taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
+        _withdraw(index, taken - bundles.keys())
+        useless = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
+        for digest, bundle in bundles.items():
+            if digest in taken:
+                continue
+            if (why := useless.get(file := state(bundle))) is None:
+                if (why := _take(index, digest, bundle, trusted)) is None:
+                    continue
+                index.write(_USELESS, [(file, why)])
+            if why:
+                warn(why)
+
+
+def state(path: Path) -> str:
+    """What changes with a file or its signature."""
+    from .remote import SIGNATURE
+
+    found = []
+    for one in (path, path.with_name(path.name + SIGNATURE)):
+        with suppress(OSError):
+            facts = one.stat()
+            found.append((one.name, facts.st_size, facts.st_mtime_ns, facts.st_ino))
+    return canonical_json(found)
+
+
+def let_in(index: Registry, keys: Mapping[TaskKey, Collection[str]], warn: Warn) -> None:
+    """Let in what a build may use of these keys, after which the registry's tables have it.
+
+    keys: with the ids of the records that were beaten elsewhere: behind them are others. A bundle
+    with a line that is refused is withdrawn, and not read again until it changes.
+    """
+    while refusals := _let_in(index, keys):
+        _refuse(index, refusals, warn)
+
+
+def _let_in(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[str, list[str]]:
+    """Let in what passes; of each bundle of which something does not, why."""
+    waiting = _waiting(index, keys)
+    checked = {bundle: _checked(index, bundle, lines) for bundle, lines in waiting.items()}
+    refusals = {bundle: why for bundle, (_, why) in checked.items() if why}
+    if good := checked.keys() - refusals.keys():
+        _add(index, [checked[one][0] for one in good], [waiting[one] for one in good])
+    return refusals
+
+
+def _waiting(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[str, Lines]:
+    """The lines that are to be let in, by bundle."""
+    found: dict[str, Lines] = {}
+    for key, beaten in keys.items():
+        values = {**vars(key), "beaten": canonical_json(sorted(beaten)), "few": FEW}
+        for line in index.rows(_WANTED, values):
+            found.setdefault(line["bundle"], []).append(line)
+    return found
+
+
+def _checked(index: Registry, bundle: str, lines: Lines) -> tuple[Bundle, list[str]]:
+    """Lines of a bundle that have passed, with what they refer to; and why others did not."""
+    from .bundle import MOST_REFUSED, read_lines
+
+    workloads = canonical_json(sorted({line["workload"] for line in lines}))
+    others = index.rows(_REFERRED_TO, {"bundle": bundle, "workloads": workloads})
+    return read_lines(((one["place"], one["line"]) for one in others + lines), MOST_REFUSED)
+
+
+def _add(index: Registry, passed: list[Bundle], lines: list[Lines]) -> None:
+    from .transfer import add_bundle
+
+    with index.writing() as run:
+        for bundle in passed:
+            add_bundle(index, bundle)
+        run.executemany(_PASSED, [(line["number"],) for some in lines for line in some])
+
+
+def _refuse(index: Registry, refusals: Mapping[str, list[str]], warn: Warn) -> None:
+    from .bundle import refused
+
+    for bundle, lines in refusals.items():
+        (taken,) = index.rows("SELECT file, path FROM taken WHERE digest = ?", (bundle,))
+        reason = refused(taken["path"], lines).message
+        index.write(_USELESS, [(taken["file"], reason)])
+        warn(reason)
+    _withdraw(index, refusals.keys())
+
+
+def _take(index: Registry, digest: str, path: Path, trusted: Trusted | None) -> str | None:
+    """Take a bundle into the index; else what to warn of, "" while it is not yet all there."""
+    from .bundle import BundleRefused
+    from .exchange import read_file
+    from .outline import outlines
+    from .remote import misnamed, right_name
+    from .transfer import add_bundle
+
+    file = state(path)
+    if digest != file and file_sha256(path) != digest:
+        name = right_name(path.read_bytes())
+        return misnamed(str(path), name) if name else ""
+    try:
+        targets, found = outlines(read_file(path, trusted), str(path))
+    except BundleRefused as error:
+        return error.message
+    with index.writing() as run:
+        add_bundle(index, targets)
+        run.executemany(_LINE, ((digest, *_columns(one)) for one in found))
+        run.execute(_TAKEN, (digest, file, str(path)))
+    return None
+
+
+def _withdraw(index: Registry, bundles: Collection[str]) -> None:
+    """Forget bundles, and all that has passed if some of it may be theirs alone."""
+    theirs = any(index.rows(_HAS_PASSED, (bundle,)) for bundle in bundles)
+    with index.writing() as run:
+        run.executemany("DELETE FROM lines WHERE bundle = ?", [(one,) for one in bundles])
+        run.executemany("DELETE FROM taken WHERE digest = ?", [(one,) for one in bundles])
+        for table in _PASSED_TABLES if theirs else ():
+            run.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours

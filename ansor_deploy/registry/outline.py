@@ -1,0 +1,91 @@
+"""What the lines of a bundle are about, read off their beginnings and believed in nothing.
+
+A line is filed by that until somebody asks for its task, and only then passes the firewall. One
+that lies about itself is filed where nobody asks for it, or is refused there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from .bundle import MOST_REFUSED, Bundle, numbered, read_entries, refused
+
+_DIGEST = "[0-9a-f]{64}"
+_KEY = rf'"key":\{{"target":"(?P<target>{_DIGEST})","workload":"(?P<workload>{_DIGEST})"\}}'
+_FORMS = {
+    '{"id":': rf'"(?P<id>{_DIGEST})","record":\{{{_KEY},.*?"tvm":"(?P<tvm>[0-9A-Za-z.+-]+)"\}},'
+    r'"seconds":\[(?P<seconds>[0-9.e+,-]+)\],"trace":',
+    '{"workload":': rf'\{{[^{{}}]*?"key":"(?P<workload>{_DIGEST})"',
+    '{"search":': rf"\{{[^{{}}]*?{_KEY}",
+    '{"contest":': rf'\{{[^{{}}]*?"loser":"(?P<loser>{_DIGEST})","winner":"(?P<winner>{_DIGEST})"',
+    '{"target":': "",
+}
+_BEGINNINGS = {begin: re.compile(re.escape(begin) + form) for begin, form in _FORMS.items()}
+
+
+@dataclass(slots=True)
+class Outline:
+    """A line of a bundle, where it stands, and what it is about.
+
+    workload: "" of a target. target: "" of a target and of a workload. id, tvm, latency: of a
+    record; the last in seconds. compared: whether a contest of the bundle names it.
+    rivals: ids of the two records of a contest.
+    """
+
+    place: str
+    line: str
+    workload: str = ""
+    target: str = ""
+    id: str = ""
+    tvm: str = ""
+    latency: float = 0.0
+    compared: bool = False
+    rivals: tuple[str, ...] = ()
+
+
+def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
+    """The targets of a bundle's text, checked, and what each of its lines is about, unchecked.
+
+    BundleRefused if it is no bundle, or if a target, or a line that is about nothing, is refused;
+    name: of the file, for the message.
+    """
+    lines = numbered(content, name)
+    found = {place: one for place, line in lines if (one := _outline(place, line))}
+    records = {one.id: one for one in found.values() if one.id}
+    for one in [one for one in found.values() if one.rivals]:
+        if records.keys() >= set(one.rivals):
+            _compare(one, [records[name] for name in one.rivals])
+        else:
+            del found[one.place]
+    at_once = [
+        (place, line) for place, line in lines if not (place in found and found[place].workload)
+    ]
+    targets, refusals = read_entries(at_once, MOST_REFUSED)
+    if refusals:
+        raise refused(name, refusals)
+    return targets, list(found.values())
+
+
+def _outline(place: str, line: str) -> Outline | None:
+    """What a line is about; None if it begins as no entry does."""
+    form = _BEGINNINGS.get(line[: line.find(":") + 1])
+    match = form.match(line) if form else None
+    if match is None:
+        return None
+    said: dict[str, Any] = match.groupdict()
+    rivals = tuple(said.pop(one) for one in ("loser", "winner") if one in said)
+    try:
+        latency = median(map(float, said.pop("seconds", "0").split(",")))
+    except ValueError:
+        return None
+    return Outline(place, line, **said, latency=latency, rivals=rivals)
+
+
+def _compare(contest: Outline, records: list[Outline]) -> None:
+    """File a contest with its records; one of several tasks is refused there."""
+    contest.workload, contest.target = records[0].workload, records[0].target
+    for one in records:
+        one.compared = True
