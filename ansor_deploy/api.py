@@ -72,6 +72,8 @@ def build(
     output: File | None = None,
     *,
     frozen: bool = False,
+    require_hits: bool = False,
+    read_only: bool = False,
     verify: bool = True,
     beside: Literal["", "onnxruntime", "openvino"] = "",
     header: bool = False,
@@ -82,12 +84,15 @@ def build(
     """Tune, compile, verify and write a model's library, with its manifest beside it.
 
     output: the library to write; by default the model's name with .so, in the working directory.
-    frozen: of the lock's records alone. beside: the engine that it is timed beside; "" for none.
-    preset: what it is used for, by which threads and streams are chosen.
+    frozen: of the lock's records alone. require_hits: MissingRecordError where a task that matters
+    has no record. read_only: the registry stays as it is; with either nothing is tuned.
+    beside: the engine that it is timed beside; "" for none. preset: what it is used for, by which
+    threads and streams are chosen.
     """
     library = Path(output) if output else Path(f"{Path(model).stem}.so")
     words = {"frozen": frozen, "verify": verify, "beside": beside, "preset": preset}
-    request = _request(options, **words, several=True)
+    idle = {"require_hits": require_hits, "read_only": read_only}
+    request = _request(options, **words, **idle, several=True)
     return pipeline.build(Path(model), Outputs(library, header), request, report or Report())
 
 

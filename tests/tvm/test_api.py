@@ -7,7 +7,7 @@ from helpers.cli_inside import answer
 from helpers.graphs import model, node, randn
 
 from ansor_deploy import api
-from ansor_deploy.errors import ModelError, UsageError
+from ansor_deploy.errors import MissingRecordError, ModelError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,19 @@ def test_a_model_is_tuned_built_and_run(folder):
     # A build by the command line sees the same.
     words = ("--input-shape", "x=4,32", "--effort", "quick", "--registry", "r.db", "--trials", 0)
     assert answer(folder, "build", "net.onnx", "-o", "net.so", *words)["up_to_date"]
+
+
+def test_a_build_of_ci_tunes_and_writes_nothing(folder):
+    words = folder / "net.onnx", folder / "ci.so"
+    common = {"registry": folder / "ci.db", "input_shapes": {"x": (2, 32)}}
+    with pytest.raises(MissingRecordError, match="1 of 1"):
+        api.build(*words, require_hits=True, **common)
+    before = (folder / "ci.db").read_bytes()
+    built = api.build(*words, read_only=True, **common)
+    assert (built.verified, built.tuned.trials) == (True, 0)
+    assert (folder / "ci.db").read_bytes() == before
+    with pytest.raises(UsageError, match="--require-hits tunes nothing"):
+        api.build(*words, require_hits=True, trials=4, **common)
 
 
 def test_mistakes_are_errors_with_a_remedy(folder):
