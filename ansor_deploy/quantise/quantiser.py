@@ -11,6 +11,7 @@ import onnx
 from msgspec import to_builtins
 
 from ..errors import AnsorError, ModelError, blaming
+from ..model.onnx.class_labels import keep_labels
 from ..model.onnx.file import load
 from ..system.child import ask, describe
 from ..system.machine_fault import raise_if_fault
@@ -52,7 +53,8 @@ def quantise(asked: dict[str, Any], told: Told) -> dict[str, Any]:
         compared = Compared(prepared, made)
         number, distances = compared.distances(taken)
         layers = compared.layers(taken, told)
-        Path(asked["output"]).write_bytes(path.read_bytes())
+        keep_labels(made, source.labels)
+        Path(asked["output"]).write_bytes(made.SerializeToString(deterministic=True))
     return {
         "external": [str(one.relative_to(model.parent)) for one in source.external],
         "digest": source.digest,

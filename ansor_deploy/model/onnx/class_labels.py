@@ -2,19 +2,24 @@
 
 A ZipMap makes a map of each row, from the label of a column to its number: its output is the rows
 themselves instead. Labels that are text are places in a list of them. Which labels these are goes
-beside the model, for its manifest.
+beside the model, for its manifest, and into one that is written anew.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
+import msgspec
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.helper import make_attribute, make_tensor
 
+from .label_encoders import reads_text, texts_of, with_places
 from .skeleton import attribute, uses
 
 Labels = tuple[int | str, ...]
+_KEPT = "ansor_deploy.labels"
 _CLASSIFIERS = {  # and where they have labels that are numbers
     "LinearClassifier": "classlabels_ints",
     "SVMClassifier": "classlabels_ints",
@@ -32,7 +37,24 @@ def say_in_numbers(proto: ModelProto) -> dict[str, Labels]:
     Of rows, the label of each column; of labels, the text of each number. What is read again, or
     comes from elsewhere, stays as it is.
     """
-    return {**_without_maps(proto.graph), **_without_text(proto.graph)}
+    return {**_kept(proto), **_without_maps(proto.graph), **_without_text(proto.graph)}
+
+
+def keep_labels(proto: ModelProto, labels: Mapping[str, Labels]) -> None:
+    """Write labels into a model that says them in numbers, where `say_in_numbers` finds them."""
+    if labels:
+        entry = proto.metadata_props.add()
+        entry.key, entry.value = _KEPT, json.dumps(labels)
+
+
+def _kept(proto: ModelProto) -> dict[str, Labels]:
+    outputs = {value.name for value in proto.graph.output}
+    for entry in proto.metadata_props:
+        if entry.key == _KEPT:
+            with suppress(msgspec.MsgspecError):
+                found = msgspec.json.decode(entry.value, type=dict[str, Labels])
+                return {name: one for name, one in found.items() if name in outputs}
+    return {}
 
 
 def _without_maps(graph: GraphProto) -> dict[str, Labels]:
@@ -59,7 +81,7 @@ def _texts(node: NodeProto) -> tuple[str, ...]:
 
 
 def _without_text(graph: GraphProto) -> dict[str, Labels]:
-    """Places for all text that comes of classifiers and weights and is only moved."""
+    """Places for all text that comes of classifiers, encoders and weights and is only moved."""
     weights = [one for one in graph.initializer if one.data_type == TensorProto.STRING]
     texts = {one.name: tuple(dict.fromkeys(_strings(one))) for one in weights}
     for node in graph.node:
@@ -67,8 +89,10 @@ def _without_text(graph: GraphProto) -> dict[str, Labels]:
             texts[node.output[0]] = labels
         elif node.op_type in _MOVING and node.input[0] in texts:
             texts[node.output[0]] = texts[node.input[0]]
+        elif node.op_type == "LabelEncoder" and (labels := texts_of(node)):
+            texts[node.output[0]] = labels
     outputs = [value for value in graph.output if value.name in texts]
-    if not outputs or any(_reads(node, texts) for node in graph.node):
+    if not texts or any(_reads(node, texts) for node in graph.node):
         return {}
     _write_places(graph, weights, texts)
     for value in outputs:
@@ -82,7 +106,7 @@ def _strings(tensor: TensorProto) -> list[str]:
 
 def _reads(node: NodeProto, texts: Collection[str]) -> bool:
     """Whether a node does more with text than to move it."""
-    moved = {node.input[0]} if node.op_type in _MOVING else set()
+    moved = {node.input[0]} if node.op_type in _MOVING or reads_text(node) else set()
     return not (uses(node) - moved).isdisjoint(texts)
 
 
@@ -99,6 +123,8 @@ def _write_places(
             places = make_attribute(_CLASSIFIERS[node.op_type], list(range(len(labels))))
             del node.attribute[:]
             node.attribute.extend([*kept, places])
+        elif node.op_type == "LabelEncoder":
+            with_places(node, texts)
     said = [value for value in graph.value_info if value.name not in texts]
     del graph.value_info[:]
     graph.value_info.extend(said)

@@ -7,7 +7,7 @@ from helpers.named_classes import NAMES, by_label, model, scores, zip_map
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.onnx.class_labels import say_in_numbers
+from ansor_deploy.model.onnx.class_labels import keep_labels, say_in_numbers
 from ansor_deploy.model.onnx.file import load
 from ansor_deploy.model.operators.support import refuse_early
 
@@ -56,6 +56,53 @@ def test_one_output_alone_is_served():
     proto, labels = in_numbers(model(scores(2), zip_map(classlabels_int64s=[1, 2]), text=""))
     assert labels == {"maps": (1, 2)}
     assert run(proto, {"x": X})[0].shape == (9, 2)
+
+
+def encoded(first, second, **attributes):
+    """Labels that a LabelEncoder makes of a classifier's."""
+    words = {"domain": "ai.onnx.ml", **{f"keys_{k}": v for k, v in first.items()}, **attributes}
+    words |= {f"values_{k}": v for k, v in second.items()}
+    encoder = helper.make_node("LabelEncoder", ["label"], ["text"], **words)
+    proto = model(scores(3), encoder, maps=0)
+    proto.opset_import[1].version = 4
+    return proto
+
+
+@pytest.mark.parametrize("default", [{}, {"default_string": "none"}])
+def test_text_that_an_encoder_makes_is_places(default):
+    proto = encoded({"strings": ["owl", "cat"]}, {"strings": ["b", "a"]}, **default)
+    changed, labels = in_numbers(proto)
+    assert labels == {"text": ("b", "a", *(default.values() or ["_Unused"]))}
+    (text,), (places,) = (run(one, {"x": X}) for one in (proto, changed))
+    assert len(set(text.flat)) > 1
+    assert [labels["text"][place] for place in places.flat] == list(text.flat)
+
+
+def test_text_in_tensors_is_places_as_well():
+    keys = numpy_helper.from_array(np.array(["cat", "cow", "dog"], object), "k")
+    default = numpy_helper.from_array(np.array(["z"], object), "d")
+    values = numpy_helper.from_array(np.array(["y", "x", "y"], object), "v")
+    proto = encoded({"tensor": keys}, {"tensor": values}, default_tensor=default)
+    changed, labels = in_numbers(proto)
+    (text,), (places,) = (run(one, {"x": X}) for one in (proto, changed))
+    assert [labels["text"][place] for place in places.flat] == list(text.flat)
+
+
+def test_text_that_an_encoder_makes_numbers_of_is_no_text_any_more():
+    proto = encoded({"strings": ["owl", "cow", "cat"]}, {"int64s": [7, 8, 9]})
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    changed, labels = in_numbers(proto)
+    assert labels == {}
+    want, have = (run(one, {"x": X})[0] for one in (proto, changed))
+    np.testing.assert_array_equal(have, want)
+
+
+def test_labels_are_kept_in_a_model_that_is_written_anew():
+    changed, labels = in_numbers(by_label())
+    keep_labels(changed, labels)
+    assert in_numbers(changed)[1] == labels
+    changed.metadata_props[0].value = '{"maps": 3}'
+    assert in_numbers(changed)[1] == {}
 
 
 def test_text_that_is_computed_with_is_refused(tmp_path):

@@ -9,6 +9,9 @@ import pytest
 from helpers.cli_inside import answer, program
 from helpers.graphs import model, node, randn
 
+from ansor_deploy.model.onnx.file import load
+from ansor_deploy.quantise.quantiser import quantise
+
 CORE = 'extends = "host"\ndescription = "one core"\ncores = 1\n'
 COMMON = ("--registry", "r.db", "--target", "core", "--trials", "0")
 INT8 = ("--precision", "int8", "--calibrate")
@@ -180,6 +183,25 @@ def test_what_cannot_be_is_refused_in_words(words, code, said, folder):
     assert said in " ".join(done.stderr.split())
     assert "hint: " in done.stderr or "missing" in said or "plain arrays" in said
     assert not list(folder.glob("*.so"))
+
+
+def test_a_classifier_keeps_its_labels(tmp_path):
+    nodes = [node("MatMul", "x w", "scores"), node("Softmax", "scores", "score")]
+    proto = model(nodes, {"x": (1, 8)}, ("score",), constants={"w": randn(0, 8, 2)})
+    maps = onnx.helper.make_node(
+        "ZipMap", ["score"], ["y"], domain="ai.onnx.ml", classlabels_strings=["cat", "dog"]
+    )
+    proto.graph.node.append(maps)
+    row = onnx.helper.make_map_type_proto(8, onnx.helper.make_tensor_type_proto(1, []))
+    said = onnx.helper.make_value_info("y", onnx.helper.make_sequence_type_proto(row))
+    proto.graph.output[0].CopyFrom(said)
+    proto.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 1))
+    onnx.save(proto, tmp_path / "pets.onnx")
+    np.savez(tmp_path / "samples.npz", x=randn(0, 4, 1, 8))
+    asked = {"model": "pets.onnx", "samples": "samples.npz", "output": "pets.int8.onnx"}
+    asked = {name: str(tmp_path / one) for name, one in asked.items()}
+    quantise({**asked, "keep_float": [], "shapes": {}}, lambda *step: None)
+    assert load(tmp_path / "pets.int8.onnx").labels == {"y": ("cat", "dog")}
 
 
 def test_a_quantised_model_is_not_quantised_again(folder):
