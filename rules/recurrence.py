@@ -28,6 +28,9 @@ from ansor_deploy.space import (
 NAME = "recurrence"
 KINDS = ("llvm",)
 
+# Sums in registers that hide behind each other: with fewer, each waits for its own last one. More
+# panels than that are slower, since they lie apart.
+ENOUGH = 4
 # Registers for an element of the state and what else a step holds.
 SPARE_REGISTERS = 2
 # Multiplications of a step from which on it is shared by guess.
@@ -88,4 +91,5 @@ def _tiles(product, target):
         key=lambda tile: (math.prod(tile), tile[1]),
     )
     rows = max(r for r, width in found if width == 1)
-    return found, found.index((rows, 1))
+    few = [width for r, width in found if r == rows and each * rows * width <= ENOUGH]
+    return found, found.index((rows, max(few, default=1)))

@@ -50,6 +50,13 @@ class Layer:
         return {"LSTM": 4, "GRU": 3, "RNN": 1}[self.cell]
 
     @property
+    def passes(self) -> tuple[range, ...]:
+        """The gates whose sums a step makes at once: all, but where a reset comes between."""
+        if self.cell == "GRU" and not self.linear_before_reset:
+            return range(2), range(2, 3)
+        return (range(self.gates),)
+
+    @property
     def panels(self) -> int:
         """Panels of units, the last one padded."""
         return -(-self.hidden // self.lanes)
@@ -62,10 +69,10 @@ class Layer:
     def compute(self, *given: Any) -> Any:
         """The layer in TE, of x, the recurrent weights, states, and what else the cell has.
 
-        given: x[steps, batch, panels, gates, lanes], w[panels, hidden, gates, lanes], h[batch,
-        panels, lanes]; c as h and peepholes [3, panels, lanes] of an LSTM; recurrent biases
-        [panels, lanes] of a GRU; lengths [batch] if masked. Makes y[steps, batch, panels, lanes],
-        h, and c of an LSTM.
+        given: x[steps, batch, panels, gates, lanes], of each pass w[panels, hidden, its gates,
+        lanes], h[batch, panels, lanes]; c as h and peepholes [3, panels, lanes] of an LSTM;
+        recurrent biases [panels, lanes] of a GRU in one pass; lengths [batch] if masked. Makes
+        y[steps, batch, panels, lanes], h, and c of an LSTM.
         """
         state = (self.batch, self.panels, self.lanes)
         shapes = [(self.steps, *state), *([state] * (self.results - 1))]
@@ -83,7 +90,9 @@ class _Program:
 
     def __init__(self, layer: Layer, ins: Sequence[Any], outs: Sequence[Any]) -> None:
         self.layer, self.T = layer, tvm.script.ir_builder.tirx
-        self.x, self.w, self.h0, *rest = map(self.T.buffer_proxy, ins)
+        self.x, *rest = map(self.T.buffer_proxy, ins)
+        self.weights = [rest.pop(0) for _ in layer.passes]
+        self.h0 = rest.pop(0)
         self.lengths: Any = rest.pop() if layer.masked else None
         self.rest = rest
         self.y, self.h, *others = map(self.T.buffer_proxy, outs)
@@ -107,11 +116,6 @@ class _Program:
                     self._carry()
             return builder.get()
 
-    @property
-    def _in_two_passes(self) -> bool:
-        """Whether the reset gate acts on the state before it is multiplied."""
-        return self.layer.cell == "GRU" and not self.layer.linear_before_reset
-
     def _state(self) -> Any:
         layer = self.layer
         shape = (layer.batch, layer.panels, layer.lanes)
@@ -130,13 +134,13 @@ class _Program:
             target[b, p, lane] = source[b, p, lane]
 
     def _step(self) -> None:
-        if self._in_two_passes:
+        if len(self.layer.passes) > 1:
             self.update, self.reset = self._scratch(), self._scratch()
-            self._pass(self.h, (0, 1), self._update_and_reset)
-            self._pass(self.reset, (2,), self._candidate)
+            self._pass(0, self.h, self._update_and_reset)
+            self._pass(1, self.reset, self._candidate)
         else:
             cell = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.layer.cell]
-            self._pass(self.h, range(self.layer.gates), cell)
+            self._pass(0, self.h, cell)
 
     def _carry(self) -> None:
         """What a step has made becomes the state, and a part of the output."""
@@ -154,21 +158,21 @@ class _Program:
         shape = (layer.batch, layer.panels, *gates, layer.lanes)
         return self.T.buffer_proxy(self.T.sblock_alloc_buffer(shape, "float32", layout=None))
 
-    def _pass(self, state: Any, gates: Sequence[int], cell: Callable[..., None]) -> None:
+    def _pass(self, at: int, state: Any, cell: Callable[..., None]) -> None:
         """Sums of some gates of all units, and what the cell makes of them."""
         T, layer = self.T, self.layer  # noqa: N806
+        weights, gates = self.weights[at], layer.passes[at]
         outer, lanes, depth = (layer.batch, layer.panels), layer.lanes, layer.hidden
         sums = self._scratch(len(gates))
-        with T.grid(*outer, len(gates), lanes, depth) as loops, T.sblock(f"product{gates[0]}"):
+        with T.grid(*outer, len(gates), lanes, depth) as loops, T.sblock(f"product{at}"):
             b, p, g, lane, k = T.axis.remap("SSSSR", loops)
             with T.init():
                 sums[b, p, g, lane] = number(0)
             left = state[b, k // lanes, k % lanes]
-            weight = self.w[p, k, gates[0] + g, lane]
-            sums[b, p, g, lane] = sums[b, p, g, lane] + left * weight
-        with T.grid(*outer, lanes) as loops, T.sblock(f"cell{gates[0]}"):
+            sums[b, p, g, lane] = sums[b, p, g, lane] + left * weights[p, k, g, lane]
+        with T.grid(*outer, lanes) as loops, T.sblock(f"cell{at}"):
             b, p, lane = T.axis.remap("SSS", loops)
-            cell(b, p, lane, [sums[b, p, at, lane] for at in range(len(gates))])
+            cell(b, p, lane, [sums[b, p, gate, lane] for gate in range(len(gates))])
 
     def _input(self, b: Any, p: Any, gate: int, lane: Any) -> Any:
         """The inputs' part of a gate's sum."""

@@ -56,7 +56,8 @@ def _direction(call: Call, at: int, *, reverse: bool) -> list[Tensor]:
     """The outputs of one direction: y[T, 1, B, H], h[1, B, H], and c of an LSTM."""
     layer = _layer(call, at, reverse=reverse)
     given = _Inputs(call, at, layer)
-    inputs = [given.steps(), given.recurrent_weights(), given.state(INITIAL_H)]
+    weights = [given.recurrent_weights(gates) for gates in layer.passes]
+    inputs = [given.steps(), *weights, given.state(INITIAL_H)]
     if layer.cell == "LSTM":
         inputs += [given.state(INITIAL_C), given.peepholes()]
     if layer.cell == "GRU" and layer.linear_before_reset:
@@ -142,9 +143,10 @@ class _Inputs:
         made = Tensor(self.call, self.call.emit(product))
         return made.reshaped(layer.steps, layer.batch, layer.panels, gates, layer.lanes)
 
-    def recurrent_weights(self) -> Tensor:
-        """Weights of the state: [P, H, G, L]."""
-        return self._blocks(2, self.layer.gates).permuted(1, 3, 0, 2)
+    def recurrent_weights(self, gates: range) -> Tensor:
+        """Weights of the state for some gates G: [P, H, G, L]."""
+        all_gates = self._blocks(2, self.layer.gates)
+        return all_gates.part(gates.start, gates.stop).permuted(1, 3, 0, 2)
 
     def state(self, index: int) -> Tensor:
         """A state to begin with, zero if none is given: [B, P, L]."""
