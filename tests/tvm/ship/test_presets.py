@@ -58,8 +58,8 @@ def test_requests_come_to_the_streams_of_the_preset(shop):
     rated = answer(shop, *words, "20/s")
     preset = preset_of(shop)
     assert (rated["threads"], rated["streams"]) == (preset["threads"], preset["streams"])
-    assert rated["arrived"] > rated["missed"]
-    assert rated["total"]["p50_ms"] > rated["running"]["p50_ms"] > 0
+    assert rated["arrived"] > rated["missed"]  # one is run, however busy the machine is
+    assert rated["running"]["p50_ms"] > 0
     # No Python program begins so many calls.
     assert answer(shop, *words, "90000/s", "--streams", "1")["missed"] > 0
     refused(program(shop, *words, "200000/s"), 2, "at most 100,000", "a lower --rate")
