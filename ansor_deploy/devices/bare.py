@@ -59,7 +59,7 @@ class BareModel:
         # The number, since another build's library may have had the path.
         self._library = [next(_numbers), str(path.absolute()), sent, threads, code]
 
-    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have.
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.

@@ -33,7 +33,7 @@ _OWN = {
     "devices": "agent frames library_calls",
     "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
     "runtime": "batches context cpu_pinning cuda dlpack fit functions gpu_code manifest_json "
-    "model native out_of_range profile shared steps tensors wrong_processor",
+    "model native out_of_range profile session shared steps tensors wrong_processor",
     "system": "child host limits lock_file machine_fault regular_file scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")

@@ -68,7 +68,7 @@ class EmulatedModel:
         known = {**manifest, "artifact": {"bytes": path.stat().st_size}}
         self._place.with_suffix(".json").write_text(json.dumps(known), encoding="utf-8")
 
-    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have.
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.

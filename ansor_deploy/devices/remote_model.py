@@ -46,7 +46,7 @@ class RemoteModel:
         self._place = site.put(path)
         self._sent = ("", "")  # digest of the inputs, and where they lie
 
-    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have; UsageError where it has none such."""
         if self.batches and self.batches.of(inputs):
             return self.batches.joined(self, inputs)

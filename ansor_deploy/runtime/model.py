@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import DeviceError, UsageError
 from ..system.host import architecture
+from . import session
 from .batches import Arrays, Batches
 from .context import Context
 from .dlpack import in_place
@@ -37,14 +38,6 @@ class TensorInfo:
     shape: tuple[int, ...]
     dtype: str
     lengths: tuple[tuple[int, str], ...] = ()
-
-    @property
-    def type(self) -> str:
-        """The type as ONNX Runtime says it, such as "tensor(float)"."""
-        return f"tensor({_ONNX_TYPES.get(self.dtype, self.dtype)})"
-
-
-_ONNX_TYPES = {"float32": "float", "float64": "double"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ class Model(Shared):
         self.called, self.context = called[0], called[0].context
         self._steps = self._new_steps() if self.context else None
 
-    def __call__(self, **inputs: Any) -> dict[str, np.ndarray]:
+    def __call__(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have; the results are the caller's.
 
         Where a run decides how large a result is, it is as large as that. UsageError where it has
@@ -130,30 +123,33 @@ class Model(Shared):
         return of_true_size(self.interfaces[chosen].outputs, self._whole(chosen, arrays))
 
     def run(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any]
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: None = None,
     ) -> list[np.ndarray]:
         """As `InferenceSession.run` of ONNX Runtime: a call whose results are a list.
 
-        output_names: those that are wanted; None for all, in the model's order. UsageError where
-        the model has no such output.
+        output_names: those that are wanted; none for all, in the model's order. input_feed: as of a
+        call; lists are arrays here, and an array of one element is a scalar. UsageError where the
+        model has no such output, and for any options.
         """
-        outputs = self(**input_feed)
-        names = list(outputs) if output_names is None else list(output_names)
-        if unknown := [name for name in names if name not in outputs]:
-            hint = f"it gives {', '.join(outputs)}"
-            raise UsageError(f"no such output of {self.path}: {', '.join(unknown)}", hint)
+        if run_options is not None:
+            raise UsageError("a library has no options of a run", "leave out run_options")
+        names = session.wanted(output_names, [info.name for info in self.get_outputs()])
+        outputs = self(**session.fed(self.inputs, input_feed))
         return [outputs[name] for name in names]
 
-    def get_inputs(self) -> tuple[TensorInfo, ...]:
+    def get_inputs(self) -> list[session.NodeArg]:
         """As ONNX Runtime's: each with `name`, `shape` and `type`, in the model's order."""
-        return self.inputs
+        return [session.NodeArg.of(info) for info in self.inputs]
 
-    def get_outputs(self) -> tuple[TensorInfo, ...]:
+    def get_outputs(self) -> list[session.NodeArg]:
         """As ONNX Runtime's, without those that hold `lengths`."""
         inner = {name for info in self.outputs for _, name in info.lengths}
-        return tuple(info for info in self.outputs if info.name not in inner)
+        return [session.NodeArg.of(info) for info in self.outputs if info.name not in inner]
 
-    def whole(self, **inputs: Any) -> dict[str, np.ndarray]:
+    def whole(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """As a call, with all the room of each output, and with those that hold `lengths`."""
         arrays = in_place(inputs)
         if (found := self._in_steps_or_parts(arrays)) is not None:
@@ -219,7 +215,7 @@ class Model(Shared):
             reason = str(error).strip().splitlines()[-1]
             raise UsageError(reason, RANGE_HINT, self.path) from error
 
-    def decode(self, **inputs: Any) -> dict[str, np.ndarray]:
+    def decode(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Run a step of a library with a context: its caches are its own, and longer after it.
 
         inputs: all but caches, those that grow with them as long as they are in the model: of the
@@ -252,7 +248,7 @@ class Model(Shared):
         steps, context = self._kept()
         return {cache.input: steps.rows(cache) for cache in context.caches}
 
-    def resume(self, **caches: np.ndarray) -> None:
+    def resume(self, /, **caches: np.ndarray) -> None:
         """Take over caches, such as another model of the same made."""
         steps, context = self._kept()
         here = context.grown(self.called, context.length_of(caches))

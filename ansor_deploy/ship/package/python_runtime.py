@@ -16,7 +16,7 @@ PACKAGE = "ansor_deploy_runtime"
 _MODULES = {
     "": "errors",
     "runtime": "__main__ batches c_functions context dlpack fit manifest_json model out_of_range "
-    "shared steps tensors wrong_processor",
+    "session shared steps tensors wrong_processor",
     "system": "host regular_file",
 }
 _RENAMED = {"runtime/c_functions.py": "runtime/functions.py"}

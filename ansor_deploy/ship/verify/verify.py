@@ -34,7 +34,7 @@ class Runnable(Protocol):
     interfaces: list[Interface]
     batches: Batches | None
 
-    def __call__(self, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs by name."""
 
 

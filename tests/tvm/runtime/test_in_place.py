@@ -114,19 +114,6 @@ def test_tensors_of_other_libraries_lie_where_they_are(model):
         model.run_into({"sum": sums, "y": [0.0]}, x=x, v=V)
 
 
-def test_it_is_called_as_onnx_runtime_is(model):
-    assert [(one.name, one.shape, one.type) for one in model.get_inputs()] == [
-        ("x", SHAPE, "tensor(float)"),
-        ("v", SHAPE, "tensor(float)"),
-    ]
-    names = [one.name for one in model.get_outputs()]
-    y, sums = model.run(None, {"x": X, "v": V})
-    assert (names, y.shape, sums.shape) == (["y", "sum"], SHAPE, SHAPE[:1])
-    np.testing.assert_array_equal(model.run(["sum"], {"x": X, "v": V})[0], sums)
-    with pytest.raises(UsageError, match=r"no such output of .*: z"):
-        model.run(["z"], {"x": X, "v": V})
-
-
 def test_an_output_may_be_an_input_too(model):
     x, sums = X.copy(), np.zeros(SHAPE[0], np.float32)
     model.run_into({"y": x, "sum": sums}, x=x, v=V)
