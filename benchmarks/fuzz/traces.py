@@ -46,12 +46,16 @@ _RUNNER = "ansor_deploy.measure.runner"
 
 @dataclass(frozen=True)
 class Court:
-    """A task with traces to begin with, each with the rules that led to it; and its reference."""
+    """A task with traces to begin with, each with the rules that led to it; and its reference.
+
+    builds: the module whose `build` makes a library of a trace.
+    """
 
     task: Task
     target: Target
     begins: list[tuple[str, str]]
     payload: dict[str, Any]
+    builds: str = BUILDS
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
@@ -63,10 +67,11 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     chance, folder = random.Random(payload["seed"]), Path(payload["folder"])
     try:
-        court = _court(_task(payload["seed"], payload["target"], folder), chance, folder)
+        task, target = _task(payload["seed"], payload["target"], folder)
+        court = court_of(task, target, _begins(task, target, chance), folder)
     except (AnsorError, WorkerFailure) as error:
         return {"end": "refused", "said": str(error), "seconds": time.perf_counter() - began}
-    tried = [_tried(court, chance, folder) for _ in range(BATCH)]
+    tried = [_changed(court, chance, folder) for _ in range(BATCH)]
     return {"end": "done", "said": "", "traces": tried, "seconds": time.perf_counter() - began}
 
 
@@ -75,18 +80,19 @@ def _task(seed: int, target: str, folder: Path) -> tuple[Task, Target]:
     machine = replace(shipped_target(target), cores=2)
     if seed % 2:
         return _quantised(seed, machine, folder), machine
-    programs = _programs()
+    programs = programs_of_tests("PROGRAMS")
     name = list(programs)[seed // 2 % len(programs)]
     return task_of(programs[name]()["main"], name.replace(" ", "_"), machine), machine
 
 
 @cache
-def _programs() -> dict[str, Any]:
+def programs_of_tests(name: str) -> dict[str, Any]:
+    """Functions that make programs, by their names: "PROGRAMS" of every kind, "DRAWN" of rules."""
     if str(_TESTS) not in sys.path:
         sys.path.append(str(_TESTS))
-    from helpers.programs import PROGRAMS  # type: ignore[import-not-found]
+    from helpers import programs  # type: ignore[import-not-found]
 
-    return dict(PROGRAMS)
+    return dict(getattr(programs, name))
 
 
 def _quantised(seed: int, target: Target, folder: Path) -> Task:
@@ -103,31 +109,42 @@ def _quantised(seed: int, target: Target, folder: Path) -> Task:
     return max(tasks, key=lambda one: one.flops)
 
 
-def _court(of: tuple[Task, Target], chance: random.Random, folder: Path) -> Court:
-    task, target = of
+def _begins(task: Task, target: Target, chance: random.Random) -> list[tuple[str, str]]:
     begins = []
     for sketch in derive(task.mod, target, shipped_rules(target.kind)).sketches:
         for chooser in (Guess(), Random(chance)):
             with suppress(ValueError, RuntimeError):  # decisions that do not fit
                 begins.append((str(sketch), dump(sketch.program(chooser).sch.trace)))
+    return begins
+
+
+def court_of(
+    task: Task, target: Target, begins: list[tuple[str, str]], folder: Path, builds: str = BUILDS
+) -> Court:
+    """The court of a task: what its program makes as it stands is in the folder then."""
     payload = {"signature": signature(task.mod).to_json(), "seed": 0, "machine": "cpu"}
     payload |= {"expected": str(folder / "expected.npz"), "room": 0, "best": 1e-9}
-    court = Court(task, target, begins, payload)
-    built = _built(court, folder / "plain.so", "plain")
+    court = Court(task, target, begins, payload, builds)
+    built = _built(replace(court, builds=BUILDS), folder / "plain.so", "plain")
     _site().call(f"{_RUNNER}:reference", payload | built, _RUN_SECONDS)
     return court
 
 
-def _tried(court: Court, chance: random.Random, folder: Path) -> dict[str, Any]:
-    began = time.perf_counter()
+def _changed(court: Court, chance: random.Random, folder: Path) -> dict[str, Any]:
     rules, begin = chance.choice(court.begins)
     trace, done = mutate(begin, chance.choice((0, 1, 1, 1, 2, 2, 3)), chance)
+    return tried(court, f"{rules}: {done or 'as it was'}", trace, folder)
+
+
+def tried(court: Court, what: str, trace: str, folder: Path) -> dict[str, Any]:
+    """How a trace ends: {"what", "end", "said", "seconds"}."""
+    began = time.perf_counter()
     # A name of its own: under the same a loader would find the one before.
     end, said = _judged(court, trace, library := folder / f"candidate-{next(_NAMES)}.so")
     library.unlink(missing_ok=True)
     if end in {"wrong", "differs"}:
         said += f"\n{trace}"
-    what = f"{court.task.name} for {court.target.name}, {rules}: {done or 'as it was'}"
+    what = f"{court.task.name} for {court.target.name}, {what}"
     return {"what": what, "end": end, "said": said, "seconds": time.perf_counter() - began}
 
 
@@ -169,13 +186,14 @@ def _built(court: Court, path: Path, how: str, trace: str = "") -> dict[str, Any
         "path": str(path),
     }
     words |= {"target": court.target.to_json(), "seconds": _BUILD_SECONDS}
-    built: dict[str, Any] = _compiler().call(f"{BUILDS}:build", words, 4 * _BUILD_SECONDS)
+    compiler = _compiler(court.builds)
+    built: dict[str, Any] = compiler.call(f"{court.builds}:build", words, 4 * _BUILD_SECONDS)
     return built
 
 
-@lru_cache(maxsize=1)
-def _compiler() -> Worker:
-    return Worker(BUILDS, {"TVM_NUM_THREADS": "1"})
+@lru_cache(maxsize=2)
+def _compiler(builds: str) -> Worker:
+    return Worker(builds, {"TVM_NUM_THREADS": "1"})
 
 
 @lru_cache(maxsize=1)

@@ -166,12 +166,21 @@ def quantised(bench: Bench, seed: int) -> Iterator[Found]:
 
 def traces(bench: Bench, seed: int) -> Iterator[Found]:
     """Traces of a task are changed, and what still makes a program is run beside the plain one."""
-    folder, target = bench.folder(), _TARGETS[seed // 2 % len(_TARGETS)]
+    return _batch("traces", bench, seed, _TARGETS[seed // 2 % len(_TARGETS)])
+
+
+def rules(bench: Bench, seed: int) -> Iterator[Found]:
+    """Random programs of a rule ask before each access whether it is within its buffer."""
+    return _batch("rules", bench, seed, _TARGETS[seed % len(_TARGETS)])
+
+
+def _batch(surface: str, bench: Bench, seed: int, target: str) -> Iterator[Found]:
+    folder = bench.folder()
     payload = {"seed": seed, "target": target, "folder": str(folder)}
-    ended = bench.call("traces:attempt", payload)
+    ended = bench.call(f"{surface}:attempt", payload)
     for one in ended.get("traces", [{**ended, "what": f"task {seed} for {target}"}]):
         kept = folder if one["end"] in BAD else None  # all of a batch have one
-        yield judged("traces", f"{one['what']} (seed {seed})", one, kept)
+        yield judged(surface, f"{one['what']} (seed {seed})", one, kept)
 
 
 def files(bench: Bench, seed: int) -> Iterator[Found]:
@@ -226,6 +235,7 @@ SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "layouts": (2000, layouts),
     "quantised": (1000, quantised),
     "traces": (500, traces),
+    "rules": (720, rules),
     "files": (100, files),
     "servers": (200, servers),
     "frames": (100, frames),
