@@ -173,7 +173,9 @@ def _record_cells(known: History, names: Names) -> Cells:
         said = f"beaten by {beaten[row['id']][:_KEY]}" if row["lost"] else first
         by = "claimed" if row["claimed"] else ""
         asked = "asked for" if row["id"] == known["record"] else ""
-        standing = ", ".join(filter(None, (said, by, asked)))
+        several = f"{latency(row['typical_ms'] / 1e3)} on {row['hosts']} hosts"
+        fleet = several if row["hosts"] > 1 else ""
+        standing = ", ".join(filter(None, (said, by, fleet, asked)))
         search, device = (shortened(row["provenance"][one], 10) for one in ("search", "device"))
         target = shortened(names[row["fingerprint"]], 14)
         made, speed = row["created"][:10], latency(row["latency_ms"] / 1e3)

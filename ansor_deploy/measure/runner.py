@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from ..runtime import tensors
 from ..runtime.tensors import Signature
 from ..system.child import describe
 from ..system.machine_fault import about, raise_if_fault
+from ..system.run_times import spread
 from . import cold_weights
 from .check import Expected
 
@@ -167,7 +167,7 @@ def _measure(bound: Bound, first: float, best: float | None) -> list[float]:
     seconds: list[float] = []
     for repeat in REPEATS:
         seconds += bound.times(number, repeat)
-        settled = len(seconds) > 1 and _spread(seconds) <= _SPREAD
+        settled = len(seconds) > 1 and spread(seconds) <= _SPREAD
         if settled or (best is not None and min(seconds) > _CLOSE * best):
             break
     return seconds
@@ -175,12 +175,6 @@ def _measure(bound: Bound, first: float, best: float | None) -> list[float]:
 
 def _far_slower(seconds: float, best: float | None) -> bool:
     return best is not None and seconds > _SLOW * best
-
-
-def _spread(seconds: list[float]) -> float:
-    cut = len(seconds) // 4
-    middle = sorted(seconds)[cut : len(seconds) - cut]
-    return (middle[-1] - middle[0]) / median(seconds)
 
 
 def bind(

@@ -1,9 +1,14 @@
-"""Hosts of one kind of machine: whose times disagree with those of all others."""
+"""Hosts of one kind of machine: what several have timed, and whose times all others contradict.
+
+A host has its own clock and noise. Where several have timed a schedule, the median of their times
+is what it takes, and by that it is compared with others.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -25,6 +30,43 @@ SHARED = f"""
     JOIN targets AS t ON t.fingerprint = timed.target
     ORDER BY timed.target, timed.workload, timed.tvm, host
 """  # noqa: S608 - a number of ours
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a schedule takes by all hosts of a kind. seconds: median over hosts of their medians."""
+
+    seconds: float
+    hosts: int
+
+
+def typical(rows: Iterable[Mapping[str, Any]]) -> dict[str, Timed]:
+    """Of each record, by its id, what its schedule takes.
+
+    rows: id, claimed, trace, host and latency of records of one task, target and TVM. What was
+    measured here and what others claim are kept apart.
+    """
+    times: dict[Any, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    known = [(row["id"], (row["claimed"], row["trace"]), row) for row in rows]
+    for _, schedule, row in known:
+        times[schedule][str(row["host"])].append(row["latency"])
+    found = {
+        schedule: Timed(median(map(median, hosts.values())), len(hosts))
+        for schedule, hosts in times.items()
+    }
+    return {name: found[schedule] for name, schedule, _ in known}
+
+
+def ranked(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Timed]]:
+    """The rows as `typical` takes them, with "lost", the best first."""
+    rows = list(rows)
+    known = typical(rows)
+
+    def rank(pair: tuple[Mapping[str, Any], Timed]) -> tuple[Any, ...]:
+        row, timed = pair
+        return row["claimed"], row["lost"], timed.seconds, row["latency"], row["id"]
+
+    return sorted(((row, known[row["id"]]) for row in rows), key=rank)
 
 
 def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

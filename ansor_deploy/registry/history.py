@@ -1,13 +1,17 @@
 """All that the registry knows of one task: what was tried, and what won."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from statistics import median
 from typing import Any, TypedDict, cast
 
 from ..errors import UsageError
 from ..system.json_types import Count, Digest, Ms, Shape, Time
+from ..system.run_times import spread
 from .database import Database
+from .fleet import ranked
 from .listing import OF_TARGET
 from .record import Record
 from .schema import MEASUREMENTS, RECORDS, WORKLOADS, unpacked
@@ -34,16 +38,12 @@ _MODELS = f"""
     WHERE k.workload = :workload ORDER BY o.name, o.digest, t.name, t.fingerprint
 """
 _RECORDS = f"""
-    SELECT r.id, t.name AS target, r.target AS fingerprint, r.tvm, r.place, r.lost, r.claimed,
-        r.latency * 1e3 AS latency_ms, r.created, r.seconds, r.proof, r.provenance
-    FROM (
-        SELECT *, row_number() OVER (
-            PARTITION BY target, tvm ORDER BY claimed, lost, latency, id
-        ) AS place
-        FROM standings WHERE workload = :workload
-    ) AS r
-    JOIN (SELECT * FROM targets WHERE {OF_TARGET}) AS t ON t.fingerprint = r.target
-    WHERE r.place <= :limit ORDER BY t.name, r.target, r.tvm, r.place
+    SELECT s.id, t.name AS target, s.target AS fingerprint, s.tvm, s.lost, s.claimed, s.latency,
+        s.created, s.seconds, s.proof, s.provenance, r.trace,
+        json_extract(s.provenance, '$.device') AS host
+    FROM standings AS s CROSS JOIN records AS r ON r.id = s.id
+    JOIN (SELECT * FROM targets WHERE {OF_TARGET}) AS t ON t.fingerprint = s.target
+    WHERE s.workload = :workload ORDER BY t.name, s.target, s.tvm
 """
 _CONTESTS = """
     SELECT b.winner, b.loser, b.created FROM records AS r JOIN beaten AS b ON b.loser = r.id
@@ -98,7 +98,12 @@ class UseRow(TypedDict):
 
 
 class RecordRow(TypedDict):
-    """A record of a task. place: of its target and TVM. seconds: that were measured."""
+    """A record of a task. place: of its target and TVM. seconds: that were measured.
+
+    noise: by what share of their median these differ in their middle half. hosts: that have
+    measured its schedule, this record's among them; typical_ms: the median of their times, by which
+    it has its place.
+    """
 
     id: Digest
     target: str
@@ -108,6 +113,9 @@ class RecordRow(TypedDict):
     lost: bool
     claimed: bool
     latency_ms: Ms
+    noise: float
+    hosts: Count
+    typical_ms: Ms
     created: Time
     seconds: list[float]
     proof: dict[str, Any]
@@ -186,7 +194,7 @@ def history(registry: Database, key: str, target: str, limit: int) -> History:
         "workload": titled(found(_WORKLOAD, WORKLOADS.parsed, "key")[0]),
         "record": meant["record"] or None,
         "models": registry.rows(_MODELS, values),
-        "records": found(_RECORDS, _record),
+        "records": list(_records(found(_RECORDS, RECORDS.parsed), limit)),
         "contests": registry.rows(_CONTESTS, values),
         "searches": registry.rows(_SEARCHES, values),
         **registry.rows(_TRIALS, values)[0],
@@ -233,8 +241,15 @@ def _meant(registry: Database, key: str) -> dict[str, Any]:
     return found[0]
 
 
-def _record(row: dict[str, Any]) -> dict[str, Any]:
-    return {**RECORDS.parsed(row), "lost": bool(row["lost"]), "claimed": bool(row["claimed"])}
+def _records(rows: list[dict[str, Any]], limit: int) -> Iterator[dict[str, Any]]:
+    """The best of each target and TVM. rows: of `_RECORDS`."""
+    for _, several in groupby(rows, itemgetter("fingerprint", "tvm")):
+        for place, (row, timed) in enumerate(ranked(several)[:limit], 1):
+            shown = {name: row[name] for name in RecordRow.__annotations__ if name in row}
+            flags = {"lost": bool(row["lost"]), "claimed": bool(row["claimed"])}
+            times = {"latency_ms": row["latency"] * 1e3, "noise": spread(row["seconds"])}
+            fleet = {"hosts": timed.hosts, "typical_ms": timed.seconds * 1e3}
+            yield {**shown, **flags, "place": place, **times, **fleet}
 
 
 def _measurement(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,21 @@
 """What a plan or a search asks of the registry: no trace is parsed and no compiler loaded."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..system.digest import canonical_json
 from ..target import Target, are_alike
 from .database import Database
 from .record import Measurement, Record, SearchEnd, TaskKey, Workload
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
+
+if TYPE_CHECKING:
+    from .fleet import Timed
 
 FEW = 3  # best records of each version: what is behind them will hardly be the best now
 UNFIT = "build"  # the error of a measurement whose trace makes no code
@@ -32,6 +37,17 @@ _CLAIMS = """
         ORDER BY latency, id LIMIT ?
     ) AS best
     CROSS JOIN records AS r ON r.id = best.id ORDER BY best.latency, best.id
+"""
+# Whether several hosts have measured a key, and then what each has.
+_SEVERAL = """
+    SELECT 1 FROM records WHERE workload = ? AND target = ? AND tvm = ? GROUP BY claimed
+    HAVING min(json_extract(provenance, '$.device')) <> max(json_extract(provenance, '$.device'))
+"""
+_BY_HOST = """
+    SELECT s.id, s.claimed, s.lost, s.latency, r.trace,
+        json_extract(r.provenance, '$.device') AS host
+    FROM standings AS s CROSS JOIN records AS r ON r.id = s.id
+    WHERE s.workload = ? AND s.target = ? AND s.tvm = ?
 """
 _FASTEST_CLAIM = """
     SELECT min(latency) AS seconds FROM records
@@ -97,17 +113,36 @@ class Lookups(Database):
         """Up to `count` records of a key made with this version of TVM, the best first.
 
         What was measured here comes before what others claim, and those that another one has
-        beaten come last of each; apart from that, the smallest median latency is first.
+        beaten come last of each; apart from that, the smallest median latency is first: of all
+        hosts that have measured the schedule.
         """
-        return self.nouns(RECORDS, TOP, (key.workload, key.target, tvm, count))
+        values = (key.workload, key.target, tvm)
+        if self.rows(_SEVERAL, values):
+            return self._records([row["id"] for row, _ in self._ranked(values)][:count])
+        return self.nouns(RECORDS, TOP, (*values, count))
+
+    def _ranked(self, values: Sequence[str]) -> list[tuple[Mapping[str, Any], Timed]]:
+        from .fleet import ranked
+
+        return ranked(self.rows(_BY_HOST, values))
+
+    def _records(self, names: Sequence[str]) -> list[Record]:
+        """The records of these ids, in their order."""
+        sql = "SELECT * FROM records WHERE id IN (SELECT value FROM json_each(?))"
+        found = {one.id: one for one in self.nouns(RECORDS, sql, (canonical_json(list(names)),))}
+        return [found[name] for name in names]
 
     def claims(self, key: TaskKey, tvm: str, below: float, count: int) -> list[Record]:
         """Up to `count` records of a key that others claim and that nothing has beaten, best first.
 
-        below: seconds; slower ones are left out.
+        below: seconds; slower ones are left out, by the median of the hosts that claim them.
         """
-        values = (key.workload, key.target, tvm, below, count)
-        return self.nouns(RECORDS, _CLAIMS, values)
+        values = (key.workload, key.target, tvm)
+        if self.rows(_SEVERAL, values):
+            ranked = [(row, timed) for row, timed in self._ranked(values) if timed.seconds < below]
+            claims = [row["id"] for row, _ in ranked if row["claimed"] and not row["lost"]]
+            return self._records(claims[:count])
+        return self.nouns(RECORDS, _CLAIMS, (*values, below, count))
 
     def fastest_claim(self, key: TaskKey, tvm: str) -> float:
         """Seconds of the fastest record of a key that others claim, beaten or not, or infinity."""

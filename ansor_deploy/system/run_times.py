@@ -2,10 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 CALL_SECONDS = 2e-9  # the call of an empty function; of small kernels some take 6 ns
 SLOWEST = 3600.0  # seconds
+
+
+def spread(seconds: Sequence[float]) -> float:
+    """How far the middle half of times lies apart, as a share of their median."""
+    cut = len(seconds) // 4
+    middle = sorted(seconds)[cut : len(seconds) - cut]
+    return (middle[-1] - middle[0]) / median(seconds)
 
 
 def impossible(seconds: Any, least: float = CALL_SECONDS) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.cli_inside import answer, program
-from helpers.registry_samples import TARGET, key, record, workload
+from helpers.registry_samples import TARGET, TVM, key, record, workload
 
 from ansor_deploy.registry.store import Registry
 
@@ -42,3 +42,37 @@ def test_no_host_is_named_without_others_that_agree(tmp_path):
     assert stats(tmp_path, a=1e-3, b=2e-3) == []
     assert stats(tmp_path, a=1e-3, b=2e-3, c=4e-3, d=8e-3) == []
     assert stats(tmp_path, 2, a=1e-3, b=1e-3, c=2e-3) == []
+
+
+def schedules(folder, **hosts):
+    """A registry where hosts take so many milliseconds for each of some schedules of a task."""
+    with Registry.open(folder / "r.db") as registry:
+        registry.add_target(TARGET)
+        registry.add_workloads([workload(0)])
+        for host, times in hosts.items():
+            made = [record(key(0), ms / 1e3, f"[{n}]") for n, ms in enumerate(times)]
+            registry.add_batch([], [on(one, host) for one in made])
+    return folder / "r.db"
+
+
+def on(made, host, **more):
+    return replace(made, provenance=replace(made.provenance, device=host), **more)
+
+
+def test_the_best_is_by_the_median_of_the_hosts_that_measured_it(tmp_path):
+    path = schedules(tmp_path, a=[0.5, 0.9], b=[1.2], c=[1.1])
+    with Registry.open(path) as registry:
+        assert registry.best([key(0)], TVM)[key(0)].trace == "[1]"
+        assert [one.trace for one in registry.top(key(0), TVM, 9)] == ["[1]", "[0]", "[0]", "[0]"]
+        # What others claim stays behind what was measured here, and has medians of its own.
+        made = {host: record(key(0), ms / 1e3, "[0]") for host, ms in {"d": 0.5, "e": 2.0}.items()}
+        registry.add_batch([], [on(one, host, claimed=True) for host, one in made.items()])
+        assert registry.best([key(0)], TVM)[key(0)].trace == "[1]"
+        assert registry.claims(key(0), TVM, 1e-3, 9) == []
+        assert len(registry.claims(key(0), TVM, 1.5e-3, 9)) == 2
+    shown = answer(tmp_path, "registry", "show", key(0).workload, "--registry", "r.db")["records"]
+    assert [(row["hosts"], row["claimed"]) for row in shown[:3]] == [(1, False), *[(3, False)] * 2]
+    assert [row["typical_ms"] for row in shown[:2]] == pytest.approx([0.9, 1.1])
+    assert [row["place"] for row in shown] == [1, 2, 3, 4, 5, 6]
+    said = program(tmp_path, "registry", "show", key(0).workload, "--registry", "r.db").stdout
+    assert "1.10 ms on 3 hosts" in " ".join(said.split())
