@@ -106,6 +106,7 @@ def history_lines(known: History, names: Names) -> list[str]:
     measured = f"{known['trials']} measurements, {known['failures']} failed{newest}"
     parts = (
         ("records, the best first", _record_cells(known, names)),
+        ("rules of the best", _rule_cells(known, names)),
         (measured, _measurement_cells(known["measurements"], names)),
         ("comparisons", _contest_cells(known["contests"])),
         ("searches that have ended", _search_cells(known["searches"], names)),
@@ -180,6 +181,16 @@ def _record_cells(known: History, names: Names) -> Cells:
         target = shortened(names[row["fingerprint"]], 14)
         made, speed = row["created"][:10], latency(row["latency_ms"] / 1e3)
         table.append((row["id"][:_KEY], target, speed, search, device, made, standing))
+    return table
+
+
+def _rule_cells(known: History, names: Names) -> Cells:
+    """Which rules made the best record of each target and TVM, and the one that was asked for."""
+    table: Cells = [("record", "target", "derived by")]
+    for row in known["records"]:
+        by = row["provenance"].get("derived_by", [])
+        if by and (row["place"] == 1 or row["id"] == known["record"]):
+            table.append((row["id"][:_KEY], names[row["fingerprint"]], ", ".join(by)))
     return table
 
 

@@ -12,6 +12,8 @@ from ..system.untrusted import exactly, quoted, refuse
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
 MOST_TENSORS = 256
+MOST_NAME = 60  # characters of a rule's
+MOST_RULES = 64  # that lead to one program
 MOST_WORK = 1e18  # operations or bytes of one run
 WORST_ERROR = 0.1  # relative; no check of outputs lets more pass
 
@@ -27,10 +29,14 @@ _DTYPE = r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}"
 
 @dataclass(frozen=True)
 class Form:
-    """What a value from outside must be. wrong: what is said of one that is not."""
+    """What a value from outside must be. wrong: what is said of one that is not.
+
+    late: it may be left out, as earlier versions do.
+    """
 
     fits: Check
     wrong: str = "{name} {value} is not of the form that this tool writes"
+    late: bool = False
 
 
 Forms = Mapping[str, "Form | Forms"]
@@ -38,13 +44,19 @@ Forms = Mapping[str, "Form | Forms"]
 
 def check(data: Any, forms: Forms) -> None:
     """Refused unless the data is an object of just these fields, each of its form."""
-    exactly(data, *forms)
-    for part, form in forms.items():
+    given = data if isinstance(data, dict) else {}
+    asked = {part: form for part, form in forms.items() if part in given or not _is_late(form)}
+    exactly(data, *asked)
+    for part, form in asked.items():
         if isinstance(form, Form):
             wrong = form.wrong.format(name=part, value=quoted(data[part]))
             refuse(not form.fits(data[part]), wrong)
         else:
             check(data[part], form)
+
+
+def _is_late(form: Form | Forms) -> bool:
+    return isinstance(form, Form) and form.late
 
 
 def check_program(text: str) -> None:
@@ -74,6 +86,12 @@ PROOF: Forms = {
     "max_abs_err": Form(number(0, 1e300), _PROVES),
     "max_rel_err": Form(number(0, WORST_ERROR), _PROVES),
 }
+
+
+def _rule_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MOST_NAME and value.isprintable()
+
+
 PROVENANCE: Forms = {
     "tool": VERSION,
     "tvm": VERSION,
@@ -82,4 +100,5 @@ PROVENANCE: Forms = {
     "seed": SEED,
     "created": TIME,
     "rules": Form(text(r"|[0-9a-f]{64}")),
+    "derived_by": Form(list_of(_rule_name, 1, MOST_RULES), late=True),
 }

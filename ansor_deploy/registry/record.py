@@ -1,5 +1,7 @@
 """What tuning leaves behind: workloads, measurements and records, by the identity of a task."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -120,7 +122,8 @@ def forecast(tasks: Mapping[K, tuple[float, float]], measured: Mapping[K, float]
 class Provenance:
     """Where a measured program came from: never part of its identity.
 
-    rules: digest of the set of rules that were asked; "" where none were.
+    rules: digest of the set of rules that were asked; "" where none were. derived_by: the names of
+    the rules of its sketch; none where no rule made it, and in what earlier versions wrote.
     """
 
     tool: str
@@ -130,6 +133,16 @@ class Provenance:
     seed: int
     created: str  # ISO 8601, UTC
     rules: str = ""
+    derived_by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Provenance:
+        """That of a `to_json` object."""
+        return cls(**{**said, "derived_by": tuple(said.get("derived_by", ()))})
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields, as JSON has them. Records' ids rest on it: what came late is never empty."""
+        return {name: value for name, value in vars(self).items() if name != "derived_by" or value}
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,8 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields, as JSON has them: what its id is the digest of."""
-        return {name: value for name, value in asdict(self).items() if name != "claimed"}
+        said = {name: value for name, value in asdict(self).items() if name != "claimed"}
+        return {**said, "provenance": self.provenance.to_json()}
 
     def __repr__(self) -> str:
         return f"Record({self.id[:12]} {self.key} {self.latency * 1e3:.4g} ms)"

@@ -96,8 +96,8 @@ LIST = replace(JSON, make=tuple)
 LISTS = replace(JSON, make=lambda value: tuple(map(tuple, value)))
 PROVENANCE = replace(
     JSON,
-    store=lambda provenance: canonical_json(vars(provenance)),
-    make=lambda value: Provenance(**value),
+    store=lambda provenance: canonical_json(provenance.to_json()),
+    make=Provenance.of,
 )
 
 

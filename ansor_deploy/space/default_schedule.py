@@ -13,7 +13,7 @@ from .code_size import TooMuchCodeError
 from .derivation import derive
 from .question import Guess
 from .rule import Rule, shipped_rules
-from .sketch import Sketch
+from .sketch import Program, Sketch
 
 
 def default_schedule(
@@ -22,7 +22,17 @@ def default_schedule(
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> Any:
-    """The schedule (`tvm.s_tir.Schedule`, traced) of a task's module that nobody has tuned.
+    """The schedule (`tvm.s_tir.Schedule`, traced) of a task's default program."""
+    return default_program(mod, target, rules, warn).sch
+
+
+def default_program(
+    mod: tvm.IRModule,
+    target: Target,
+    rules: Sequence[Rule] | None = None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> Program:
+    """The program of a task's module that nobody has tuned.
 
     It is what the rules think best, takes milliseconds, and is the first candidate of every
     search, so that a tuned build is never worse than an untuned one: the program of the first
@@ -32,18 +42,19 @@ def default_schedule(
     sentence for each that had to be left out.
     """
     notes: dict[str, None] = {}  # in order, each once
-    sch = _first_program(mod, target, shipped_rules(target.kind) if rules is None else rules, notes)
+    asked = shipped_rules(target.kind) if rules is None else rules
+    found = _first_program(mod, target, asked, notes)
     for note in notes:
         warn(note)
-    return sch
+    return found
 
 
 def _first_program(
     mod: tvm.IRModule, target: Target, rules: Sequence[Rule], notes: dict[str, None]
-) -> Any:
+) -> Program:
     for sketch in _one_by_one(mod, target, rules, notes):
         try:
-            return sketch.program(Guess()).sch
+            return sketch.program(Guess())
         except TooMuchCodeError:  # noqa: PERF203 - rarely more than one
             if (found := sketch.excess(Guess())) is not None:
                 rule, error = found
@@ -53,7 +64,7 @@ def _first_program(
         # ScheduleError, and what TVM's primitives raise where they did not think of a program.
         except (RuntimeError, ValueError) as error:
             raise_if_fault(error)
-    return tvm.s_tir.Schedule(mod, debug_mask="none")
+    return Program(Sketch(mod, target, ()), tvm.s_tir.Schedule(mod, debug_mask="none"), ())
 
 
 def _one_by_one(

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
+from ..registry.forms import MOST_NAME
 from ..system.digest import sha256
 from ..system.regular_file import read_regular
 from .rule_files import file_digest, shipped_files
@@ -159,6 +160,8 @@ def _broken(module: Any) -> str:
     name, kinds = module.NAME, module.KINDS
     if not (isinstance(name, str) and name.isprintable() and name.strip()):
         return f"NAME must be a line of text and is {name!r}"
+    if len(name) > MOST_NAME:
+        return f"NAME must be of {MOST_NAME} characters at most and has {len(name)}"
     if not isinstance(kinds, (tuple, list)) or not all(isinstance(kind, str) for kind in kinds):
         return f'KINDS must list kinds of target, such as ("llvm",), and is {kinds!r}'
     uncallable = [n for n in ("applies", "apply") if not callable(getattr(module, n))]

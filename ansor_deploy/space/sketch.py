@@ -23,6 +23,7 @@ from .rule_process import RuleProcess
 from .state import State
 from .trace import replay
 
+SKIP = "skip"  # the rule that keeps a block's loops
 _FRAMES = 3  # of a rule's file, that a message names
 
 
@@ -64,7 +65,12 @@ class Sketch:
     def steps(self) -> list[tuple[str, str]]:
         """Its steps as (block, rule), without those that keep a block's loops."""
         steps = [(step.block, step.rule.name) for step in self.path]
-        return [step for step in steps if step[1] != "skip"]
+        return [step for step in steps if step[1] != SKIP]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules of these steps, each once."""
+        return tuple(dict.fromkeys(rule for _, rule in self.steps))
 
     @property
     def size(self) -> int:

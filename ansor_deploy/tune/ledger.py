@@ -20,10 +20,15 @@ from .standing import LOCKED, REVALIDATED, SERVED, Standings
 class Ledger(Standings):
     """What a registry holds for one request, and the only writer of what tuning learns."""
 
-    def provenance(self, found_by: str, device: str) -> Provenance:
-        """Where a program that is measured now comes from. found_by: a search, or "default"."""
-        seed = self.request.seed
-        return Provenance(__version__, self.tvm, found_by, device, seed, now(), self.rules)
+    def provenance(
+        self, found_by: str, device: str, derived_by: tuple[str, ...] = ()
+    ) -> Provenance:
+        """Where a program that is measured now comes from. found_by: a search, or "default".
+
+        derived_by: names of its rules.
+        """
+        words = (__version__, self.tvm, found_by, device, self.request.seed, now(), self.rules)
+        return Provenance(*words, derived_by)
 
     def measured(self, origin: Provenance, device: str) -> Provenance:
         """The same origin of a program that was measured now, with this tool and TVM."""

@@ -171,7 +171,7 @@ class Rounds:
         return self.measurer.submit_head_to_head(task, traces)
 
     def _end_turns(self, state: TaskProgress, turns: Batch) -> None:
-        record = settle(state.task.key, self.measurer.wait(turns), self.ledger)
+        record = settle(state.task, self.measurer.wait(turns), self.work)
         if record is not None:
             state.best = record.latency
 

@@ -13,8 +13,7 @@ from typing import Protocol
 
 from ..measure.outcome import Outcome
 from ..model.tasks import Task
-from ..registry.record import Provenance, Record, TaskKey
-from .ledger import Ledger
+from ..registry.record import Provenance, Record
 from .search.context import SearchContext
 from .workspace import Workspace
 
@@ -64,11 +63,16 @@ class Trial:
         origins: where programs come from; the others are default schedules. below: seconds that
         none takes which becomes a record.
         """
-        ledger, default = self.work.ledger, self.work.ledger.provenance("default", "")
+        ledger = self.work.ledger
+
+        def origin(one: Outcome) -> Provenance:
+            known = origins.get(one.trace) or self.work.default_origin(self.task)
+            return ledger.measured(known, one.device)
+
         return ledger.add(
             self.task.key,
             outcomes,
-            lambda one: ledger.measured(origins.get(one.trace, default), one.device),
+            origin,
             lambda one: self.context.features(self.task, one.trace),
             below,
         )
@@ -85,9 +89,9 @@ class Trial:
 
 
 def settle(
-    key: TaskKey,
+    task: Task,
     outcomes: Sequence[Outcome],
-    ledger: Ledger,
+    work: Workspace,
     records: Iterable[Record] = (),
     beats: Callable[[Record], bool] = lambda record: not record.claimed,
 ) -> Record | None:
@@ -97,15 +101,16 @@ def settle(
     made of them already. beats: which of the known records the winner has beaten; what others claim
     has not run. None where nothing that runs is known.
     """
+    key, ledger = task.key, work.ledger
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
     known = ledger.registry.top(key, ledger.tvm, KNOWN)
     if won.error or not won.proof:
         return known[0] if known else None
     record = next((one for one in records if one.trace == won.trace), None)
     if record is None:
-        default = ledger.provenance("default", "")
-        origin = next((one.provenance for one in known if one.trace == won.trace), default)
-        record = Record(key, won.trace, won.seconds, won.proof, ledger.measured(origin, won.device))
+        origins = (one.provenance for one in known if one.trace == won.trace)
+        origin = ledger.measured(next(origins, None) or work.default_origin(task), won.device)
+        record = Record(key, won.trace, won.seconds, won.proof, origin)
     ledger.add_winner(record, filter(beats, known))
     return record
 

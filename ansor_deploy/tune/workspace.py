@@ -20,7 +20,7 @@ from .ledger import Ledger
 if TYPE_CHECKING:
     from ..measure.measurer import Measurer
     from ..model.tasks import Task
-    from ..registry.record import TaskKey
+    from ..registry.record import Provenance, TaskKey
     from ..space.rule import Rule
     from ..target import Target
     from ..views import Report
@@ -96,17 +96,25 @@ class Workspace:
         return rule_set(request.rules, request.target.kind, request.precision, heard)
 
     def default_trace(self, task: Task) -> str:
-        """The trace of a task's default schedule under these rules, which is derived once."""
-        if task.key not in self._default_traces:
-            from ..space.default_schedule import default_schedule
+        """The trace of a task's default schedule under these rules."""
+        return self._default(task)[0]
+
+    def default_origin(self, task: Task) -> Provenance:
+        """Where a task's default schedule comes from."""
+        return self.ledger.provenance("default", "", self._default(task)[1])
+
+    def _default(self, task: Task) -> tuple[str, tuple[str, ...]]:
+        """The trace and the rules of a task's default schedule, which is derived once."""
+        if task.key not in self._defaults:
+            from ..space.default_schedule import default_program
             from ..space.trace import dump
 
-            made = default_schedule(task.mod, self.request.target, self.rules)
-            self._default_traces[task.key] = dump(made.trace)
-        return self._default_traces[task.key]
+            made = default_program(task.mod, self.request.target, self.rules)
+            self._defaults[task.key] = dump(made.sch.trace), made.sketch.rules
+        return self._defaults[task.key]
 
     @cached_property
-    def _default_traces(self) -> dict[TaskKey, str]:
+    def _defaults(self) -> dict[TaskKey, tuple[str, tuple[str, ...]]]:
         return {}
 
     @contextmanager

@@ -295,6 +295,8 @@ HOSTILE = {
     # Text
     "control characters": (field("record", "provenance", "device", "a\x1b[2Jb"), "device"),
     "path": (field("record", "provenance", "device", "../../etc/passwd"), "device"),
+    "rule's name": (field("record", "provenance", "derived_by", ["a\x1b[2J"]), "derived_by"),
+    "no rules": (field("record", "provenance", "derived_by", []), "derived_by"),
     "look-alike letters": (field("record", "provenance", "search", "\u0430nsor"), "search"),
     "right to left": (field("record", "provenance", "tool", "0.1\u202e0"), "tool"),
     "lone surrogate": (field("record", "provenance", "device", "\ud800"), "device"),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import VerificationError
+from ...space.default_schedule import default_program
 from .by_node import NodeVerdict, first_wrong_node
 from .parts import how_of
 
 if TYPE_CHECKING:
     from ...model.tasks import Task
+    from ...registry.record import Record
+    from ...space.rule import Rule
+    from ...target import Target
     from ..shipment import Shipment
     from .verify import Verification
 
@@ -25,9 +30,10 @@ def refusal(shipment: Shipment, verification: Verification) -> VerificationError
     """The error for a library with wrong outputs, which names the first node that is off."""
     shipment.report.stage("bisect", "which node of the model is the first that is off")
     step = partial(shipment.report.step, "nodes ruled out")
-    node = first_wrong_node(shipment.model, list(verification.wrong), how_of(shipment), step)
+    how = how_of(shipment)
+    node = first_wrong_node(shipment.model, list(verification.wrong), how, step)
     text = f"{wrong_outputs(verification)}. {_where(node)}; no library was written"
-    return VerificationError(text, _advice(shipment, node), shipment.model.path)
+    return VerificationError(text, _advice(shipment, node, how.rules), shipment.model.path)
 
 
 def _where(node: NodeVerdict | None) -> str:
@@ -37,18 +43,40 @@ def _where(node: NodeVerdict | None) -> str:
     return f"The first node that is off is {node.name} ({node.op}): its {node.tensor} is off {off}"
 
 
-def _advice(shipment: Shipment, node: NodeVerdict | None) -> str:
-    """What the user can do: without the record of a node's task, or with a report."""
+def _advice(shipment: Shipment, node: NodeVerdict | None, rules: Sequence[Rule]) -> str:
+    """What the user can do: mend a rule, without the record of a node's task, or with a report."""
     task = next((one for one in shipment.model.tasks if node and _computes(one, node)), None)
-    if task is not None and task.key in shipment.records:
+    record = shipment.records.get(task.key) if task else None
+    if task is not None and (own := _own_rules(task, record, shipment.target, rules)):
+        anew = f", and search its task anew with {_retune(task)}" if record else ""
+        return f"its schedule is by {' and '.join(own)}, a rule of yours: mend or remove it{anew}"
+    if task is not None and record is not None:
         return (
-            f"its task has a record, which may be wrong: search it anew with "
-            f"--retune {task.key.workload[:6]}, and report the record"
+            f"its task has a record, which may be wrong: search it anew with {_retune(task)}, "
+            "and report the record"
         )
     return (
         "it has the default schedule, so that no record is at fault: report the model; "
         "--rtol and --atol allow more, if you know that it may be so"
     )
+
+
+def _retune(task: Task) -> str:
+    return f"--retune {task.key.workload[:6]}"
+
+
+def _own_rules(
+    task: Task, record: Record | None, target: Target, rules: Sequence[Rule]
+) -> list[str]:
+    """The names of the user's rules that took part in a task's schedule."""
+    own = [rule.name for rule in rules if rule.process]
+    if not own:
+        return []
+    if record:
+        took_part = record.provenance.derived_by
+    else:
+        took_part = default_program(task.mod, target, rules).sketch.rules
+    return [name for name in own if name in took_part]
 
 
 def _computes(task: Task, node: NodeVerdict) -> bool:

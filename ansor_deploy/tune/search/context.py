@@ -16,8 +16,8 @@ from ...system.machine_fault import raise_if_fault
 from ...target import Target
 from .cost_model import CostModel
 from .evolution_options import EvolutionOptions
-from .experience import Experience, experiences
-from .features import LENGTH, Choice, Extractor, decode, encode
+from .experience import Experience, experiences, rules
+from .features import LENGTH, Choice, Extractor, decode, decode_choices, encode
 from .neighbours import Neighbour, nearest
 from .surrogate import can_rank
 
@@ -67,6 +67,10 @@ class SearchContext:
         """
         rows = np.empty((0, LENGTH)) if features is None else features
         self._features[task.key.workload, trace] = encode(rows, made)
+
+    def rules_of(self, task: Task, trace: str) -> tuple[str, ...]:
+        """The names of the rules that made a proposal; none where it was not remembered."""
+        return rules(decode_choices(self._features.get((task.key.workload, trace), b"")))
 
     def features(self, task: Task, trace: str) -> bytes | None:
         """Encoded features of a program, for the registry; None where it cannot be lowered."""

@@ -16,10 +16,11 @@ from typing import Any
 from ...registry.record import TaskKey, Workload
 from ...registry.store import Registry
 from ...space.question import Decision
-from ...space.sketch import Sketch
+from ...space.sketch import SKIP, Sketch
 from .features import Choice, decode_choices
 from .neighbours import Block, anchor
 
+_RULE = "rule "  # what the choice of one begins with
 RELATIVES = 64  # workloads of the same operator that a search learns from
 
 Row = dict[str, float]  # numbers of one program, by name
@@ -40,8 +41,15 @@ class Experience:
 
 def choices(sketch: Sketch, decisions: Iterable[Decision]) -> list[Choice]:
     """The rules that led to a program, and the answers that they got."""
-    rules = [(f"rule {step.rule.name}/{step.branch}", True) for step in sketch.path]
-    return [*rules, *((one.question.about, one.option) for one in decisions)]
+    path = [(f"{_RULE}{step.rule.name}/{step.branch}", True) for step in sketch.path]
+    return [*path, *((one.question.about, one.option) for one in decisions)]
+
+
+def rules(made: Iterable[Choice]) -> tuple[str, ...]:
+    """The names of the rules among a program's choices, each once; as of `Sketch.rules`."""
+    kinds = (kind for kind, _ in made if kind.startswith(_RULE))
+    names = (kind.removeprefix(_RULE).rpartition("/")[0] for kind in kinds)
+    return tuple(dict.fromkeys(name for name in names if name != SKIP))
 
 
 def row(made: Iterable[Choice], block: Block) -> Row:

@@ -15,7 +15,7 @@ from ...space.canonical_text import parse
 from ...space.derivation import derive
 from ...space.question import Chooser, Decision, Question
 from ...space.rule import Rule
-from ...space.sketch import Sketch
+from ...space.sketch import Program, Sketch
 from ...space.tiles import Tiles, divisors
 from ...target import Target
 from .genome import Made, program, recover
@@ -24,12 +24,12 @@ from .neighbours import Neighbour
 
 def fitting(
     task: Task, neighbours: Iterable[Neighbour], target: Target, rules: Sequence[Rule]
-) -> Iterator[tuple[Neighbour, Any]]:
-    """What neighbours' schedules become for a task (`tvm.s_tir.Schedule`), and of whom each is."""
+) -> Iterator[tuple[Neighbour, Program]]:
+    """What neighbours' schedules become for a task, and of whom each is."""
     sketches = derive(task.mod, target, rules).sketches
     for neighbour in neighbours:
         for _, made in refit(sketches, neighbour, target, rules):
-            yield neighbour, made.sch
+            yield neighbour, made
 
 
 def refit(

@@ -80,9 +80,9 @@ def try_out(source: Source, judge: Judge) -> Record | None:
         kept = trial.keep(outcomes, origins, below)
         if source.alone:
             outcomes = _fastest_in_turns(trial, best or next(iter(kept), None))
-            best = settle(task.key, outcomes, ledger, beats=source.beats) if outcomes else best
+            best = settle(task, outcomes, source.work, beats=source.beats) if outcomes else best
         elif kept:
-            best = settle(task.key, outcomes, ledger, kept, source.beats)
+            best = settle(task, outcomes, source.work, kept, source.beats)
     source.end(best)
     return best
 

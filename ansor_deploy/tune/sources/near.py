@@ -29,9 +29,9 @@ class Loan:
 
 def loan_of(task: Task, neighbours: Sequence[Neighbour], work: Workspace) -> Loan | None:
     """The nearest neighbour's best schedule that fits a task; None where none does."""
-    origin = work.ledger.provenance("near", "")
-    for lender, sch in fitting(task, neighbours, work.request.target, work.rules):
-        return Loan(Record(task.key, dump(sch.trace), (), {}, origin), lender)
+    for lender, made in fitting(task, neighbours, work.request.target, work.rules):
+        origin = work.ledger.provenance("near", "", made.sketch.rules)
+        return Loan(Record(task.key, dump(made.sch.trace), (), {}, origin), lender)
     return None
 
 
@@ -61,9 +61,9 @@ class Near(Source):
         if not self._left:
             return {}
         self._left = False
-        origin = self.work.ledger.provenance("default", "")
-        default = {self.work.default_trace(self.task): origin}
-        if (loan := loan_of(self.task, self._neighbours, self.work)) is None:
+        work, task = self.work, self.task
+        default = {work.default_trace(task): work.default_origin(task)}
+        if (loan := loan_of(task, self._neighbours, work)) is None:
             return default
         return {loan.schedule.trace: loan.schedule.provenance} | default
 

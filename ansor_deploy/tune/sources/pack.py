@@ -175,9 +175,9 @@ class Pack(Source):
             return {}
         self._left, key = False, self.task.key
         tried = {one.trace for one in self.work.registry.measurements(key.target, key)}
-        outcomes = self.answers.alone.values()
-        self.new = {one.trace: self._origin(one) for one in outcomes if one.trace not in tried}
-        recall(self.task, self.new, self.context)
+        new = [one for one in self.answers.alone.values() if one.trace not in tried]
+        recall(self.task, [one.trace for one in new], self.context)
+        self.new = {one.trace: self._origin(one) for one in new}
         return self.new
 
     def end(self, best: Record | None) -> None:
@@ -189,7 +189,8 @@ class Pack(Source):
     def _origin(self, one: Outcome) -> Provenance:
         standard = one.trace in self.answers.standards
         found_by = "default" if standard else self.work.request.search
-        return self.work.ledger.provenance(found_by, one.device)
+        derived_by = self.context.rules_of(self.task, one.trace)
+        return self.work.ledger.provenance(found_by, one.device, derived_by)
 
 
 def _read(folder: Path, work: Workspace) -> tuple[Results, dict[str, Any]]:

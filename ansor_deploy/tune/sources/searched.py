@@ -32,12 +32,14 @@ class Searched(Source):
         if not self._known:
             self._known, most = True, 1
             if not has_first_guess(name, self.task, self.context):
-                return {self.work.default_trace(self.task): origin("default", "")}
+                trace = self.work.default_trace(self.task)
+                return {trace: self.work.default_origin(self.task)}
         if self.search is None:
             key = self.task.key
             measured = list(self.work.registry.measurements(key.target, key))
             self.search = open_search(name, self.task, measured, self.context)
-        return dict.fromkeys(self.search.propose(most), origin(name, ""))
+        proposed = self.search.propose(most)
+        return {one: origin(name, "", self.context.rules_of(self.task, one)) for one in proposed}
 
     def observe(self, outcomes: Sequence[Outcome]) -> bool:
         """The search learns from all that it has proposed."""

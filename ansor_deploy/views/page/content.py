@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from ...registry.store import Registry
 from ...ship.manifest import Manifest, Task, read_manifest
 from ...ship.quantised import Quantised, facts_of
 from ...ship.race.profile_answer import Profile, answer
-from ...system.json_types import Count
+from ...system.json_types import Count, Digest
 from ...target import Target
 from .curve import Tuning, Weighed, tuning
 
@@ -30,6 +31,11 @@ _REUSED = """
     ORDER BY o.name
 """
 
+_DERIVED = """
+    SELECT id, json_extract(provenance, '$.derived_by') AS names FROM records
+    WHERE id IN (SELECT value FROM json_each(:records))
+"""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -38,7 +44,8 @@ class Facts:
     roof: what its kernels take at least, where there is a profile. reused: how many of its tasks
     with a record other models have, too, by their names. saved: what the registry says of the model
     on this target, as `Listing.stats` has it; None if nothing. quantised: how the model was, where
-    the file that says so lies beside the library.
+    the file that says so lies beside the library. derived: names of the rules that made a task's
+    record, by the task's key.
     """
 
     artifact: Path
@@ -50,11 +57,12 @@ class Facts:
     reused: Mapping[str, int]
     saved: ModelTotals | None = None
     quantised: Quantised | None = None
+    derived: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def answer(self) -> Page:
         """The same for programs."""
-        same = ("artifact", "manifest", "tuning", "reused", "saved", "quantised")
+        same = ("artifact", "manifest", "tuning", "reused", "saved", "quantised", "derived")
         return Page(
             **{name: getattr(self, name) for name in same},
             profile=self._profile,
@@ -68,7 +76,10 @@ class Facts:
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """A report as JSON. reused: tasks that other models have, too, by their names."""
+    """A report as JSON. reused: tasks that other models have, too, by their names.
+
+    derived: names of the rules that made a task's record, by the task's key.
+    """
 
     artifact: Path
     manifest: Manifest
@@ -77,6 +88,7 @@ class Page(Struct, frozen=True, kw_only=True):
     reused: Mapping[str, Count]
     saved: ModelTotals | None
     quantised: Quantised | None
+    derived: Mapping[Digest, Sequence[str]]
 
 
 class Report(Page, frozen=True, kw_only=True):
@@ -100,8 +112,9 @@ def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
     with Registry.open(registry, write=False) as store:
         known = tuning(store, manifest.model.name, target.fingerprint, _weighed(manifest))
         reused, saved = _reused(store, manifest), _saved(store, manifest)
-    quantised = facts_of(artifact, manifest.model.sha256)
-    return Facts(artifact, manifest, target, profiled, roof, known, reused, saved, quantised)
+        derived = _derived(store, manifest)
+    words = (artifact, manifest, target, profiled, roof, known, reused, saved)
+    return Facts(*words, facts_of(artifact, manifest.model.sha256), derived)
 
 
 def _weighed(manifest: Manifest) -> Sequence[Weighed]:
@@ -112,6 +125,14 @@ def _saved(registry: Registry, manifest: Manifest) -> ModelTotals | None:
     here = manifest.model.digest, manifest.target.fingerprint
     models = registry.stats()["per_model"]
     return next((row for row in models if (row["digest"], row["fingerprint"]) == here), None)
+
+
+def _derived(registry: Registry, manifest: Manifest) -> dict[str, list[str]]:
+    from ...system.digest import canonical_json
+
+    keys = {task.record: task.key for task in manifest.tasks}
+    rows = registry.rows(_DERIVED, {"records": canonical_json(sorted(keys))})
+    return {keys[row["id"]]: json.loads(row["names"]) for row in rows if row["names"]}
 
 
 def _reused(registry: Registry, manifest: Manifest) -> dict[str, int]:

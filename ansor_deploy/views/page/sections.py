@@ -220,10 +220,11 @@ def _kernel(one: KernelTime, whole: float, longest: float, facts: Facts) -> Row:
     task: Any = one.task or {}
     limit = facts.roof and facts.roof.share(one)
     kind = _kind(one)
+    by = ", ".join(facts.derived.get(task.get("key", ""), ()))
     return (
         f"<code>{task.get('key', '')[:KEY]}</code>",
         escape(title(one)),
-        "" if one.task is None else kind,
+        "" if one.task is None else escape(f"{kind}: {by}" if by else kind),
         *_time(one.seconds, whole),
         f"{task['flops'] / one.seconds / 1e9:.0f}" if task.get("flops") else "",
         f"{limit:.0%}" if limit else "",

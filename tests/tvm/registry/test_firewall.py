@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import tvm
@@ -20,7 +21,7 @@ from ansor_deploy.registry.instructions import check_trace
 from ansor_deploy.registry.record import Provenance, Record
 from ansor_deploy.registry.schema import WORKLOADS
 from ansor_deploy.space.code_size import MOST_OPERATIONS, code_size
-from ansor_deploy.space.default_schedule import default_schedule
+from ansor_deploy.space.default_schedule import default_program
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
@@ -87,8 +88,9 @@ def test_whole_records_of_real_tasks_come_in():
     lines = {canonical_json({"target": target_fields(target.to_json())})}
     for name, make in PROGRAMS.items():
         task = task_of(make()["main"], name.replace(" ", "_"), target)
-        trace = dump(default_schedule(task.mod, target).trace)
-        record = Record(task.key, trace, (1e-3,), *_vouched())
+        made, (proof, origin) = default_program(task.mod, target), _vouched()
+        where = replace(origin, derived_by=made.sketch.rules)
+        record = Record(task.key, dump(made.sch.trace), (1e-3,), proof, where)
         lines.add(canonical_json({"id": record.id, "record": record.to_json()}))
         lines.add(canonical_json({"workload": WORKLOADS.sent_of(task.workload)}))
     text = "\n".join(['{"ansor-deploy-bundle":1}', *sorted(lines), ""]).encode()
