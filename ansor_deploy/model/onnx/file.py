@@ -19,7 +19,8 @@ from .skeleton import domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
 
 _PROTOBUF_LIMIT = 2**31 - 1
-_AGAIN = "Export or download the model again."
+_AGAIN = "Export or download the model again."  # of a file that is damaged
+_OTHERWISE = "The file is whole: export the model by a newer exporter, or for another opset."
 # ONNX Runtime has these among ONNX's own operators, of any opset.
 _OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
 
@@ -103,12 +104,18 @@ def _check_versions(proto: ModelProto) -> None:
                 f"opset {opset.version}, but the onnx package here knows up to {known}",
                 f"Export the model with opset {known} or lower, or upgrade onnx.",
             )
+    if proto.ir_version > onnx.IR_VERSION:
+        raise ModelError(
+            f"IR version {proto.ir_version}, but the onnx package here knows up to "
+            f"{onnx.IR_VERSION}",
+            f"Export the model with an IR version of {onnx.IR_VERSION} or lower, or upgrade onnx.",
+        )
 
 
 def _check_tensor_names(proto: ModelProto) -> None:
     names = Counter(tensor.name for tensor in proto.graph.initializer)
     if twice := sorted(name for name, count in names.items() if count > 1):
-        raise ModelError(f"more than one initializer is named '{twice[0]}'", _AGAIN)
+        raise ModelError(f"more than one initializer is named '{twice[0]}'", _OTHERWISE)
 
 
 def _type_outputs(proto: ModelProto) -> None:
@@ -141,7 +148,7 @@ def _check(proto: ModelProto) -> None:
         onnx.checker.check_model(_checkable(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
         reason = str(error).split("\n\n==> Context")[0]  # which only repeats the node
-        raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _AGAIN) from error
+        raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _OTHERWISE) from error
 
 
 def _check_reads(proto: ModelProto) -> None:
