@@ -15,8 +15,9 @@ from ..errors import DeviceError, UsageError
 from ..project import Project
 from ..system.words import count
 from .declare import existing_file
-from .device_steps import examine, install, note, trust, way_to
+from .device_steps import examine, install, trust, way_to
 from .helptext import Command, with_examples
+from .output import say, tell
 from .requests import chosen_target
 
 _NAMELESS = "device"
@@ -84,7 +85,7 @@ def add_command(
         from ..doctor.proposal import summary
 
         facts = look_at(device.name, connection)
-    note(f"{device.name} is: {summary(facts)}")
+    tell(f"{device.name} is: {summary(facts)}")
     device = replace(device, target=device.target or decided(facts, again))
     known = chosen_target(device.target)
     refuse_misfit(device.name, facts, known)
@@ -108,12 +109,13 @@ def concluded(device: Device, target: Target, inventory: Inventory) -> int:
     checks = examine(device.name, target, way_to(device, inventory), as_json=False)
     if fails := [f"{check.name}: {check.found}" for check in checks if check.level == "FAIL"]:
         inventory.quarantine(device.name, f"the doctor found {'; '.join(fails)}")
-        note(
+        say(
             f"{device.name} is added, and in quarantine until this finds nothing wrong: "
-            f"ansor-deploy devices doctor {device.name}"
+            f"ansor-deploy devices doctor {device.name}",
+            err=True,
         )
         return DeviceError.exit_code
-    note(f"{device.name} is ready: ansor-deploy build MODEL --target {device.target}")
+    tell(f"{device.name} is ready: ansor-deploy build MODEL --target {device.target}")
     return 0
 
 
@@ -163,10 +165,10 @@ def decided(facts: Facts, again: str) -> str:
             f"describe it in targets/NAME.toml (docs/targets.md); then: {again} --target NAME",
         )
     if sys.stdin.isatty():
-        note(f"it may be: {', '.join(names)}")
+        say(f"it may be: {', '.join(names)}", err=True)
         return lasting(click.prompt("Its target", default=names[0], err=True))
     if clear(facts, likely):
-        note(f"its target is {names[0]}: {likely[0].description}")
+        tell(f"its target is {names[0]}: {likely[0].description}")
         return names[0]
     raise UsageError(
         f"it is not sure which target it is: {' or '.join(names)}",

@@ -11,7 +11,7 @@ from ..errors import AnsorError, UsageError
 from ..system.interrupt import forget
 from .helptext import Command, with_examples
 from .options import registry_path
-from .output import say
+from .output import say, tell
 
 PORT = 8001
 
@@ -45,7 +45,7 @@ def browse_command(registry: Path, port: int, no_open: bool) -> None:
 
     def started(url: str) -> None:
         say(url)
-        say(f"showing {registry}, read only; Ctrl-C ends it", err=True)
+        tell(f"showing {registry}, read only; Ctrl-C ends it")
 
     try:
         serve(registry, port, started, opens=not no_open)

@@ -21,6 +21,7 @@ from .options import building_options, limit_options, require_hits_option, reuse
 from .output import (
     Answer,
     answering,
+    is_quiet,
     message_format_option,
     report,
     verbose_option,
@@ -149,7 +150,7 @@ def command(
     from ..pipeline import build, gained
     from ..ship.outputs.commit import touch as make_new
 
-    quiet = request.frozen or below_make()
+    quiet = request.frozen or below_make() or is_quiet()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
     if goal is not None:
         request = replace(request, objective=make_objective("goal", [goal]))

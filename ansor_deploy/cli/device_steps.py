@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import DeviceError, UsageError
-from .output import say
+from .output import say, tell
 
 if TYPE_CHECKING:
     from ..devices.inventory import Device, Inventory
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from ..target import Target
 
     Connecting = Callable[[], SshConnection]
-
-
-def note(line: str) -> None:
-    """Say on stderr what is done."""
-    say(line, err=True)
 
 
 def trust(
@@ -46,14 +41,14 @@ def trust(
     from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
 
     key = offered_key(device, inventory)
-    note(f"{device.name} ({device.url}) shows {key.fingerprint} ({key.kind})")
+    say(f"{device.name} ({device.url}) shows {key.fingerprint} ({key.kind})", err=True)
     if fingerprint and fingerprint != key.fingerprint:
         hint = "do not connect: whoever answers there is not the board that you mean"
         what = f"{device.name}: its host key is {key.fingerprint}, not {fingerprint}"
         raise DeviceError(what, hint)
     refuse_revoked(device, key)
     if key in inventory.keys(device.name):
-        note(f"{device.name} is trusted already")
+        tell(f"{device.name} is trusted already")
         return
     if not inventory.has(device.name):
         inventory.distrust(device.name)  # it is of an `add` that was not finished
@@ -63,7 +58,7 @@ def trust(
     if not (fingerprint or yes or key in known):
         ask(device.name, again)
     inventory.trust(device.name, key)
-    note(f"{device.name} is trusted")
+    tell(f"{device.name} is trusted")
 
 
 def ask(name: str, again: str) -> None:
@@ -76,7 +71,7 @@ def ask(name: str, again: str) -> None:
     hint = f"compare the fingerprint, then: {again} --fingerprint SHA256:..."
     if not sys.stdin.isatty():
         raise UsageError(f"{name} is not trusted: there is no terminal to ask at", hint)
-    note("on the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
+    say("on the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)
     if not click.confirm("Is this the board's own fingerprint?", err=True):
         raise DeviceError(f"{name} is not trusted", hint)
 
@@ -86,11 +81,11 @@ def install(name: str, target: Target, connecting: Connecting) -> None:
     from ..devices.board import BoardSite
 
     def say_so(line: str) -> None:
-        note(f"installing {line}")
+        tell(f"installing {line}")
 
     with closing(BoardSite(name, connecting, target.cores, say=say_so)) as site:
         site.start()
-    note(f"{name} has the runtime")
+    tell(f"{name} has the runtime")
 
 
 def examine(name: str, target: Target, connecting: Connecting, *, as_json: bool) -> list[Check]:
@@ -105,7 +100,7 @@ def examine(name: str, target: Target, connecting: Connecting, *, as_json: bool)
     inventory = Inventory.find()
     if not failed(checks) and inventory.reason(name):
         inventory.release(name)
-        note(f"{name} is out of quarantine")
+        tell(f"{name} is out of quarantine")
     return checks
 
 

@@ -14,7 +14,7 @@ from .add_device import add_command
 from .device_steps import accept, board, examine, install, trust
 from .doctor import failed
 from .helptext import Group, with_examples
-from .output import Answer, answering, in_columns, json_option, say
+from .output import Answer, answering, in_columns, json_option, tell
 
 if TYPE_CHECKING:
     from ..devices import inventory as known
@@ -136,7 +136,7 @@ def accept_command(name: str) -> None:
     that takes three times as long as now.
     """
     seconds = accept(name, *board(name))
-    say(f"{name} is accepted: the reference kernel takes {latency(seconds)}", err=True)
+    tell(f"{name} is accepted: the reference kernel takes {latency(seconds)}")
 
 
 @with_examples("devices install pi")
@@ -157,7 +157,7 @@ def install_command(name: str) -> None:
 def remove_command(name: str) -> None:
     """Forget a device and its host key; the board is left alone."""
     _inventory().remove(name)
-    say(f"removed {name}", err=True)
+    tell(f"removed {name}")
 
 
 def _inventory() -> Inventory:

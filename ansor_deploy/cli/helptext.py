@@ -1,7 +1,7 @@
 """How a command's --help reads: what it does, examples, and its options in groups."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -19,6 +19,8 @@ _GROUPS = {
 }
 _FEW = 8  # options need no groups
 
+QUIET = f"{__package__}.quiet"  # what a command's context knows by that it is to be quiet
+
 
 class _Help(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -30,7 +32,18 @@ class _Help(click.Command):
 
 
 class Command(_Help):
-    """A command with its options in groups, where it has many."""
+    """A command with its options in groups, where it has many; it can be quiet."""
+
+    def __init__(self, *words: Any, **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        quiet = click.option(
+            *("-q", "--quiet"),
+            is_flag=True,
+            expose_value=False,
+            callback=_note_quiet,
+            help="Say nothing on stderr but warnings and errors.",
+        )
+        quiet(self)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group that the command has options of."""
@@ -49,6 +62,11 @@ class Group(_Help, click.Group):
     """A group of such commands."""
 
     command_class = Command
+
+
+def _note_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[QUIET] = True
 
 
 def _write(formatter: click.HelpFormatter, title: str, records: list[tuple[str, str]]) -> None:

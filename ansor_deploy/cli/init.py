@@ -16,7 +16,7 @@ from ..views.choose import report_on_stderr
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import input_shape_option, registry_option, target_option
-from .output import in_columns, say
+from .output import in_columns, is_quiet, say
 from .requests import make_request, tuning_command
 from .shapes import InputShapes, shape_text, shapes_together
 
@@ -116,6 +116,8 @@ def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: b
         say("nothing to write: all is there")
     for line in _left(written):
         say(line)
+    if is_quiet():
+        return
     if is_new:
         say(f"next: {system.run if program else system.build}")
     say(f"later, for faster schedules: {system.tune.format(model=models[0]) or request.remake}")

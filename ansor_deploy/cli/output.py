@@ -17,6 +17,7 @@ from ..errors import UsageError
 from ..system.printable import printable
 from ..views import Report
 from ..views.choose import report_on_stderr
+from .helptext import QUIET
 
 _MESSAGE_FORMAT = "--message-format"
 
@@ -28,9 +29,6 @@ message_format_option = click.option(
     type=click.Choice(("human", "json")),
     default="human",
     help="Warnings and errors as text, or as lines of JSON on stderr.  [default: human]",
-)
-quiet_option = click.option(
-    "-q", "--quiet", is_flag=True, help="Say nothing on stderr but warnings and errors."
 )
 
 
@@ -52,23 +50,21 @@ class Answer:
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., int]:
-    """Give a command the options --json and --quiet, and print its answer; the exit code.
+    """Give a command the option --json, and print its answer; the exit code.
 
     It takes the options of what `report` shows, too, which are not passed on to the command. What
     anything else writes to stdout while the command runs goes to stderr.
     """
 
-    @quiet_option
     @json_option
     @wraps(command)
     def call(
         as_json: bool,
         message_format: str = "human",
-        quiet: bool = False,
         verbose: bool = False,
         **words: Any,
     ) -> int:
-        if quiet and verbose:
+        if is_quiet() and verbose:
             raise UsageError("--quiet and --verbose contradict each other", "give one of them")
         with stdout_kept_clean():
             answer = command(**words)
@@ -91,7 +87,7 @@ def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
     return report_on_stderr(
         words["as_json"],
         message_format=words.get("message_format", "human"),
-        quiet=words.get("quiet", False) or (quiet and not sys.stderr.isatty()),
+        quiet=is_quiet() or (quiet and not sys.stderr.isatty()),
         verbose=is_verbose(),
     )
 
@@ -99,6 +95,17 @@ def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
 def is_verbose() -> bool:
     """Whether the command's words ask for details."""
     return bool(click.get_current_context().params.get("verbose"))
+
+
+def is_quiet() -> bool:
+    """Whether the command's words ask for its result alone, and what goes wrong."""
+    return QUIET in click.get_current_context().meta
+
+
+def tell(line: str) -> None:
+    """Print on stderr what is done or comes next, where the command is not to be quiet."""
+    if not is_quiet():
+        say(line, err=True)
 
 
 def asks_for_json(words: Sequence[str]) -> bool:

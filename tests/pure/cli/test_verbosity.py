@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ansor_deploy import cli, pipeline
+from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.tune.plan import Plan
 
 
@@ -44,6 +45,13 @@ def test_quiet_says_what_goes_wrong_alone(building, word):
     said = invoke("build", "net.onnx", word).stderr.splitlines()
     assert said[0] == "warning: one thing"
     assert said[1].startswith("ansor-deploy: error: interrupted")
+
+
+@pytest.mark.parametrize(("words", "said"), [((), "removed pi\n"), (("-q",), "")])
+def test_a_quiet_command_does_not_tell_what_it_has_done(tmp_path, monkeypatch, words, said):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    Inventory.find().put(parse_url("pi", "ssh://pi@pi.invalid", "rpi3"))
+    assert invoke("devices", "remove", "pi", *words).stderr == said
 
 
 @pytest.mark.parametrize("word", ["-v", "--verbose"])
