@@ -23,6 +23,7 @@ NAMES = {
     "hot-loops": ("machine.hot_loops", "The inner loops of kernels that go to the stack."),
     "a53": ("machine.a53", "Instructions on an emulated Cortex-A53 beside ONNX Runtime."),
     "boards": ("machine.boards", "How much faster several boards measure than one."),
+    "base": ("registry.base", "Records to ship: of networks, each better than its default."),
     "registry": ("registry.large", "How fast a large registry answers what builds ask."),
     "noop": ("registry.noop", "Unchanged builds, and frozen ones anew."),
     "fuzz": ("fuzz.tries", "Mutated models, odd inputs, layouts, hostile files, kills."),

@@ -59,8 +59,11 @@ class Layer:
 
 
 def layers_of(project: Project, seed: Path) -> tuple[Layer, ...]:
-    """The layers below a project's registry, the lowest first. seed: folder of shipped bundles."""
-    shipped = [Layer(str(path), tier="base") for path in sorted(seed.glob("*.jsonl"))]
+    """The layers below a project's registry, the lowest first.
+
+    seed: folder of shipped bundles, each named after its content.
+    """
+    shipped = [Layer(str(seed), tier="base")] if any(seed.glob("*.jsonl")) else []
     return (*shipped, *([Layer(project.team, project.trust)] if project.team else []))
 
 

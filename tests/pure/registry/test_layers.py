@@ -327,11 +327,11 @@ def test_the_layers_of_a_project(tmp_path):
     seed = tmp_path / "seed"
     assert layers_of(Project(), seed) == ()
     seed.mkdir()
-    for name in ("b.jsonl", "a.jsonl", "a.jsonl.sig", "notes.md"):
-        (seed / name).touch()
+    (seed / "notes.md").touch()
+    assert layers_of(Project(), seed) == ()
+    (seed / "a.jsonl").touch()
     project = Project(tmp_path, trust=tmp_path / "keys", team="s3://team/records")
     assert layers_of(project, seed) == (
-        Layer(str(seed / "a.jsonl"), tier="base"),
-        Layer(str(seed / "b.jsonl"), tier="base"),
+        Layer(str(seed), tier="base"),
         Layer("s3://team/records", tmp_path / "keys"),
     )

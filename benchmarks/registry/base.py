@@ -1,0 +1,118 @@
+"""Make the base: records of networks for shipped targets, as the bundle that builds read first.
+
+Each network is tuned for each target. The best schedules then run in turns with the default ones as
+what others claim does, so often anew and each time in a registry of its own; what does not win
+every time is left out. So a busy machine may tune: it makes records fewer, and none worse than the
+default schedule. The ends of searches are left out, too: whoever builds may find better ones.
+
+The bundle is named after its content, which is looked at whenever it is read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import onnx
+
+from ansor_deploy import api
+from ansor_deploy.registry.bundle import Bundle, closed
+from ansor_deploy.registry.record import Record
+from ansor_deploy.registry.remote import name_of
+from ansor_deploy.registry.store import Registry
+from ansor_deploy.registry.transfer import contents, take_in
+from benchmarks.networks.zoo import network
+from benchmarks.options import Listed, networks_argument, number, progress
+
+TARGETS = ("x86-64-v3", "x86-64-v4", "x86-64-v4-vnni")
+MOST_BYTES = 1_000_000
+KNOWN = 256  # records of a task
+SEED = Path(__file__).resolve().parents[2] / "registry" / "seed"
+
+
+@click.command
+@networks_argument
+@click.option("--targets", type=Listed(), default=TARGETS, help="Of which code runs here.")
+@number("--trials", 200, "Of each network on each target.")
+@number("--confirm", 3, "How often a schedule must win.")
+@click.option("--device", default="shipped", help="The host that the records name.")
+@click.option("--registry", type=Path, help="Where what was tuned is kept, and found.")
+@click.option("--folder", type=Path, default=SEED, help="Where the bundle is written.")
+def command(
+    networks: tuple[str, ...],
+    targets: list[str],
+    trials: int,
+    confirm: int,
+    device: str,
+    registry: Path | None,
+    folder: Path,
+) -> None:
+    """Tune, confirm, write."""
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        tuned = registry or Path(scratch, "tuned.db")
+        for name in networks:
+            model = Path(scratch, f"{Path(name).stem}.onnx")
+            onnx.save(network(name), model)
+            for target in targets:
+                api.tune(model, target=target, registry=tuned, trials=trials, devices=())
+                won = confirmed(model, target, winners(tuned), confirm, Path(scratch))
+                progress(f"{name} on {target}: {len(won.records)} records")
+                found.append(won)
+    print(write(united(found, device), folder))
+
+
+def confirmed(model: Path, target: str, claims: Bundle, times: int, scratch: Path) -> Bundle:
+    """What of the claims is the best of its task on a target so many times in a row."""
+    for _ in range(times):
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            path = Path(folder, "registry.db")
+            take_in(path, claims)
+            api.tune(model, target=target, registry=path, trials=0, min_impact=0.0, devices=())
+            claims = winners(path)
+    return claims
+
+
+def winners(path: Path) -> Bundle:
+    """The best records of a registry which were measured there and have beaten the default."""
+    bundle, _ = contents(path)
+    keys, tvm = {one.key for one in bundle.records.values()}, version("apache-tvm")
+    with Registry.open(path, write=False) as registry:
+        ranked = [registry.top(key, tvm, KNOWN) for key in keys]
+    kept = {known[0].id: known[0] for known in ranked if known and is_better(*known)}
+    return closed(replace(bundle, records=kept, searches=set(), contests=set()))
+
+
+def is_better(best: Record, *others: Record) -> bool:
+    """Whether a record is no claim, and another one than that of the default schedule."""
+    defaults = {one.trace for one in others if one.provenance.search == "default"}
+    return not best.claimed and bool(defaults) and best.trace not in defaults
+
+
+def united(bundles: Iterable[Bundle], device: str) -> Bundle:
+    """All that is in the bundles, with another name of the host."""
+    whole = Bundle()
+    for one in bundles:
+        whole.targets.update(one.targets)
+        whole.workloads.update(one.workloads)
+        for record in one.records.values():
+            there = replace(record, provenance=replace(record.provenance, device=device))
+            whole.records[there.id] = there
+    return whole
+
+
+def write(base: Bundle, folder: Path) -> str:
+    """Put the bundle in the place of what is in the folder: what there is to say of it."""
+    content = base.to_bytes()
+    if len(content) > MOST_BYTES or not base.records:
+        what = f"{len(base.records)} records in {len(content)} bytes are not shipped"
+        raise SystemExit(f"{what}: there must be some, in at most {MOST_BYTES}")
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.jsonl"):
+        old.unlink()
+    (folder / name_of(content)).write_bytes(content)
+    return f"{len(base.records)} records, {len(content)} bytes: {folder / name_of(content)}"

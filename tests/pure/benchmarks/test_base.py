@@ -1,0 +1,64 @@
+"""Records to ship: which win, and the bundle of them."""
+
+from dataclasses import replace
+from importlib.metadata import version
+
+import pytest
+from helpers import foreign
+
+from ansor_deploy.project import Project
+from ansor_deploy.registry.bundle import Bundle
+from ansor_deploy.registry.layers import bring_in, indexes, layers_of
+from ansor_deploy.registry.store import Registry
+from benchmarks.registry import base
+
+TVM = version("apache-tvm")
+FOUND = {size: foreign.record(size) for size in (1, 2, 3, 4)}
+
+
+def of(record, search, seconds, **more):
+    where = replace(record.provenance, search=search, tvm=TVM)
+    return replace(record, provenance=where, seconds=(seconds,), claimed=False, **more)
+
+
+@pytest.fixture
+def tuned(tmp_path):
+    """Of four tasks, one where the search has won, and three where nothing may be better."""
+    path = foreign.registry(tmp_path / "tuned.db", *FOUND)
+    won, lost, claimed, alone = FOUND.values()
+    with Registry.open(path) as registry:
+        registry.rows("DELETE FROM records")
+        records = [of(won, "default", 2e-3, trace="[[],[]]"), of(won, "ansor", 1e-3)]
+        records += [of(lost, "default", 1e-3), of(lost, "ansor", 2e-3, trace="[[],[]]")]
+        records += [replace(of(claimed, "ansor", 1e-3), claimed=True), of(alone, "ansor", 1e-3)]
+        registry.add_batch([], records)
+    return path
+
+
+def test_only_what_has_beaten_the_default_schedule_is_kept(tuned):
+    found = base.winners(tuned)
+    assert [one.key for one in found.records.values()] == [FOUND[1].key]
+    assert [one.provenance.search for one in found.records.values()] == ["ansor"]
+    assert set(found.workloads) == {FOUND[1].key.workload}
+
+
+def test_the_bundle_is_the_lowest_layer_of_builds(tuned, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "seed/old.jsonl").touch()
+    found = base.winners(tuned)
+    said = base.write(base.united([found, found], "shipped"), tmp_path / "seed")
+    assert said.startswith("1 records, ")
+    with Registry.open(tmp_path / "mine.db") as mine:
+        mine.add_target(foreign.TARGET)
+        mine.add_workloads(found.workloads.values())
+        layers = indexes(layers_of(Project(), tmp_path / "seed"), pytest.fail)
+        bring_in(layers, [FOUND[1].key], mine, pytest.fail)
+        (record,) = mine.top(FOUND[1].key, TVM, 9)
+    assert (record.provenance.device, record.claimed) == ("shipped", True)
+
+
+def test_nothing_is_written_where_nothing_has_won(tmp_path):
+    with pytest.raises(SystemExit, match="0 records in"):
+        base.write(Bundle(), tmp_path / "seed")
+    assert not (tmp_path / "seed").exists()
