@@ -10,7 +10,7 @@ for t:
         for B, P (unrolled): for l (vectors): n[b, p, l] = cell(s[b, p, :, l])
 
 p are panels of units, g their gates. A step waits for the one before: where several cores share it,
-each step starts a parallel loop, which is a choice.
+each step starts a parallel loop, which is a choice; two directions are shared as they are.
 """
 
 import math
@@ -19,9 +19,11 @@ from ansor_deploy.space import (
     ApplyAndSkipRest,
     BlockView,
     Pass,
+    collect,
     divisors,
     lanes,
     parallel,
+    tirx,
     written_out,
 )
 
@@ -44,9 +46,11 @@ def applies(state, block, target):
 
 
 def apply(state, block, target):
+    loops = collect(state.view(block).node.body, tirx.For)
+    alone = all(loop.kind != tirx.ForKind.PARALLEL for loop in loops)
     for product in _products(state.sch, block):
         state.node = product.name
-        _tile(state, product, target)
+        _tile(state, product, target, alone and target.cores > 1)
     state.finish(state.block(block))
     return [state]
 
@@ -58,8 +62,11 @@ def _products(sch, block):
     return [view for view in within if view.is_contraction]
 
 
-def _tile(state, product, target):
-    """Give a product and its cell tiles of some sequences and panels."""
+def _tile(state, product, target, shares):
+    """Give a product and its cell tiles of some sequences and panels.
+
+    shares: whether cores may share a step.
+    """
     sch, (cell,) = state.sch, product.consumers
     panels, work = product.spatial[1], math.prod(product.spatial + product.reduced)
     offered, guess = _tiles(product, target)
@@ -73,8 +80,11 @@ def _tile(state, product, target):
     sch.set_scope(product.rv, 0, "local")
     written_out(sch, product.rv, len(tile), target)
     written_out(sch, cell.rv, 3, target)
-    shared = target.cores > 1 and width < panels
-    if shared and state.choose("parallel", (False, True), int(work >= WORTH_CORES)):
+    if (
+        shares
+        and width < panels
+        and state.choose("parallel", (False, True), int(work >= WORTH_CORES))
+    ):
         parallel(sch, [p])
     # A block without its init is no reduction any more: annotate first, then decompose.
     init = sch.decompose_reduction(product.rv, k)

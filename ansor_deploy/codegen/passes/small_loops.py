@@ -35,8 +35,10 @@ def serial(loop: Any) -> Any:
 
 def _steps(node: Any) -> float:
     """Operations on vectors, or on numbers outside of vectors; infinite where nobody knows."""
-    if node is None:
+    if node is None or isinstance(node, tirx.AllocBuffer):
         return 0
+    if isinstance(node, tirx.AttrStmt):
+        node = node.body
     if isinstance(node, tirx.For):
         vectors = node.kind == tirx.ForKind.VECTORIZED
         count = int(node.extent) if isinstance(node.extent, tirx.IntImm) else math.inf

@@ -1,17 +1,20 @@
 """The program of a recurrent layer: the loop over time, with what each step multiplies and adds.
 
-    for t:
+    parallel d: for t:
         step:
-            for b, p, g, l: for k: s[b, p, g, l] += h[b, k] * w[p, k, g, l]
-            for b, p, l: n[b, p, l], d[b, p, l] = cell(s[b, p, :, l], x[t, b, p, :, l], h, c)
-        h, c = n, d ; y[t] = n
+            for b, p, g, l: for k: s[b, p, g, l] += h[d, b, k] * w[d, p, k, g, l]
+            for b, p, l: n[b, p, l], m[b, p, l] = cell(s[b, p, :, l], x[t, b, d, p, :, l], h, c)
+        h[d], c[d] = n, m ; y[t, d] = n
 
-x is the product of all steps' inputs, made by a matrix multiplication before. There are G gates of
-the L units of each of P panels, the last of which may be padded: its weights are zero. The GRU of
+x is the product of all steps' inputs, made by a matrix multiplication before. d are the directions,
+one or two, of which none waits for the other. There are G gates of the L units of each of P panels,
+the last of which may be padded: its weights are zero. The GRU of
 which the reset gate comes before the product has two such pairs of loops a step. A step is a block
 around its loops, so that a rule (`rules/recurrence.py`) can schedule them: what carries from one to
 the next stands outside of it.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,10 +29,11 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Layer:
-    """One direction of a recurrent layer.
+    """A recurrent layer.
 
-    cell: LSTM, GRU or RNN. hidden: units. lanes: units of a panel. functions: f, g, h of ONNX.
-    clip: bound of what goes into f and g, or None. masked: sequences have lengths of their own.
+    cell: LSTM, GRU or RNN. hidden: units. lanes: units of a panel. functions: f, g, h of ONNX, of
+    each direction. reverses: whether it starts at the end, of two directions the second. clip:
+    bound of what goes into f and g, or None. masked: sequences have lengths of their own.
     """
 
     cell: str
@@ -37,12 +41,17 @@ class Layer:
     batch: int
     hidden: int
     lanes: int
-    functions: tuple[Function, ...]
-    reverse: bool = False
+    functions: tuple[tuple[Function, ...], ...]
+    reverses: tuple[bool, ...] = (False,)
     masked: bool = False
     clip: float | None = None
     input_forget: bool = False
     linear_before_reset: bool = False
+
+    @property
+    def directions(self) -> int:
+        """In which it goes through its inputs."""
+        return len(self.reverses)
 
     @property
     def gates(self) -> int:
@@ -69,12 +78,13 @@ class Layer:
     def compute(self, *given: Any) -> Any:
         """The layer in TE, of x, the recurrent weights, states, and what else the cell has.
 
-        given: x[steps, batch, panels, gates, lanes], of each pass w[panels, hidden, its gates,
-        lanes], h[batch, panels, lanes]; c as h and peepholes [3, panels, lanes] of an LSTM;
-        recurrent biases [panels, lanes] of a GRU in one pass; lengths [batch] if masked. Makes
-        y[steps, batch, panels, lanes], h, and c of an LSTM.
+        given: x[steps, batch, directions, panels, gates, lanes], and of each direction first: of
+        each pass w[panels, hidden, its gates, lanes], h[batch, panels, lanes]; c as h and
+        peepholes [3, panels, lanes] of an LSTM; recurrent biases [panels, lanes] of a GRU in one
+        pass. lengths [batch] if masked. Makes y[steps, directions, batch, panels, lanes], h, and c
+        of an LSTM.
         """
-        state = (self.batch, self.panels, self.lanes)
+        state = (self.directions, self.batch, self.panels, self.lanes)
         shapes = [(self.steps, *state), *([state] * (self.results - 1))]
         build = lambda ins, outs: _Program(self, ins, outs).build()  # noqa: E731
         dtypes = ["float32"] * len(shapes)
@@ -85,34 +95,53 @@ class Layer:
         return tvm.te.extern(shapes, given, build, name, dtypes, in_buffers=ins, out_buffers=outs)
 
 
+class _Own:
+    """A tensor of all directions, by the indices of the direction at hand."""
+
+    def __init__(self, program: _Program, tensor: Any) -> None:
+        self._program, self._tensor = program, tensor
+
+    def __getitem__(self, indices: tuple[Any, ...]) -> Any:
+        place = self._program.d, *indices
+        return self._tensor[place]
+
+    def __setitem__(self, indices: tuple[Any, ...], value: Any) -> None:
+        place = self._program.d, *indices
+        self._tensor[place] = value
+
+
 class _Program:
     """The statements of a layer, written once for all cells."""
 
     def __init__(self, layer: Layer, ins: Sequence[Any], outs: Sequence[Any]) -> None:
         self.layer, self.T = layer, tvm.script.ir_builder.tirx
-        self.x, *rest = map(self.T.buffer_proxy, ins)
-        self.weights = [rest.pop(0) for _ in layer.passes]
-        self.h0 = rest.pop(0)
-        self.lengths: Any = rest.pop() if layer.masked else None
-        self.rest = rest
-        self.y, self.h, *others = map(self.T.buffer_proxy, outs)
+        self.x, *given = map(self.T.buffer_proxy, ins)
+        self.lengths: Any = given.pop() if layer.masked else None
+        own = [_Own(self, buffer) for buffer in given]
+        self.weights = [own.pop(0) for _ in layer.passes]
+        self.h0, *self.rest = own
+        self.y, *states = map(self.T.buffer_proxy, outs)
+        self.h, *others = [_Own(self, buffer) for buffer in states]
         self.c: Any = others[0] if others else None
 
     def build(self) -> Any:
         """The layer's whole statement."""
-        T = self.T  # noqa: N806
+        T, layer = self.T, self.layer  # noqa: N806
         with tvm.script.ir_builder.IRBuilder() as builder:
-            with T.seq_scope():
+            loop = T.parallel if layer.directions > 1 else T.serial
+            with loop(0, layer.directions) as d, T.seq_scope():
+                self.d = d
                 self._copy(self.h0, self.h)
                 if self.c is not None:
                     self._copy(self.rest[0], self.c)
                 self.new = self._state()
                 self.after: Any = None if self.c is None else self._state()
-                with T.serial(0, self.layer.steps) as t:
+                with T.serial(0, layer.steps) as t:
                     with T.sblock("step"):
-                        self.t = T.axis.opaque(self.layer.steps, t)
+                        self.d = T.axis.opaque(layer.directions, d)
+                        self.t = T.axis.opaque(layer.steps, t)
                         self._step()
-                    self.t = t
+                    self.d, self.t = d, t
                     self._carry()
             return builder.get()
 
@@ -146,7 +175,7 @@ class _Program:
         """What a step has made becomes the state, and a part of the output."""
         with self._units() as (b, p, lane):
             new, at = self.new[b, p, lane], self._time(b)
-            self.y[at, b, p, lane] = self._if_valid(b, new, number(0))
+            self.y[at, self.d, b, p, lane] = self._if_valid(b, new, number(0))
             self.h[b, p, lane] = self._if_valid(b, new, self.h[b, p, lane])
             if self.c is not None:
                 after = self.after[b, p, lane]
@@ -176,11 +205,11 @@ class _Program:
 
     def _input(self, b: Any, p: Any, gate: int, lane: Any) -> Any:
         """The inputs' part of a gate's sum."""
-        return self.x[self._time(b), b, p, gate, lane]
+        return self.x[self._time(b), b, self.d, p, gate, lane]
 
     def _lstm(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
-        f, g = map(self._clipped, self.layer.functions[:2])
-        h = self.layer.functions[2]  # ONNX Runtime clips gates alone
+        f, g = self._clipped(0), self._clipped(1)
+        h = self._function(2)  # ONNX Runtime clips gates alone
         peephole = self.rest[1]
         before = self.c[b, p, lane]
         sums = [one + self._input(b, p, gate, lane) for gate, one in enumerate(sums)]
@@ -193,18 +222,18 @@ class _Program:
         self.after[b, p, lane] = after
 
     def _gru(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
-        f, g = map(self._clipped, self.layer.functions)
+        f, g = self._clipped(0), self._clipped(1)
         update, reset, inputs = (self._input(b, p, gate, lane) for gate in range(3))
         again = f(sums[1] + reset) * (sums[2] + self.rest[0][p, lane])
         self._mix(b, p, lane, f(sums[0] + update), g(inputs + again))
 
     def _update_and_reset(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
-        f = self._clipped(self.layer.functions[0])
+        f = self._clipped(0)
         self.update[b, p, lane] = f(sums[0] + self._input(b, p, 0, lane))
         self.reset[b, p, lane] = f(sums[1] + self._input(b, p, 1, lane)) * self.h[b, p, lane]
 
     def _candidate(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
-        g = self._clipped(self.layer.functions[1])
+        g = self._clipped(1)
         candidate = g(sums[0] + self._input(b, p, 2, lane))
         self._mix(b, p, lane, self.update[b, p, lane], candidate)
 
@@ -212,11 +241,19 @@ class _Program:
         self.new[b, p, lane] = (number(1) - update) * candidate + update * self.h[b, p, lane]
 
     def _rnn(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
-        function = self._clipped(self.layer.functions[0])
+        function = self._clipped(0)
         self.new[b, p, lane] = function(sums[0] + self._input(b, p, 0, lane))
 
-    def _clipped(self, function: Function) -> Function:
-        bound = self.layer.clip
+    def _function(self, at: int) -> Function:
+        """An activation, of the direction at hand."""
+        first, *others = (functions[at] for functions in self.layer.functions)
+        if all(one is first for one in others):
+            return first
+        (second,) = others
+        return lambda x: tirx.Select(self.d == 0, first(x), second(x))
+
+    def _clipped(self, at: int) -> Function:
+        function, bound = self._function(at), self.layer.clip
         if bound is None:
             return function
         low, high = (number(sign * bound) for sign in (-1, 1))
@@ -224,11 +261,13 @@ class _Program:
 
     def _time(self, b: Any) -> Any:
         """The step of a sequence that is computed now: of a reversed one, from its own end."""
-        if not self.layer.reverse:
+        reverses = self.layer.reverses
+        if not any(reverses):
             return self.t
-        if self.lengths is None:
-            return self.layer.steps - 1 - self.t
-        return tirx.Select(self._valid(b), self.lengths[b] - 1 - self.t, self.t)
+        back = self.layer.steps - 1 - self.t
+        if self.lengths is not None:
+            back = tirx.Select(self._valid(b), self.lengths[b] - 1 - self.t, self.t)
+        return back if all(reverses) else tirx.Select(self.d == 1, back, self.t)
 
     def _valid(self, b: Any) -> Any:
         return self.t < self.lengths[b]

@@ -1,14 +1,14 @@
 """LSTM, GRU and RNN: one matrix multiplication for all steps' inputs, then the recurrence.
 
-    x[T * B, P * G * L] = X[T * B, I] * W'[I, P * G * L] + b'       a task like any other
-    y[T, B, P, L], h, c = recurrence(x, R'[P, H, G, L], h0, c0)     recurrence.py, another
+    x[T * B, D * P * G * L] = X[T * B, I] * W'[I, D * P * G * L] + b'      a task like any other
+    y[T, D, B, P, L], h, c = recurrence(x, R'[D, P, H, G, L], h0, c0)      recurrence.py, another
 
-W' and R' hold the weights of G gates in P panels of L units, the last one padded by zeros. A
-bidirectional layer is two, whose outputs are concatenated. All is computed in float32.
+W' and R' hold the weights of D directions and G gates in P panels of L units, the last one padded
+by zeros. All is computed in float32.
 """
 
 import math
-from functools import partial
+from functools import cache
 from typing import Any
 
 from ..._lazy_tvm import relax
@@ -33,29 +33,19 @@ def _unknown_activations(use: Use) -> bool:
 
 
 def recurrent(call: Call) -> Any:
-    """All directions of a layer, and its outputs in the node's layout."""
-    direction = call.attribute("direction", "forward")
-    reverses = {"forward": (False,), "reverse": (True,)}.get(direction, (False, True))
-    made = [_direction(call, at, reverse=reverse) for at, reverse in enumerate(reverses)]
-    joined = [_joined(axis, parts) for axis, *parts in zip((1, 0, 0), *made, strict=False)]
+    """A layer, its outputs in the node's layout."""
+    layer = _layer(call)
+    made = [_unpadded(call, layer, one) for one in _computed(call, layer)]
     if call.attribute("layout", 0):
         orders = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
-        joined = [one.permuted(*order) for one, order in zip(joined, orders, strict=False)]
+        made = [one.permuted(*order) for one, order in zip(made, orders, strict=False)]
     kind = call.dtype(0)
-    return relax.Tuple([call.emit(relax.op.astype(one.expression, kind)) for one in joined])
+    return relax.Tuple([call.emit(relax.op.astype(one.expression, kind)) for one in made])
 
 
-def _joined(axis: int, parts: list[Tensor]) -> Tensor:
-    if len(parts) == 1:
-        return parts[0]
-    call = parts[0].call
-    return Tensor(call, call.emit(relax.op.concat([part.expression for part in parts], axis)))
-
-
-def _direction(call: Call, at: int, *, reverse: bool) -> list[Tensor]:
-    """The outputs of one direction: y[T, 1, B, H], h[1, B, H], and c of an LSTM."""
-    layer = _layer(call, at, reverse=reverse)
-    given = _Inputs(call, at, layer)
+def _computed(call: Call, layer: Layer) -> list[Any]:
+    """The outputs of a layer: y[T, D, B, P, L], h[D, B, P, L], and c of an LSTM."""
+    given = _Inputs(call, layer)
     weights = [given.recurrent_weights(gates) for gates in layer.passes]
     inputs = [given.steps(), *weights, given.state(INITIAL_H)]
     if layer.cell == "LSTM":
@@ -64,18 +54,18 @@ def _direction(call: Call, at: int, *, reverse: bool) -> list[Tensor]:
         inputs.append(given.reset_bias())
     expressions = [one.expression for one in inputs]
     if layer.masked:
-        longest = [layer.steps + 1]
-        given = call.inputs[LENGTHS]
-        expressions.append(in_range(call, given, longest, negative=False, of="a sequence length"))
+        longest, lengths = [layer.steps + 1], call.inputs[LENGTHS]
+        of = "a sequence length"
+        expressions.append(in_range(call, lengths, longest, negative=False, of=of))
     name = layer.cell.lower()
     made = call.bb.emit_te(layer.compute, *expressions, primfunc_name_hint=name)
-    y, *states = (_unpadded(call, layer, call.emit(made[n])) for n in range(layer.results))
-    steps, *rest = y.shape
-    return [y.reshaped(steps, 1, *rest), *(one.reshaped(1, *rest) for one in states)]
+    return [call.emit(made[n]) for n in range(layer.results)]
 
 
-def _layer(call: Call, at: int, *, reverse: bool) -> Layer:
+def _layer(call: Call) -> Layer:
     cell = call.operator
+    direction = call.attribute("direction", "forward")
+    reverses = {"forward": (False,), "reverse": (True,)}.get(direction, (False, True))
     steps, batch, _ = call.shape(0)
     hidden = call.shape(2)[2]
     if call.attribute("layout", 0):
@@ -86,8 +76,8 @@ def _layer(call: Call, at: int, *, reverse: bool) -> Layer:
         batch=batch,
         hidden=hidden,
         lanes=_lanes(cell, hidden),
-        functions=_functions(call, at),
-        reverse=reverse,
+        functions=_functions(call, len(reverses)),
+        reverses=reverses,
         masked=call.input(LENGTHS) is not None,
         clip=call.attribute("clip"),
         input_forget=bool(call.attribute("input_forget", 0)),
@@ -101,68 +91,74 @@ def _lanes(cell: str, hidden: int) -> int:
     return _VECTOR * math.ceil(hidden / panels / _VECTOR)
 
 
-def _functions(call: Call, at: int) -> tuple[Any, ...]:
-    """The activations of a direction; alphas and betas are given to those that take any."""
+def _functions(call: Call, directions: int) -> tuple[tuple[Any, ...], ...]:
+    """The activations of each direction; alphas and betas are given to those that take any."""
     default = _DEFAULT[call.operator].split()
     given = [name.decode() for name in call.attributes.get("activations", ())]
-    names = [name.lower() for name in given or default * 2]
+    names = [name.lower() for name in given or default * directions]
     alphas, betas = (list(call.attributes.get(f"activation_{k}", ())) for k in ("alpha", "beta"))
     made = []
     for name in names:
-        alpha, beta, function = ACTIVATIONS[name]
+        alpha, beta, _ = ACTIVATIONS[name]
         alpha = alphas.pop(0) if name in TAKE_ALPHA and alphas else alpha
         beta = betas.pop(0) if name in TAKE_BETA and betas else beta
-        made.append(partial(_applied, function, alpha, beta))
-    return tuple(made[at * len(default) : (at + 1) * len(default)])
+        made.append(_applied(name, alpha, beta))
+    count = len(default)
+    return tuple(tuple(made[at * count : (at + 1) * count]) for at in range(directions))
 
 
-def _applied(function: Any, alpha: float, beta: float, x: Any) -> Any:
-    return function(x, alpha, beta)
+@cache
+def _applied(name: str, alpha: float, beta: float) -> Any:
+    """An activation of one number: the same for the same words."""
+    *_, function = ACTIVATIONS[name]
+    return lambda x: function(x, alpha, beta)
 
 
 class _Inputs:
-    """What one direction of a layer reads, in panels of units."""
+    """What a layer reads, in panels of units."""
 
-    def __init__(self, call: Call, at: int, layer: Layer) -> None:
-        self.call, self.at, self.layer = call, at, layer
+    def __init__(self, call: Call, layer: Layer) -> None:
+        self.call, self.layer = call, layer
         self.units = layer.panels, layer.lanes
 
     def steps(self) -> Tensor:
-        """All steps' inputs times their weights, with the biases: [T, B, P, G, L]."""
-        layer, gates = self.layer, self.layer.gates
+        """All steps' inputs times their weights, with the biases: [T, B, D, P, G, L]."""
+        layer = self.layer
+        units = layer.directions, layer.panels, layer.gates, layer.lanes
         data = Tensor.of(self.call, 0)
         if self.call.attribute("layout", 0):
             data = data.permuted(1, 0, 2)
-        size, columns = data.shape[2], gates * math.prod(self.units)
+        size, columns = data.shape[2], math.prod(units)
         rows = data.reshaped(layer.steps * layer.batch, size)
-        weight = self._blocks(1, gates).permuted(3, 1, 0, 2).reshaped(size, columns)
+        weight = self._blocks(1, layer.gates).permuted(4, 0, 2, 1, 3).reshaped(size, columns)
         product = relax.op.matmul(rows.expression, weight.expression)
         if self.call.input(3) is not None:
-            bias = self._bias().permuted(1, 0, 2, 3).reshaped(columns)
+            bias = self._bias().permuted(1, 2, 0, 3).reshaped(columns)
             product = relax.op.add(self.call.emit(product), bias.expression)
         made = Tensor(self.call, self.call.emit(product))
-        return made.reshaped(layer.steps, layer.batch, layer.panels, gates, layer.lanes)
+        return made.reshaped(layer.steps, layer.batch, *units)
 
     def recurrent_weights(self, gates: range) -> Tensor:
-        """Weights of the state for some gates G: [P, H, G, L]."""
-        all_gates = self._blocks(2, self.layer.gates)
-        return all_gates.part(gates.start, gates.stop).permuted(1, 3, 0, 2)
+        """Weights of the state for some gates G: [D, P, H, G, L]."""
+        by_gates = self._blocks(2, self.layer.gates).permuted(1, 0, 2, 4, 3)
+        return by_gates.part(gates.start, gates.stop).permuted(1, 2, 3, 0, 4)
 
     def state(self, index: int) -> Tensor:
-        """A state to begin with, zero if none is given: [B, P, L]."""
+        """A state to begin with, zero if none is given: [D, B, P, L]."""
         return self._units(index, self.layer.batch)
 
     def peepholes(self) -> Tensor:
-        """Weights of the cell state in gates i, o and f: [3, P, L]."""
+        """Weights of the cell state in gates i, o and f: [D, 3, P, L]."""
         return self._units(7, 3)
 
     def reset_bias(self) -> Tensor:
-        """What is added to a GRU's state product before it is reset: [P, L]."""
-        return self._units(3, 6).part(5, 6).reshaped(*self.units)
+        """What is added to a GRU's state product before it is reset: [D, P, L]."""
+        by_gates = self._units(3, 6).permuted(1, 0, 2, 3)
+        return by_gates.part(5, 6).reshaped(self.layer.directions, *self.units)
 
     def _bias(self) -> Tensor:
-        """Both biases of each gate, but for the one that `reset_bias` is: [G, P, L, 1]."""
-        both, gates = self._blocks(3, 2 * self.layer.gates), self.layer.gates
+        """Both biases of each gate, but for the one that `reset_bias` is: [G, D, P, L]."""
+        both, gates = self._units(3, 2 * self.layer.gates).permuted(1, 0, 2, 3), self.layer.gates
         added = gates
         if self.layer.cell == "GRU" and self.layer.linear_before_reset:
             added = 2
@@ -170,21 +166,22 @@ class _Inputs:
         return total if added == gates else total.followed_by(both.part(added, gates))
 
     def _units(self, index: int, count: int) -> Tensor:
-        """An optional input that has one number a unit: [count, P, L]."""
+        """An optional input that has one number a unit: [D, count, P, L]."""
+        shape = self.layer.directions, count, *self.units
         if self.call.input(index) is None:
-            return zeros(self.call, count, *self.units)
-        return self._blocks(index, count).reshaped(count, *self.units)
+            return zeros(self.call, *shape)
+        return self._blocks(index, count).reshaped(*shape)
 
     def _blocks(self, index: int, count: int) -> Tensor:
-        """An input of this direction: [count, P, L, the rest], its units padded."""
+        """An input of all directions: [D, count, P, L, the rest], its units padded."""
         given = Tensor.of(self.call, index)
         if index in (INITIAL_H, INITIAL_C) and self.call.attribute("layout", 0):
             given = given.permuted(1, 0, 2)
-        hidden = self.layer.hidden
-        rest = math.prod(given.shape[1:]) // (count * hidden)
-        split = given.part(self.at, self.at + 1).reshaped(count, hidden, rest)
+        directions, hidden = self.layer.directions, self.layer.hidden
+        rest = math.prod(given.shape) // (directions * count * hidden)
+        split = given.reshaped(directions * count, hidden, rest)
         padded = split.padded(1, math.prod(self.units) - hidden)
-        return padded.reshaped(count, *self.units, rest)
+        return padded.reshaped(directions, count, *self.units, rest)
 
 
 def _unpadded(call: Call, layer: Layer, made: Any) -> Tensor:

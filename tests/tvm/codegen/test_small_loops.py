@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tvm
 from helpers import built, programs
+from helpers.recurrence import recurrence
 from tvm import te
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
@@ -55,6 +56,14 @@ def test_a_product_is_shared_for_what_it_multiplies(size, shared):
     func = small_loops(sch.mod)["main"]
     kinds = {loop.kind for loop in collect(func.body, tirx.For)}
     assert (tirx.ForKind.PARALLEL in kinds) == shared
+
+
+@pytest.mark.parametrize(("units", "shared"), [(8, False), (128, True)])
+def test_two_directions_are_shared_for_what_they_compute(units, shared):
+    mod = programs.program(*recurrence(units, directions=2))
+    func = small_loops(default_schedule(mod, built.with_vectors(32)).mod)["main"]
+    loops = [loop for loop in collect(func.body, tirx.For) if int(loop.extent) == 2]
+    assert (tirx.ForKind.PARALLEL in {loop.kind for loop in loops}) == shared
 
 
 def test_what_takes_nobody_knows_how_long_is_shared():

@@ -77,6 +77,12 @@ def test_the_products_of_all_inputs_and_the_recurrence_are_tasks():
     check_text(steps.workload.text, steps.mod)
 
 
+def test_two_directions_are_one_task():
+    tasks = extract(imported(layer("GRU", 5, 2, 7, 40, 3, direction="bidirectional")).mod, HOST)
+    both = [task for task in tasks.values() if task.workload.op == "gru"]
+    assert [task.weight for task in both] == [1]
+
+
 def test_numbers_far_from_zero_stay_finite():
     """Gates saturate, where an exponential that overflows would make them no numbers."""
     ones = {"w": np.ones((1, 12, 1), np.float32), "r": np.zeros((1, 12, 3), np.float32)}
