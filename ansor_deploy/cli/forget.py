@@ -27,27 +27,38 @@ class Forgotten(Struct, frozen=True):
     searches: Count
 
 
-@with_examples("registry forget 3f2a91", "registry forget --device board-7 --dry-run")
+@with_examples(
+    "registry forget 3f2a91",
+    "registry forget --device board-7 --dry-run",
+    "registry forget --claims",
+)
 @click.command("forget", cls=Command)
 @partial(opened, write=True)
 @click.argument("key", required=False)
 @click.option("--device", metavar="NAME", help="All that this device has measured.")
+@click.option("--claims", is_flag=True, help="All that others say and was not measured here.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @answering
-def forget_command(store: Registry, key: str | None, device: str | None, dry_run: bool) -> Answer:
-    """Remove records of a task, a record or a device.
+def forget_command(
+    store: Registry, key: str | None, device: str | None, claims: bool, dry_run: bool
+) -> Answer:
+    """Remove records of a task, a record or a device, or those of others.
 
     What was learnt of them goes, too.
 
     KEY is the beginning of a task's key or of a record's id, as `registry show` takes it; of a
     task also the ends of its searches, so that it is tuned anew. What a layer still offers comes
-    back with the next build.
+    back with the next build. So, after a key was taken out of the trusted ones, --claims leaves
+    what was measured here, and the next build brings what the others have signed.
     """
-    if (key is None) == (device is None):
-        raise UsageError("what is to go?", "name a KEY, or a --device NAME")
+    if [key is None, device is None, not claims].count(False) != 1:
+        raise UsageError("what is to go?", "name a KEY, or a --device NAME, or say --claims")
     from ..registry.history import named
 
-    what, it = ("device", device) if device is not None else named(store, str(key))
+    if claims or device is not None:
+        what, it = ("claims", "") if claims else ("device", str(device))
+    else:
+        what, it = named(store, str(key))
     found = store.forget(what, it, dry_run=dry_run)
     rows = ", ".join(f"{number} {name}" for name, number in found.items())
     line = f"{'would remove' if dry_run else 'removed'} {rows}"

@@ -16,6 +16,7 @@ _OF = {
         "json_extract(provenance, '$.device') = :it",
         "FALSE",
     ),
+    "claims": ("claimed", "FALSE", "claimed"),
 }
 
 
@@ -28,8 +29,9 @@ class Forgetting(Database):
     def forget(self, what: str, it: str, *, dry_run: bool) -> dict[str, int]:
         """Remove the records of something, and say how many rows of each table that were.
 
-        what: "task", by its workload's key; "record", by its id; or "device", that measured them,
-        by its name. Comparisons with them go, too, and of a task the ends of its searches.
+        what: "task", by its workload's key; "record", by its id; "device", that measured them,
+        by its name; or "claims", whatever `it` is. Comparisons with them go, too, and of a task
+        and of claims the ends of searches.
         """
         rows = rows_of(*_OF[what])
         with self.writing() as run:

@@ -103,7 +103,17 @@ def test_a_device_is_forgotten_with_all_that_it_measured(path):
     assert rows(path, "records") == 1000
 
 
-@pytest.mark.parametrize("words", [(), ("abcd", "--device", "x"), ("cafe",)])
+def test_what_others_say_is_forgotten_and_nothing_else(path):
+    with Registry.open(path) as registry:
+        end = SearchEnd(key(0), TVM, "ansor", 64, "limit", 64, NOON)
+        registry.add_searches([end, replace(end, reason="goal", claimed=True)])
+        registry.add_batch([], [replace(record(key(0), 1.0), claimed=True)])
+    found = answer(path.parent, "registry", "forget", "--claims", "--registry", path)
+    assert found == {"dry_run": False, "records": 1, "measurements": 0, "searches": 1}
+    assert (rows(path, "records"), rows(path, "searches")) == (1000, 1)
+
+
+@pytest.mark.parametrize("words", [(), ("abcd", "--device", "x"), ("abcd", "--claims"), ("cafe",)])
 def test_what_is_to_be_forgotten_is_named(path, words):
     refused(program(path.parent, "registry", "forget", *words, "--registry", path), 2)
     assert rows(path, "records") == 1000
