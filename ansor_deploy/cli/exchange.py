@@ -1,4 +1,4 @@
-"""`ansor-deploy registry export, import, merge, push, pull`: what registries give each other."""
+"""`ansor-deploy registry export, import, merge, push, pull, withdraw`: what registries exchange."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ class Pulled(Taken, frozen=True):
     bundles: Count
     torn: Sequence[str]
     misnamed: dict[str, str]
+
+
+class Withdrawn(Struct, frozen=True):
+    """`registry withdraw --json`. bundle: the name of its file."""
+
+    bundle: str
 
 
 sign_option = click.option(
@@ -159,6 +165,8 @@ def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
     pulled = pull(registry, url, _trusted(trust))
     for name in pulled.torn:
         say(f"passed over, not whole: {name}", err=True)
+    for name in pulled.withdrawn:
+        say(f"not taken, as it was withdrawn: {name}", err=True)
     for name, right in pulled.misnamed.items():
         say(misnamed(f"{url}/{name}", right), err=True)
     if pulled.refused:
@@ -171,7 +179,28 @@ def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
     return Answer(answer, [_taken_line(taken)])
 
 
-EXCHANGE = (export_command, import_command, merge_command, push_command, pull_command)
+@with_examples("registry withdraw 61f0...c2 --sign ~/.ssh/id", "registry withdraw 61f0...c2 /mnt/r")
+@click.command("withdraw", cls=Command)
+@click.argument("bundle")
+@click.argument("url", required=False)
+@sign_option
+@answering
+def withdraw_command(bundle: str, url: str | None, key: Path | None) -> Answer:
+    """Let nobody take BUNDLE any more from the folder at URL.
+
+    BUNDLE is its digest, whether its file is still there or not; URL is by default the project's
+    `team`. Who has seen this once refuses the bundle ever after, also where an old copy of the
+    folder is served. What was pulled of it stays until `registry forget --claims`.
+    """
+    from ..registry.exchange import withdraw
+
+    name = withdraw(_folder(url), bundle, _signer(key))
+    return Answer(Withdrawn(name), [f"withdrawn: {name}"])
+
+
+EXCHANGE = (
+    export_command, import_command, merge_command, push_command, pull_command, withdraw_command,
+)  # fmt: skip
 
 
 def _folder(url: str | None) -> str:

@@ -95,6 +95,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
         "`registry import --json`, `registry pull --json`",
         (exchange.Pulled, exchange.Taken),
     ),
+    "registry-withdrawn": ("`registry withdraw --json`", (exchange.Withdrawn,)),
 }
 
 

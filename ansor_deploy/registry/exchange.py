@@ -15,7 +15,17 @@ from ..errors import AnsorError, RegistryError, UsageError
 from ..system.atomic_file import write_whole
 from ..system.regular_file import read_regular
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
-from .remote import NAME, SIGNATURE, BundleStore, name_of, right_name
+from .remote import (
+    NAME,
+    SIGNATURE,
+    WITHDRAWN,
+    BundleStore,
+    name_of,
+    right_name,
+    withdrawal,
+    withdraws,
+)
+from .signing import MOST_BYTES as SHORT
 from .signing import Signer, check_signature, signed_by
 from .transfer import Taken, contents, contents_of_other, take_in
 
@@ -41,7 +51,8 @@ class Given:
 class Pulled:
     """What was pulled. torn: bundles that were not uploaded whole. refused: what was hostile.
 
-    misnamed: what whole bundles would have to be called, by the names that they have.
+    misnamed: what whole bundles would have to be called, by the names that they have. withdrawn:
+    bundles that are there, and that nobody is to take.
     """
 
     taken: Taken
@@ -49,6 +60,7 @@ class Pulled:
     torn: list[str]
     refused: list[BundleRefused]
     misnamed: dict[str, str]
+    withdrawn: list[str]
 
 
 def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Given:
@@ -126,7 +138,8 @@ def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
     store = BundleStore(url)
     taken, count, refusals = Taken(0, 0), 0, []
     other: dict[str, str] = {}  # of those under a wrong name, the right one
-    for name in store.names():
+    names, withdrawn = _not_withdrawn(store, trusted)
+    for name in names:
         content = store.read(name)
         if name_of(content) != name:
             other[name] = right_name(content)
@@ -139,7 +152,31 @@ def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
         except BundleRefused as error:
             refusals.append(error)
     torn = [name for name, right in other.items() if not right and NAME.fullmatch(name)]
-    return Pulled(taken, count, torn, refusals, {n: right for n, right in other.items() if right})
+    misnamed = {name: right for name, right in other.items() if right}
+    return Pulled(taken, count, torn, refusals, misnamed, withdrawn)
+
+
+def withdraw(url: str, bundle: str, signer: Signer | None = None) -> str:
+    """Say beside a bundle, there or not, that nobody is to take it any more; its name.
+
+    bundle: its digest. UsageError where that is none.
+    """
+    name = f"{bundle.removesuffix('.jsonl')}.jsonl"
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{bundle} is no bundle", "Name it by the 64 digits that it is called.")
+    words = signer.sign(withdrawal(name)) if signer else ""
+    BundleStore(url).write(name + WITHDRAWN, words.encode())
+    return name
+
+
+def _not_withdrawn(store: BundleStore, trusted: Trusted | None) -> tuple[list[str], list[str]]:
+    """The names of the bundles at a place, and of those that are withdrawn."""
+    files, left, gone = store.files(), list[str](), list[str]()
+    for name in (one for one in files if not one.endswith(WITHDRAWN)):
+        words = name + WITHDRAWN
+        is_gone = words in files and withdraws(name, store.read(words, SHORT), trusted)
+        (gone if is_gone else left).append(name)
+    return left, gone
 
 
 def _known(store: BundleStore, signer: Signer | None) -> Iterator[Bundle]:

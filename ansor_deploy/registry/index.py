@@ -46,9 +46,11 @@ _TABLES = (
     """,
     "CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target)",
     "CREATE TABLE IF NOT EXISTS passed (line INTEGER PRIMARY KEY) STRICT",
+    "CREATE TABLE IF NOT EXISTS withdrawn (digest TEXT PRIMARY KEY) STRICT",  # at any time
 )
 _TAKEN = "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _USELESS = "INSERT INTO useless VALUES (?, ?) ON CONFLICT DO NOTHING"
+_GONE = "INSERT INTO withdrawn VALUES (?) ON CONFLICT DO NOTHING"
 _COLUMNS = ("place", "line", "workload", "target", "id", "tvm", "latency", "compared")
 _LINE = f"INSERT INTO lines VALUES (NULL, ?{', ?' * len(_COLUMNS)}) ON CONFLICT DO NOTHING"  # noqa: S608
 _columns = attrgetter(*_COLUMNS)
@@ -86,6 +88,7 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
     with Registry.open(path) as index:
         for sql in _TABLES:
             index.rows(sql)
+        bundles = _less_withdrawn(index, bundles, trusted, warn)
         taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
         _withdraw(index, taken - bundles.keys())
         useless = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
@@ -98,6 +101,29 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
                 index.write(_USELESS, [(file, why)])
             if why:
                 warn(why)
+
+
+def _less_withdrawn(
+    index: Registry, bundles: Mapping[str, Path], trusted: Trusted | None, warn: Warn
+) -> dict[str, Path]:
+    """The bundles without those that were ever withdrawn, which the index remembers.
+
+    One that is there again, without what withdrew it, is of an old copy of the layer.
+    """
+    from .remote import WITHDRAWN, withdraws
+
+    known = {row["digest"] for row in index.rows("SELECT digest FROM withdrawn")}
+    left = {}
+    for digest, path in bundles.items():
+        words = path.with_name(path.name + WITHDRAWN)
+        if digest in known:
+            if not words.exists():
+                warn(f"{path} was withdrawn, and is not used: an old copy of the layer is served")
+        elif words.exists() and withdraws(path.name, words, trusted):
+            index.write(_GONE, [(digest,)])
+        else:
+            left[digest] = path
+    return left
 
 
 def state(path: Path) -> str:

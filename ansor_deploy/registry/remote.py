@@ -14,9 +14,10 @@ from . import signing
 from .bundle import MOST_BYTES, BundleRefused, digest, numbered
 
 SIGNATURE = ".sig"
+WITHDRAWN = ".withdrawn"  # beside a bundle that nobody is to take any more, signed or not
 SECONDS = 3600.0  # of all that is asked of one place
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
-_ANY_NAME = re.compile(r"[0-9A-Za-z._-]{1,200}\.jsonl")
+_ANY_NAME = re.compile(rf"[0-9A-Za-z._-]{{1,200}}\.jsonl({WITHDRAWN})?")
 _WORD = re.compile(r"[0-9A-Za-z._-]+")
 
 
@@ -35,6 +36,10 @@ class BundleStore:
 
     def names(self) -> list[str]:
         """The bundles that are there, whole or not, whatever they are called; sorted."""
+        return [name for name in self.files() if not name.endswith(WITHDRAWN)]
+
+    def files(self) -> list[str]:
+        """As `names`, and what withdraws some of them."""
         with self._reaching():
             self._files.invalidate_cache()
             if self._is_web:
@@ -124,6 +129,21 @@ def _linked(page: bytes) -> list[str]:
     return sorted({word for word in words if _ANY_NAME.fullmatch(word)})
 
 
+def withdrawal(name: str) -> bytes:
+    """What is signed to say that a bundle is withdrawn."""
+    return f"withdrawn {name}\n".encode()
+
+
+def withdraws(name: str, words: Path | bytes, trusted: frozenset[bytes] | None) -> bool:
+    """Whether words beside a bundle withdraw it, for one who trusts these keys, or anybody."""
+    if trusted is None:
+        return True
+    if isinstance(words, Path):
+        with words.open("rb") as file:
+            words = file.read(signing.MOST_BYTES)
+    return any(signing.signed_by(withdrawal(name), words, key) for key in trusted)
+
+
 def name_of(content: bytes) -> str:
     """What a bundle is called where it is pushed to."""
     return f"{digest(content)}.jsonl"
@@ -156,8 +176,12 @@ def mirror(payload: dict[str, Any]) -> dict[str, str]:
     """
     store, folder = BundleStore(payload["url"]), Path(payload["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    names, misnamed = store.names(), {}
+    names, misnamed = store.files(), {}
     for name in names:
+        if name.endswith(WITHDRAWN):
+            if not (folder / name).exists():
+                write_whole(folder / name, store.read(name, signing.MOST_BYTES))
+            continue
         here, signed = folder / name, folder / (name + SIGNATURE)
         if here.exists() and (signed.exists() or not payload["signed"]):
             continue
