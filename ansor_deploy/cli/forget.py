@@ -42,7 +42,7 @@ class Forgotten(Struct, frozen=True):
 def forget_command(
     store: Registry, key: str | None, device: str | None, claims: bool, dry_run: bool
 ) -> Answer:
-    """Remove records of a task, a record or a device, or those of others.
+    """Remove a task's records, one, a device's or those of others.
 
     What was learnt of them goes, too.
 
