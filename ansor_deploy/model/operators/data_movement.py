@@ -13,7 +13,7 @@ from .operator import Operator
 
 
 def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    """Unsqueeze with a list of axes: ONNX's own definition of AffineGrid gives it a number."""
+    """Unsqueeze with a list of axes: ONNX Runtime takes a number as well."""
     axes = graph.value(node.input[1]) if len(node.input) > 1 else None
     if axes is None or axes.ndim == 1:
         return None

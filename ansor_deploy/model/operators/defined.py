@@ -61,7 +61,6 @@ def _columns_first(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 
 
 _SINCE = {
-    "AffineGrid": 20,
     "BlackmanWindow": 17,
     "Celu": 12,
     "CenterCropPad": 18,

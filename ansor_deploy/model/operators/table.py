@@ -26,6 +26,7 @@ from . import (
     features,
     forerunners,
     found,
+    grids,
     group_query,
     indexing,
     integer_products,
@@ -53,7 +54,7 @@ FAMILIES = (
     resize, regions, deformable, signal, normalization, softmax, attention, recurrent, repetition,
     defined, contrib, attention_contrib, integers, integer_products, quantization,
     quantization_contrib, block_quantised, group_query, features, linear_models, tree_ensembles,
-    forerunners, found, suppression, appended, coupling,
+    forerunners, found, grids, suppression, appended, coupling,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

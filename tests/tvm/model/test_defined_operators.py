@@ -16,14 +16,13 @@ def test_celu_twice_in_a_model(alpha):
     assert_like_oracle(model(nodes, {"x": (3, 5)}))
 
 
-def test_a_grid_of_a_constant_size():
-    proto = model(
-        [node("AffineGrid", "x n", "y", align_corners=1)],
-        {"x": (2, 2, 3)},
-        constants={"n": np.array([2, 3, 4, 5])},
-        opset=20,
-    )
-    assert_like_oracle(proto)
+@pytest.mark.parametrize(
+    ("aligned", "theta", "size"),
+    [(1, (2, 2, 3), [2, 3, 4, 5]), (0, (1, 2, 3), [1, 3, 1, 5]), (1, (1, 3, 4), [1, 2, 3, 1, 4])],
+)
+def test_a_grid_of_a_constant_size(aligned, theta, size):
+    grid = node("AffineGrid", "x n", "y", align_corners=aligned)
+    assert_like_oracle(model([grid], {"x": theta}, constants={"n": np.array(size)}, opset=20))
 
 
 def test_definitions_of_definitions_are_expanded():
