@@ -17,11 +17,13 @@ from .graph.foreign import remember_foreign
 from .graph.graph import Graph
 from .graph.shared_heads import share_heads
 from .graph.turned_caches import turn_caches
+from .onnx.skeleton import nodes, with_initializers
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
 # Version of the standard operators in a model that has none before our rewriting.
 _STANDARD = 18
+_OF_WHERE, _OTHERWISE = 9, ("Scan", "Upsample")
 _TIDY = (drop_identity, drop_dead, sort_nodes)
 
 
@@ -73,7 +75,7 @@ def canonical_graph(proto: ModelProto, context: Context | None = None) -> Graph:
     """
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
-    graph = Graph.of(_with_standard(proto))
+    graph = Graph.of(_as_of_nine(_with_standard(proto)))
     if context is not None:
         caches.prepare(graph, context)
     for change in PASSES:
@@ -84,6 +86,22 @@ def canonical_graph(proto: ModelProto, context: Context | None = None) -> Graph:
     refuse(graph)
     check_unfolded(graph)
     return graph
+
+
+def _as_of_nine(proto: ModelProto) -> ModelProto:
+    """A model of opset 7 or 8 as one of 9, which has what nodes are rewritten to, such as Where.
+
+    It stays as it is with what is written otherwise from 9 on.
+    """
+    standard = [entry for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    old = [entry.version for entry in standard if 7 <= entry.version < _OF_WHERE]
+    if not old or any(node.op_type in _OTHERWISE for node in nodes(proto.graph)):
+        return proto
+    raised = with_initializers(proto, proto.graph.initializer)
+    for entry in raised.opset_import:
+        if entry.domain in ("", "ai.onnx"):
+            entry.version = _OF_WHERE
+    return raised
 
 
 def _with_standard(proto: ModelProto) -> ModelProto:

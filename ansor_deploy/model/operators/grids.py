@@ -31,7 +31,8 @@ def affine_grid(emit: Emitter) -> str | None:
 
 def _places(extents: list[int], aligned: int) -> np.ndarray:
     """Of each element, the last axis first: its coordinates and a one."""
-    along = [np.linspace(-1, 1, n) if aligned else _middles(n) for n in extents]
+    # Backwards, since the only one of an axis is 1 to ONNX Runtime.
+    along = [np.linspace(1, -1, n)[::-1] if aligned else _middles(n) for n in extents]
     axes = np.meshgrid(*along, indexing="ij")[::-1]
     return np.stack([*axes, np.ones(extents)], axis=-1).reshape(-1, len(extents) + 1)
 

@@ -1,5 +1,14 @@
 """Operators that TVM's own converters import. Ours for some others are in the files beside this."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._lazy_tvm import relax
+from ...errors import ModelError
+from .converting import Call
 from .operator import Limit, Operator, Use, choice
 
 
@@ -30,7 +39,7 @@ _PLAIN = {  # by the first opset
     ),
     10: ("Round",),
     11: (
-        "ConcatFromSequence", "CumSum", "If", "Range", "SequenceAt", "SequenceConstruct",
+        "ConcatFromSequence", "CumSum", "If", "Range", "SequenceConstruct",
         "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence",
         "Unique",
     ),  # If and Constant by TVM's front end itself
@@ -42,11 +51,22 @@ _PLAIN = {  # by the first opset
     20: ("Gelu",),
 }  # fmt: skip
 
+
+def _picked(call: Call) -> Any:
+    """An element of a sequence, as a variable: TVM's converters look into what they are given."""
+    sequence, place = call.emit(call.inputs[0]), int(np.asarray(call.value(1)))
+    count = len(sequence.ty.fields)
+    if not -count <= place < count:
+        raise ModelError(f"element {place} of a sequence of {count}", "Mend the index.")
+    return call.emit(relax.TupleGetItem(sequence, place % count))
+
+
 OPERATORS = (
     *(Operator(name, since=since) for since, names in _PLAIN.items() for name in names),
     Operator("BatchNormalization", limits=(choice("training_mode", 0, 0), _INFERS)),
     Operator("ConstantOfShape", since=9, constant=(0,)),
     Operator("Expand", since=8, constant=(1,)),
     Operator("Reshape", constant=(1,)),
+    Operator("SequenceAt", since=11, constant=(1,), convert=_picked),
     Operator("Tile", constant=(1,)),
 )

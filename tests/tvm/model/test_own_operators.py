@@ -6,7 +6,7 @@ from helpers.built import assert_like_oracle, run
 from helpers.graphs import model, node, randn
 from helpers.graphs import run as by_onnx_runtime
 from helpers.learned import learned
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
@@ -90,3 +90,20 @@ def test_an_infinity_of_a_column_goes_to_its_place_alone():
     proto = model(nodes, {"x": x.shape}, constants=constants, opset=18)
     (found,), (wanted,) = run(proto, {"x": x}), by_onnx_runtime(proto, {"x": x})
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [7, 8])
+def test_models_from_before_where(opset):
+    proto = model([node("Abs", "x", "y")], {"x": (3, 5)}, opset=opset)
+    gelu = helper.make_node("Gelu", ["x"], ["h"], domain="com.microsoft")
+    proto.graph.node[0].input[0] = "h"
+    proto.graph.node.insert(0, gelu)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert_like_oracle(proto)
+
+
+def test_elements_of_a_sequence_are_computed_with():
+    nodes = [node("SplitToSequence", "x four", "parts", axis=1), node("SequenceAt", "parts i", "a"),
+             node("SequenceAt", "parts j", "b"), node("Sub", "a b", "y")]  # fmt: skip
+    constants = {"four": np.array(4), "i": np.array(0), "j": np.array(-1)}
+    assert_like_oracle(model(nodes, {"x": (3, 8)}, constants=constants))
