@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
     Lines = list[dict[str, Any]]
 
-LAYOUT = 2  # of the tables below
+LAYOUT = 3  # of the tables below
 
 _TABLES = (
     """
@@ -39,9 +39,10 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS useless (file TEXT PRIMARY KEY, reason TEXT NOT NULL) STRICT",
     """
     CREATE TABLE IF NOT EXISTS lines (
-        number INTEGER PRIMARY KEY, bundle TEXT NOT NULL, place TEXT NOT NULL, line TEXT NOT NULL,
-        workload TEXT NOT NULL, target TEXT NOT NULL, id TEXT NOT NULL, tvm TEXT NOT NULL,
-        latency REAL NOT NULL, compared INTEGER NOT NULL, UNIQUE (bundle, place)
+        number INTEGER PRIMARY KEY AUTOINCREMENT, bundle TEXT NOT NULL, place TEXT NOT NULL,
+        line TEXT NOT NULL, workload TEXT NOT NULL, target TEXT NOT NULL, id TEXT NOT NULL,
+        tvm TEXT NOT NULL, latency REAL NOT NULL, compared INTEGER NOT NULL,
+        UNIQUE (bundle, place)
     ) STRICT
     """,
     "CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target)",
@@ -187,13 +188,14 @@ def _add(index: Registry, passed: list[Bundle], lines: list[Lines]) -> None:
 
 
 def _refuse(index: Registry, refusals: Mapping[str, list[str]], warn: Warn) -> None:
+    """Withdraw bundles of which lines were refused, unless another process has done so."""
     from .bundle import refused
 
     for bundle, lines in refusals.items():
-        (taken,) = index.rows("SELECT file, path FROM taken WHERE digest = ?", (bundle,))
-        reason = refused(taken["path"], lines).message
-        index.write(_USELESS, [(taken["file"], reason)])
-        warn(reason)
+        for taken in index.rows("SELECT file, path FROM taken WHERE digest = ?", (bundle,)):
+            reason = refused(taken["path"], lines).message
+            index.write(_USELESS, [(taken["file"], reason)])
+            warn(reason)
     _withdraw(index, refusals.keys())
 
 

@@ -8,6 +8,7 @@ from helpers.foreign import bundle, content, lines, parts, record, registry
 from helpers.layers import KEY, KEYS, NOON, ids, warnings_of
 
 from ansor_deploy.registry import bundle as bundles
+from ansor_deploy.registry import index as indexing
 from ansor_deploy.registry.exchange import push
 from ansor_deploy.registry.layers import Layer
 from ansor_deploy.registry.remote import name_of
@@ -76,6 +77,22 @@ def test_a_line_is_refused_with_its_bundle_once_it_is_asked_for(mine, team, spoi
         (warned,) = warnings_of(mine, Layer(str(team)))
         assert "is refused" in warned
         assert (ids(mine), ids(mine, KEYS[1])) == ({record(64).id}, {record(128).id})
+
+
+def test_another_build_may_have_refused_a_bundle_meanwhile(mine, team, monkeypatch):
+    spoilt(team, evil)
+    mine.add_workloads(list(bundle(128).workloads.values()))
+    check, layer = indexing._checked, Layer(str(team))
+
+    def late(index, *words):
+        monkeypatch.setattr(indexing, "_checked", check)
+        with mine.copy() as other:
+            assert len(warnings_of(other, layer)) == 1
+        return check(index, *words)
+
+    monkeypatch.setattr(indexing, "_checked", late)
+    warnings_of(mine, layer)
+    assert (ids(mine), ids(mine, KEYS[1])) == ({record(64).id}, {record(128).id})
 
 
 @pytest.mark.parametrize("damage", [b"", b"no registry" * 99, None])
