@@ -25,6 +25,7 @@ NAMES = {
     "boards": ("machine.boards", "How much faster several boards measure than one."),
     "base": ("registry.base", "Records to ship: of networks, each better than its default."),
     "registry": ("registry.large", "How fast a large registry answers what builds ask."),
+    "team": ("registry.team", "What ten thousand records of a team cost a build."),
     "noop": ("registry.noop", "Unchanged builds, and frozen ones anew."),
     "fuzz": ("fuzz.tries", "Mutated models, odd inputs, layouts, hostile files, kills."),
     "conformance": ("fuzz.conformance", "The node tests of the onnx package, by operator."),

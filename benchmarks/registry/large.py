@@ -62,18 +62,18 @@ def main(v0: T.Buffer((1, 56, 56, 64), 'float32'), v1: T.Buffer((3, 3, 64, {out}
 
 def fill(path: Path, records: int, chance: random.Random) -> list[TaskKey]:
     """Make the registry: its keys."""
-    with tempfile.TemporaryDirectory() as folder:
-        (real := Path(folder, "real.db")).write_bytes(gzip.decompress(REAL.read_bytes()))
-        models = _real_measurements(real)
-    targets = _targets()
-    workloads = [_workload(number) for number in range(WORKLOADS)]
+    models = real_measurements()
+    targets = cpu_targets()
+    workloads = [convolution(number) for number in range(WORKLOADS)]
     keys = [TaskKey(w.key, target.fingerprint) for w in workloads for target in targets]
     with Registry.open(path) as registry:
         _add_tasks(registry, workloads, targets)
         for start in range(0, records, CHUNK):
             numbers = range(start, min(start + CHUNK, records))
-            found = [_measured(keys[chance.randrange(len(keys))], models, chance) for _ in numbers]
-            registry.add_batch(found, [_record(measurement) for measurement in found])
+            found = [
+                measured_like(keys[chance.randrange(len(keys))], models, chance) for _ in numbers
+            ]
+            registry.add_batch(found, [recorded(measurement) for measurement in found])
     return keys
 
 
@@ -92,7 +92,7 @@ def measure(
     with Registry.open(path, write=False) as registry:
         asked = [keys[chance.randrange(len(keys))] for _ in range(LOOKUPS)]
         lookups = sorted(_seconds(partial(registry.best, [key], TVM)) for key in asked)
-        planned, unknown = asked[:PLANNED], _workload(WORKLOADS)
+        planned, unknown = asked[:PLANNED], convolution(WORKLOADS)
         size = path.stat().st_size
         asks: dict[str, Callable[[], object]] = {
             "plan_200_s": lambda: _plan(registry, planned),
@@ -127,17 +127,21 @@ def command(records: int, seed: int, file: Path | None) -> None:
     save(speed, file)
 
 
-def _real_measurements(path: Path) -> list[Measurement]:
-    with Registry.open(path) as real:
-        (fingerprint,) = [row["fingerprint"] for row in real.stats()["per_target"]]
-        return [
-            replace(found, features=encode(rows, MADE))
-            for found in real.measurements(fingerprint)
-            if (rows := decode(found.features or b"")) is not None
-        ]
+def real_measurements() -> list[Measurement]:
+    """What a real registry has measured, whose traces and features are those of real programs."""
+    with tempfile.TemporaryDirectory() as folder:
+        (path := Path(folder, "real.db")).write_bytes(gzip.decompress(REAL.read_bytes()))
+        with Registry.open(path) as real:
+            (fingerprint,) = [row["fingerprint"] for row in real.stats()["per_target"]]
+            return [
+                replace(found, features=encode(rows, MADE))
+                for found in real.measurements(fingerprint)
+                if (rows := decode(found.features or b"")) is not None
+            ]
 
 
-def _targets() -> list[Target]:
+def cpu_targets() -> list[Target]:
+    """The targets that tasks are spread over."""
     return [load_target(name, [shipped("targets")]) for name in TARGETS]
 
 
@@ -161,12 +165,12 @@ def _add_tasks(registry: Registry, workloads: list[Workload], targets: list[Targ
 
 def _near(registry: Registry, fingerprint: str) -> None:
     """Look for neighbours of tasks that the registry has not, of its families."""
-    target = next(one for one in _targets() if one.fingerprint == fingerprint)
-    workloads = [_workload(number) for number in range(WORKLOADS, WORKLOADS + PLANNED)]
+    target = next(one for one in cpu_targets() if one.fingerprint == fingerprint)
+    workloads = [convolution(number) for number in range(WORKLOADS, WORKLOADS + PLANNED)]
     nearest({TaskKey(one.key, fingerprint): one for one in workloads}, registry, TVM, target)
 
 
-def _workload(number: int) -> Workload:
+def convolution(number: int) -> Workload:
     """A convolution; two of a family differ in their channels."""
     text = CONVOLUTION.format(kind=number % FAMILIES, out=8 * (1 + number // FAMILIES))
     shapes = ((1, 58, 58, 64), (64, 3, 3, number))
@@ -175,7 +179,8 @@ def _workload(number: int) -> Workload:
     return Workload(*names, shapes, ("float32",) * 2, 2e8, 1e6)
 
 
-def _measured(key: TaskKey, models: list[Measurement], chance: random.Random) -> Measurement:
+def measured_like(key: TaskKey, models: list[Measurement], chance: random.Random) -> Measurement:
+    """A measurement of a key with the trace of one of the models, changed."""
     model = models[chance.randrange(len(models))]
     instructions, decisions = json.loads(model.trace)
     trace = canonical_json([instructions, _shuffled(decisions, chance)])
@@ -186,17 +191,16 @@ def _measured(key: TaskKey, models: list[Measurement], chance: random.Random) ->
 
 
 def _shuffled(decisions: list[list[object]], chance: random.Random) -> list[list[object]]:
-    """Other numbers in the same places."""
+    """The same numbers in other orders, so that each trace is one that others may send."""
     return [
-        [place, [chance.choice((1, 2, 4, 7, 8, 16, 28, 32, 64)) for _ in made]]
-        if isinstance(made, list)
-        else [place, chance.randrange(8)]
+        [place, chance.sample(made, len(made)) if isinstance(made, list) else made]
         for place, made in decisions
     ]
 
 
-def _record(measurement: Measurement) -> Record:
-    proof = {"oracle": "untuned", "seed": 0, "max_abs_err": 1e-7, "max_rel_err": 2e-6}
+def recorded(measurement: Measurement) -> Record:
+    """The record of a measurement."""
+    proof = {"oracle": "default", "seed": 0, "max_abs_err": 1e-7, "max_rel_err": 2e-6}
     provenance: Provenance = measurement.provenance
     return Record(measurement.key, measurement.trace, measurement.seconds, proof, provenance)
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import NAMES, main
 from benchmarks.machine import peak
-from benchmarks.registry import large
+from benchmarks.registry import large, team
 
 HEAVY = ("tvm", "onnx", "numpy", "ansor_deploy")
 LISTED = f"""
@@ -47,6 +47,7 @@ def test_every_benchmark_says_what_it_is(name):
     [
         ("peak", (peak, {"ROUNDS": 1, "FMA_STEPS": 10, "TRIAD_ELEMENTS": 1 << 12}), "gflops"),
         ("registry", (large, {"WORKLOADS": 60, "LOOKUPS": 10, "PLANNED": 5}), "lookup_p99_ms"),
+        ("team", (team, {}), "offline"),
     ],
 )
 def test_the_smallest_run(name, small, keys, monkeypatch, tmp_path):
@@ -55,7 +56,8 @@ def test_the_smallest_run(name, small, keys, monkeypatch, tmp_path):
     for constant, value in sizes.items():
         monkeypatch.setattr(module, constant, value)
     words = [name, "--json", str(tmp_path / "found.json")]
-    words += ["--records", "20"] if name == "registry" else []
+    words += ["--records", "20"] if name in ("registry", "team") else []
+    words += ["--tasks", "9", "--asked", "3", "--rounds", "1"] if name == "team" else []
     said = CliRunner().invoke(main, words)
     assert said.exit_code == 0, said.output
     assert json.loads((tmp_path / "found.json").read_text())[keys] > 0
