@@ -1,11 +1,11 @@
 """What the tool makes of odd input and of faults: models, traces, files, servers, frames, kills.
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
-of them until the time is over. The same seed makes the same tries. A try ends well where the tool
-does its work, or refuses with an error of its own. What must never be: a traceback, exit code 70,
-a command that takes more than 20 s or 4 GB, a process that dies, an answer where ONNX Runtime
-refuses, and a random graph that gives another answer. What is found is kept in the folder of
-findings, and said as it comes.
+of them until the time is over, or Ctrl-C ends them. The same seed makes the same tries. A try ends
+well where the tool does its work, or refuses with an error of its own. What must never be: a
+traceback, exit code 70, a command that takes more than 20 s or 4 GB, a process that dies, an answer
+where ONNX Runtime refuses, and a random graph that gives another answer. What is found is kept in
+the folder of findings, and said as it comes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -294,6 +294,7 @@ def command(
         stack.callback(worker.close)
         make(scratch / "samples")
         bench = Bench(worker, scratch / "samples", scratch)
+        stack.enter_context(suppress(KeyboardInterrupt))  # what was tried until then counts
         for found in run(bench, only, seed, minutes):
             rows.append(found)
             if found.end in {*BAD, "differs"}:
