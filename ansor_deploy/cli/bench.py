@@ -24,7 +24,7 @@ from .run_options import seconds_option, threads_option
 from .values import parse_rate
 
 if TYPE_CHECKING:
-    from ..runtime.model import Interface
+    from ..runtime.interface import Interface
 
 
 class Bench(Struct, frozen=True, kw_only=True):

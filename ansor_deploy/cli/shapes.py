@@ -1,4 +1,4 @@
-"""What --input-shape may say: a shape, several in steps, or a range of batches."""
+"""What --input-shape may say: a shape, several in steps, or a range of batches or lengths."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +9,7 @@ from ..errors import UsageError
 from ..model.batches import Span
 from ..request import Shapes
 
-Extent = int | range | Span  # a size, several in equal steps, or a range of batches
-_FEW = 8  # sizes to propose
+Extent = int | range | Span  # a size, several in equal steps, or a range
 Fail = click.BadParameter
 InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
 
@@ -18,7 +17,7 @@ InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
 def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
     """The input and the shape of "data=1,3,224,224".
 
-    Or of "data=1..8,3,224,224", and of "data=1,3,320..640:32,320..640:32".
+    Or of "data=1..8,3,224,224", "ids=1,1..512", and of "data=1,3,320..640:32,320..640:32".
     """
     name, _, numbers = text.rpartition("=")
     extents = tuple(_extent(size.strip()) for size in numbers.split(","))
@@ -26,12 +25,6 @@ def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
         raise Fail(f"{text!r} is not an input's shape; write it like data=1,3,224,224")
     if len({len(one) for one in extents if isinstance(one, range)}) > 1:
         raise Fail(f"{text!r}: its axes change together, and need equally many sizes")
-    if any(isinstance(one, Span) for one in extents[1:]):
-        raise Fail(
-            f"{text!r}: only a batch, on the first axis, is a range without steps. Other sizes "
-            f"have code each: {_in_steps(name, extents)}, and so for each input that has them; pad "
-            "what lies between to the next"
-        )
     return name, extents
 
 
@@ -45,17 +38,6 @@ def _extent(text: str) -> Extent:
     if not (0 < least < most and step and (most - least) % step == 0):
         raise Fail(f"{text!r} is no range of sizes: it goes up, in steps that meet its end")
     return range(least, most + 1, step) if found[3] else Span(least, most)
-
-
-def _in_steps(name: str, shape: Sequence[Extent]) -> str:
-    """A shape whose ranges have a few steps, which end no sooner."""
-    return shape_text(name, [_steps(one) if isinstance(one, Span) else one for one in shape])
-
-
-def _steps(span: Span) -> Extent:
-    step = -(-span.most // _FEW)
-    sizes = range(-(-span.least // step) * step, span.most + step, step)
-    return sizes if len(sizes) > 1 else sizes[0]
 
 
 def shape_text(name: str, shape: Sequence[Extent]) -> str:
@@ -85,8 +67,8 @@ def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
         raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
     spans = {one for shapes in together for shape in shapes.values() for one in shape}
     if (several := len({one for one in spans if isinstance(one, Span)})) and several + count > 2:
-        hint = "give one range, the same for all inputs with a batch, and one shape of each"
-        raise UsageError("--input-shape: a range of batches goes with no other shapes", hint)
+        hint = "give one range, the same for all inputs that have it, and one shape of each"
+        raise UsageError("--input-shape: a range goes with no other shapes", hint)
     return tuple(together)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._tvm import collect, relax, shape_of, tvm, vm
-from .memory.callers_memory import anywhere, copied, is_within
+from .memory.callers_memory import Added, anywhere, copied, is_within
 from .memory.storage import Slot, Stored, bytes_of, call, stored
 from .memory.weights import Weights, lifted
 
@@ -47,26 +47,27 @@ def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = No
     functions, weights = dict(mod.functions.items()), others.copy() if others else Weights()
     runs: dict[str, Stored] = {}
     constants: dict[str, dict[Slot, relax.Var]] = {}
+    added: Added = {}
     for name, func in mod.functions.items():
         if isinstance(func, relax.Function):
-            run, added = _placed(mod, func, on_gpu)
+            run = _placed(mod, func, on_gpu, added)
             body, places = lifted(run.body, weights)
             run = replace(run, body=body)
             del functions[name]
-            functions |= added | _entries(name.name_hint, func, run, places)
+            functions |= _entries(name.name_hint, func, run, places)
             runs[name.name_hint], constants[name.name_hint] = run, places
     if not weights.block:
         weights.place(b"\0")  # of nothing, nothing could be mapped
-    functions |= size_function(weights)
+    functions |= dict(added.values()) | size_function(weights)
     return Entries(_needed(functions), weights, runs, constants)
 
 
-def _placed(mod: tvm.IRModule, func: relax.Function, on_gpu: bool) -> tuple[Stored, Functions]:
-    """A function with the places of its tensors, and the kernels that this adds."""
+def _placed(mod: tvm.IRModule, func: relax.Function, on_gpu: bool, added: Added) -> Stored:
+    """A function with the places of its tensors. added: takes the kernels that this adds."""
     run = stored(func)
     if is_within(func):
-        return copied(run), {}
-    return (run, {}) if on_gpu else anywhere(mod, run)
+        return copied(run)
+    return run if on_gpu else anywhere(mod, run, added)
 
 
 def _needed(functions: Functions) -> tvm.IRModule:

@@ -18,6 +18,7 @@ from .gpu.program import Run
 from .kernels.constants import fold
 from .kernels.lowering import code_generation, compiled
 from .kernels.objects import TASK, Kernel
+from .lengths.whole import lengths
 from .memory.appended import appended
 from .memory.callers_memory import original
 from .memory.figures import Memory
@@ -155,6 +156,7 @@ def _lower(target: Target) -> Any:
             t.RemovePurityChecking(),
             t.CallTIRRewrite(),
             appended(),
+            *([] if target.gpu else [lengths()]),
             in_place(target),
             t.LowerAllocTensor(),
             t.LowerRuntimeBuiltin(),

@@ -18,20 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UsageError, VerificationError
-from ..runtime.batches import Batches
-from ..runtime.fit import choose
+from ..runtime.fit import fitting
+from ..runtime.interface import CALLING, declared, interfaces, of_true_size, ranges
 from ..runtime.manifest_json import threads_of
-from ..runtime.model import interfaces, of_true_size
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
 from ..runtime.tensors import in_memory, memory_bytes
 from ..system.worker import Worker, WorkerFailure
 
 if TYPE_CHECKING:
-    from ..runtime.model import Interface
+    from ..runtime.interface import Interface
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CHILD = "ansor_deploy.devices.bare_child"
-_SENT = ("inputs", "outputs", "target", "variants", "context", "codes", "preset")
 _numbers = itertools.count()
 _spare: list[Worker] = []
 
@@ -52,10 +50,10 @@ class BareModel:
     ) -> None:
         self.path, self.manifest = path, manifest
         self.interfaces = interfaces(manifest)
-        self.batches = Batches.of_manifest(manifest, self.interfaces)
+        self.batches = ranges(manifest, declared(manifest))
         self.threads = threads or threads_of(manifest)
         self._worker = worker
-        sent = json.dumps({key: manifest.get(key) for key in _SENT})
+        sent = json.dumps({key: manifest.get(key) for key in CALLING})
         # The number, since another build's library may have had the path.
         self._library = [next(_numbers), str(path.absolute()), sent, threads, code]
 
@@ -64,24 +62,22 @@ class BareModel:
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.
         """
-        if self.batches and self.batches.of(inputs):
-            return self.batches.joined(self, inputs)
-        variant = choose(self.path, self.interfaces, inputs, self.batches)
-        _, outputs = self._call("run", variant, inputs)
-        return of_true_size(self.interfaces[variant].outputs, outputs)
+        _, outputs = self._call("run", inputs)
+        return of_true_size(self.interfaces[0].outputs, outputs)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the child's clock."""
-        variant = choose(self.path, self.interfaces, inputs)
-        seconds, _ = self._call("times", variant, inputs, runs=runs)
+        seconds, _ = self._call("times", inputs, runs=runs)
         return list(seconds)
 
     def _call(
-        self, function: str, variant: int, inputs: dict[str, np.ndarray], **words: Any
+        self, function: str, inputs: dict[str, np.ndarray], **words: Any
     ) -> tuple[Any, dict[str, np.ndarray]]:
         """The answer of a function of the child's, and the outputs as it left them."""
-        with _shared(self.interfaces[variant], inputs) as (place, outputs):
-            payload = {"library": self._library, "variant": variant, "memory": place, **words}
+        one = fitting(self.path, self.interfaces, inputs, self.batches)
+        with _shared(one, inputs) as (place, outputs):
+            tensors = {"interface": one.to_json(), "memory": place}
+            payload = {"library": self._library, **tensors, **words}
             try:
                 answer = self._worker.call(f"{_CHILD}:{function}", payload, RUN_SECONDS)
             except WorkerFailure as failure:

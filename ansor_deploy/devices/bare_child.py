@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime import native
+from ..runtime.interface import Interface
 from ..runtime.model import Model
 from ..runtime.tensors import in_memory
 
@@ -28,9 +29,9 @@ def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
     payload: its "library", which is a number among all, path, the JSON text of the parts of its
-    manifest that say its tensors and cores, threads, and the number of its code; "variant", the
-    number of the interface that is used, and "memory", a file with room for its tensors
-    (`in_memory`), inputs before outputs, to which the results are written.
+    manifest that say its tensors and cores, threads, and the number of its code; "interface", what
+    it takes and gives in this run, and "memory", a file with room for these tensors (`in_memory`),
+    inputs before outputs, to which the results are written.
     """
     with _no_zeros():
         model, inputs, outputs = _given(payload)
@@ -62,7 +63,7 @@ def _given(
     payload: dict[str, Any],
 ) -> tuple[Model, dict[str, np.ndarray], Mapping[str, np.ndarray]]:
     model = _model(*payload["library"])
-    one = model.interfaces[payload["variant"]]
+    one = Interface.from_json(payload["interface"])
     memory = np.memmap(payload["memory"], np.uint8, "r+")
     arrays = in_memory(memory, [(info.shape, info.dtype) for info in (*one.inputs, *one.outputs)])
     names = [info.name for info in one.inputs]

@@ -32,8 +32,8 @@ _OWN = {
     "": "errors",
     "devices": "agent frames library_calls",
     "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
-    "runtime": "batches context cpu_pinning cuda dlpack fit functions gpu_code manifest_json "
-    "model native out_of_range profile session shared steps tensors wrong_processor",
+    "runtime": "batches context cpu_pinning cuda dlpack fit functions gpu_code interface lengths "
+    "manifest_json model native out_of_range profile session shared steps tensors wrong_processor",
     "system": "child host limits lock_file machine_fault regular_file run_times scratch worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError, UsageError, VerificationError
-from ..runtime.batches import Batches
-from ..runtime.fit import choose
-from ..runtime.model import declared, interfaces, of_true_size
+from ..runtime.batches import Arrays
+from ..runtime.fit import choose, fitting
+from ..runtime.interface import declared, interfaces, of_true_size, ranges
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
 from ..runtime.steps import Steps
-from ..runtime.tensors import unwritten
+from ..runtime.tensors import room_for
 from ..system.host import architecture
 from ..system.machine_fault import errno_in, fault, killed
 from ..target import Target
@@ -60,7 +60,7 @@ class EmulatedModel:
 
     def __init__(self, emulator: Emulator, path: Path, manifest: dict[str, Any]) -> None:
         self.interfaces, self._called = interfaces(manifest), declared(manifest)
-        self.batches = Batches.of_manifest(manifest, self.interfaces)
+        self.batches = ranges(manifest, self._called)
         self._emulator, self._path = emulator, path
         self._place = emulator.folder / "model.so"
         self._place.unlink(missing_ok=True)
@@ -73,15 +73,21 @@ class EmulatedModel:
 
         UsageError where it has none such, or where the inputs hold an index that is out of range.
         """
-        if self.batches and self.batches.of(inputs):
-            return self.batches.joined(self, inputs)
-        chosen = choose(self._path, self.interfaces, inputs, self.batches)
+        one = fitting(self._path, self.interfaces, inputs, self.batches)
         if self._called[0].context:
             return Steps(self._called[0], self._with_files).grown(inputs)
+        outputs = room_for(one.outputs)
+        if self.batches and self.batches.of(inputs):
+            for chosen, given, made in self.batches.parts(inputs, outputs):
+                self._run_function(chosen, given, made)
+        else:
+            self._run_function(choose(self._path, self.interfaces, inputs), inputs, outputs)
+        return of_true_size(one.outputs, outputs)
+
+    def _run_function(self, chosen: int, inputs: Arrays, outputs: Arrays) -> None:
         one = self._called[chosen]
-        made = {info.name: unwritten(info.shape, info.dtype) for info in one.outputs}
-        self._with_files([inputs[info.name] for info in one.inputs], list(made.values()), chosen)
-        return of_true_size(one.outputs, made)
+        given = [np.ascontiguousarray(inputs[info.name]) for info in one.inputs]
+        self._with_files(given, [outputs[info.name] for info in one.outputs], chosen)
 
     def _with_files(
         self, given: Sequence[np.ndarray], made: Sequence[np.ndarray], chosen: int = 0

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..runtime import cpu_pinning, native
-from ..runtime.model import Model, TensorInfo, interfaces
+from ..runtime.interface import Interface, TensorInfo
+from ..runtime.model import Model
 from ..runtime.profile import measure
 from ..runtime.tensors import from_bytes, numpy_dtype, to_bytes
 
@@ -24,12 +25,12 @@ def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
     payload: its "path", "manifest", the JSON text of the parts of its manifest that say its
-    tensors and cores, "variant", the number of the interface that is used, "inputs", a file of
-    `to_bytes`, and "outputs", a file to write likewise.
+    tensors and cores, "interface", the JSON text of what it takes and gives in this run, "inputs",
+    a file of `to_bytes`, and "outputs", a file to write likewise.
     """
     model = _model(payload["path"], payload["manifest"])
     outputs = model.whole(**_given(payload))
-    gives = model.interfaces[payload["variant"]].outputs
+    gives = _interface(payload["interface"]).outputs
     Path(payload["outputs"]).write_bytes(to_bytes([outputs[info.name] for info in gives]))
 
 
@@ -41,7 +42,7 @@ def times(payload: dict[str, Any]) -> list[float]:
 def profile(payload: dict[str, Any]) -> dict[str, Any]:
     """A profile's figures, of about "seconds" seconds; the rest of the payload is that of `run`."""
     model = _model(payload["path"], payload["manifest"])
-    return measure(model, payload["variant"], _given(payload), payload["seconds"])
+    return measure(model, _given(payload), payload["seconds"])
 
 
 def bytes_of(tensors: Sequence[TensorInfo]) -> int:
@@ -62,9 +63,13 @@ def _model(path: str, manifest: str) -> Model:
 
 
 def _given(payload: dict[str, Any]) -> dict[str, np.ndarray]:
-    return _inputs(payload["inputs"], payload["manifest"], payload["variant"])
+    return _inputs(payload["inputs"], payload["interface"])
 
 
 @lru_cache(maxsize=2)
-def _inputs(path: str, manifest: str, variant: int) -> dict[str, np.ndarray]:
-    return by_name(interfaces(json.loads(manifest))[variant].inputs, Path(path).read_bytes())
+def _inputs(path: str, interface: str) -> dict[str, np.ndarray]:
+    return by_name(_interface(interface).inputs, Path(path).read_bytes())
+
+
+def _interface(text: str) -> Interface:
+    return Interface.from_json(json.loads(text))

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnsorError, DeviceLost, UsageError
-from ..runtime.batches import Batches
-from ..runtime.fit import choose
+from ..runtime.fit import fitting
+from ..runtime.interface import CALLING, Interface, declared, interfaces, of_true_size, ranges
 from ..runtime.manifest_json import read_json
-from ..runtime.model import interfaces, of_true_size
 from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes
 from ..system.run_times import impossible
@@ -24,7 +23,6 @@ from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CALLS = "ansor_deploy.devices.library_calls"
-_SENT = ("inputs", "outputs", "target", "variants", "context")
 
 
 class RemoteModel:
@@ -38,21 +36,21 @@ class RemoteModel:
         self.path = path
         self.manifest = manifest
         self.interfaces = interfaces(manifest)
-        self.batches = Batches.of_manifest(manifest, self.interfaces)
+        self.batches = ranges(manifest, declared(manifest))
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         self._site = site
-        self._interface = json.dumps({key: manifest.get(key) for key in _SENT})
+        # Code for several targets is not asked for there.
+        sent = {key: manifest.get(key) for key in CALLING if key != "codes"}
+        self._manifest = json.dumps(sent)
         check_room(site, path, manifest)
         self._place = site.put(path)
         self._sent = ("", "")  # digest of the inputs, and where they lie
 
     def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have; UsageError where it has none such."""
-        if self.batches and self.batches.of(inputs):
-            return self.batches.joined(self, inputs)
         place = self._site.scratch("outputs")
         self._call("run", inputs, outputs=place)
-        outputs = self.interfaces[self._chosen(inputs)].outputs
+        outputs = self._fitting(inputs).outputs
         data = self._site.get(place, bytes_of(outputs))
         self._site.drop(place)
         return of_true_size(outputs, by_name(outputs, data))
@@ -72,7 +70,7 @@ class RemoteModel:
         figures: dict[str, Any] = self._call("profile", inputs, seconds=seconds)
         if wrong := impossible([figures["seconds"]]):
             raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
-        return described(figures, self.manifest, self._chosen(inputs))
+        return described(figures, self.manifest)
 
     def close(self) -> None:
         """Remove its files from the site."""
@@ -81,13 +79,12 @@ class RemoteModel:
                 self._site.drop(place)
 
     def _call(self, function: str, inputs: dict[str, np.ndarray], **words: Any) -> Any:
-        chosen = self._chosen(inputs)
-        takes = self.interfaces[chosen].inputs
+        one = self._fitting(inputs)
         payload = {
             "path": self._place,
-            "manifest": self._interface,
-            "variant": chosen,
-            "inputs": self._send(to_bytes([inputs[info.name] for info in takes])),
+            "manifest": self._manifest,
+            "interface": json.dumps(one.to_json()),
+            "inputs": self._send(to_bytes([inputs[info.name] for info in one.inputs])),
         }
         try:
             return self._site.call(f"{_CALLS}:{function}", {**payload, **words}, RUN_SECONDS)
@@ -98,8 +95,8 @@ class RemoteModel:
             hint = "was it built for that device's target? see `target` in its manifest"
             raise AnsorError(what, hint) from failure
 
-    def _chosen(self, inputs: dict[str, np.ndarray]) -> int:
-        return choose(self.path, self.interfaces, inputs, self.batches)
+    def _fitting(self, inputs: dict[str, np.ndarray]) -> Interface:
+        return fitting(self.path, self.interfaces, inputs, self.batches)
 
     def _send(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()

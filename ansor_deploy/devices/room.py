@@ -77,7 +77,7 @@ def memory_of_runs(library: Path, manifest: Mapping[str, Any]) -> int:
     Its weights are pages of its file; but a run reads them all, and none must wait for the disk.
     Inputs come as a file and are arrays then, outputs the other way round.
     """
-    from ..runtime.model import interfaces
+    from ..runtime.interface import interfaces
     from .library_calls import bytes_of
 
     planned = manifest.get("memory") or {"peak": library.stat().st_size}

@@ -10,6 +10,9 @@
 A row of integers that is one vector is left to LLVM: of products of bytes it makes four to a lane,
 and of a sum that is halved, as here, it forgets all lanes but the first (`combineVPDPBUSDPattern`).
 
+A row of which a run decides how much counts (`codegen/lengths/`) has `if k < n:` in its loop. Then
+steps of several terms are left out together, since those behind `n` change nothing.
+
 A row that the kernel has just made ends in a shorter vector instead: what is read across two stores
 has to wait until both are in the cache.
 
@@ -56,17 +59,26 @@ def _written_out(own: set[Any], loop: Any) -> Any:
         return loop
     vectors, lanes = map(int, str(mark).split("x"))  # lanes: a power of two
     vectors = min(vectors, int(loop.extent) // lanes)
-    if lanes == int(loop.extent) and "int" in str(loop.body.buffer.dtype):
+    store, _ = _counted(loop)
+    if lanes == int(loop.extent) and "int" in str(store.buffer.dtype):
         return loop
-    loads = collect(loop.body.value.b, tvm.ir.TensorLoad)
+    loads = collect(store.value.b, tvm.ir.TensorLoad)
     made = any(one.source in own and uses(one, loop.loop_var) for one in loads)
     partials = _Partials(loop, vectors, lanes, made=made)
     return tirx.SeqStmt(list(partials.statements())) if vectors else loop
 
 
+def _counted(loop: Any) -> tuple[Any, Any]:
+    """What is done for each term, and the condition of its counting; None where all count."""
+    body = loop.body
+    if isinstance(body, tirx.IfThenElse) and body.else_case is None:
+        return body.then_case, body.condition
+    return body, None
+
+
 def _is_reduction(loop: Any) -> bool:
     """Whether all that is done is s = op(s, f(k)), s one element that f does not read."""
-    store = loop.body
+    store, _ = _counted(loop)
     kinds = (tirx.Add, tirx.Max, tirx.Min)
     if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, kinds):
         return False
@@ -84,7 +96,8 @@ class _Partials:
     """The statements that replace a marked loop. made: whether the kernel has just made its row."""
 
     def __init__(self, loop: Any, vectors: int, lanes: int, *, made: bool) -> None:
-        self.loop, self.store, self.made = loop, loop.body, made
+        self.loop, self.made = loop, made
+        self.store, self.counts = _counted(loop)
         self.vectors, self.lanes = vectors, lanes
         self.dtype = str(self.store.buffer.dtype)
         self.identity = first_value(type(self.store.value), self.dtype)
@@ -100,14 +113,15 @@ class _Partials:
             index = self._variable("k")
             added = [self._added(index * step, vector) for vector in range(self.vectors)]
             body = tirx.SeqStmt(added) if len(added) > 1 else added[0]
+            body = self._if_counts(index * step, body)
             yield tirx.For(index, 0, extent // step, tirx.ForKind.SERIAL, body)
         whole = extent - extent % self.lanes
         for start in range(extent - extent % step, whole, self.lanes):
-            yield self._added(start, 0)
+            yield self._if_counts(start, self._added(start, 0))
         if whole < extent and self.made:
-            yield self._added(whole, 0, extent - whole)
+            yield self._if_counts(whole, self._added(whole, 0, extent - whole))
         elif whole < extent:
-            yield self._last(extent - self.lanes, whole)
+            yield self._if_counts(whole, self._last(extent - self.lanes, whole))
         yield from self._joined()
 
     def _added(self, start: Any, vector: int, width: int = 0) -> Any:
@@ -157,9 +171,19 @@ class _Partials:
 
     def _term(self, index: Any) -> Any:
         """F of an index."""
+        return self._at(self.store.value.b, index)
+
+    def _if_counts(self, first: Any, terms: Any) -> Any:
+        """The statement of some terms, if the first of them counts."""
+        if self.counts is None:
+            return terms
+        return tirx.IfThenElse(self._at(self.counts, first), terms, None)
+
+    def _at(self, value: Any, index: Any) -> Any:
         own = self.loop.loop_var
-        put = lambda var: index if var.same_as(own) else var  # noqa: E731
-        return structural_map(self.store.value.b, (tirx.Var, put))
+        here = tirx.const(index, str(own.ty.dtype)) if isinstance(index, int) else index
+        put = lambda var: here if var.same_as(own) else var  # noqa: E731
+        return structural_map(value, (tirx.Var, put))
 
     def _variable(self, name: str) -> Any:
         return tirx.Var(name, str(self.loop.loop_var.ty.dtype))

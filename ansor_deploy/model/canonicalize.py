@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from onnx import ModelProto, helper, inliner
 
-from ..runtime.context import Context
-from .counted import caches
 from .counted.walk import bound_sizes
 from .dequantised.integers import integers
 from .dequantised.operators import as_conversions
@@ -62,12 +60,14 @@ def canonicalize(proto: ModelProto) -> ModelProto:
     return canonical_graph(proto).to_proto()
 
 
-def canonical_graph(proto: ModelProto, context: Context | None = None) -> Graph:
+def canonical_graph(
+    proto: ModelProto, opened: Callable[[Graph], object] = lambda graph: None
+) -> Graph:
     """The model's graph after all passes; weights that are left as they were are the model's own.
 
     Give it static input shapes (`bind_shapes`) for all of it to work. The model given stays
     as it is. Inputs and outputs keep their names, types and order.
-    context: of a model whose caches a library is to keep, with what they change left open.
+    opened: leaves some sizes open that a run is to give (`counted/`).
 
     Raises:
         ModelError: a cycle, shapes that contradict each other, constants that do not fit, or
@@ -76,8 +76,7 @@ def canonical_graph(proto: ModelProto, context: Context | None = None) -> Graph:
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
     graph = Graph.of(_as_of_nine(_with_standard(proto)))
-    if context is not None:
-        caches.prepare(graph, context)
+    opened(graph)
     for change in PASSES:
         change(graph)
     graph.infer()

@@ -12,25 +12,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError, blaming
 from ..registry.record import TaskKey
 from ..runtime.batches import tried_size
+from ..runtime.lengths import tried_lengths
 from ..target import Target
+from .assumed import assumed
 from .batches import Asked, Batch, Span, span_of, with_rows
 from .caches import Opened
 from .canonicalize import canonical_graph
+from .counted import caches, ranges
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
 from .misfit import check_sizes
 from .onnx.class_labels import Labels
 from .onnx.file import OnnxModel, load
 from .operators.support import refuse_early
-from .shapes import bound, explained
+from .ranges import Range
+from .shapes import bound, explained, instead, options
 from .tasks import Task
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from ..runtime.context import Context
     from .graph.graph import Graph
     from .relax.importer import Imported
+
+    Opening = tuple[ModelProto, Callable[[Graph], None]]  # a model, and what leaves its sizes open
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Prepared:
     labels: of outputs whose numbers stand for classes, these. protos: the model as it was read,
     with static shapes, once for each of its shapes, or for some lengths of its context: what the
     oracle runs. batch: the batches that it takes beside them, in parts, of which one is the last of
-    the protos; None where there are none. imported: all shapes that there is to be code for.
+    the protos; None where there are none. range: the lengths that it takes; None where they are
+    fixed. imported: all shapes that there is to be code for.
     by_function: the task of each function that it calls. others: the calls of functions that are no
     task, in the order of a run.
     """
@@ -54,6 +60,7 @@ class Prepared:
     by_function: dict[str, Task] = field(repr=False)
     others: tuple[PlacedCall, ...] = field(default=(), repr=False)
     batch: Batch | None = None
+    range: Range | None = None
 
     @property
     def tasks(self) -> list[Task]:
@@ -84,18 +91,28 @@ def prepare(
     """Read a model for a target; ModelError says what of it cannot be compiled.
 
     input_shapes: the shapes of inputs by name, once or, for a library of several, more often; or
-    once, with a range of batches.
+    once, with a range of batches, or of lengths.
     stage: is called with the name and a detail of each stage that begins. step: with what a stage
     has done of something, and of how many. rows: that caches have room for; 0 where it keeps none.
     """
     stage("read", str(path))
-    span = span_of(input_shapes[0])
-    if rows and (span or len(input_shapes) > 1):
+    source, proto = _loaded(path)
+    if not rows and len(input_shapes) == 1 and (found := assumed(proto, input_shapes[0])):
+        stage("sizes", f"{options(found)}, which the file leaves open")
+        input_shapes = [{**input_shapes[0], **found}]
+    lengths = Range.of(input_shapes[0])
+    span = None if lengths else span_of(input_shapes[0])
+    if rows and (lengths or span or len(input_shapes) > 1):
         raise UsageError("a context is of one shape", "give --context, or several shapes")
-    shapes = [with_rows(one, span.least if span else 0) for one in input_shapes]
-    source, protos, opened = _read(path, shapes, rows)
+    least = [with_rows(one, span.least if span else 0) for one in input_shapes]
+    tried = _tried(input_shapes[0], lengths) if lengths else least
     with blaming(path):
-        graphs = _sound_graphs(path, shapes, protos, opened)
+        protos, opened = _bound(proto, tried, rows)
+        del proto  # it has the weights once more
+        if lengths:
+            opened = [(protos[0], partial(ranges.prepare, asked=lengths))]
+        with instead(tried[0] if lengths else {}):
+            graphs = _sound_graphs(path, tried, protos, opened)
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .relax.extract import extract
@@ -116,24 +133,28 @@ def prepare(
         called = tuple(calls(imported))
         tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
     others = tuple(one for one in called if one[0] not in tasks)
-    return Prepared(path, *source, protos, imported, tasks, others, batch)
+    return Prepared(path, *source, protos, imported, tasks, others, batch, lengths)
 
 
 def _sound_graphs(
     path: Path,
     shapes: Sequence[Mapping[str, tuple[int, ...]]],
     protos: Sequence[ModelProto],
-    opened: Sequence[tuple[ModelProto, Context]] = (),
+    opened: Sequence[Opening] = (),
 ) -> list[Graph]:
     with explained(path, shapes):
-        graphs = [_sound_graph(*one) for one in opened or zip(protos, repeat(None))]
+        graphs = [_sound_graph(*one) for one in opened or zip(protos, repeat(_nothing))]
     for proto, graph in zip(protos, cycle(graphs), strict=False):
         declare_foreign(proto, graph)
     return graphs
 
 
-def _sound_graph(proto: ModelProto, context: Context | None) -> Graph:
-    graph = canonical_graph(proto, context)
+def _nothing(graph: Graph) -> None:
+    """Leave no size open."""
+
+
+def _sound_graph(proto: ModelProto, open_sizes: Callable[[Graph], None]) -> Graph:
+    graph = canonical_graph(proto, open_sizes)
     check_sizes(graph)
     return graph
 
@@ -155,7 +176,7 @@ def _of_batch(
     sizes = list(batch.sizes())
     tried = tried_size(sizes, batch.most)
     bound_to = [with_rows(shapes, rows) for rows in (*sizes[1:], *([tried] if tried else []))]
-    _, protos, _ = _read(path, bound_to, 0)
+    protos, _ = _bound(_loaded(path)[1], bound_to, 0)
     count = len(sizes) - 1
     return protos, _sound_graphs(path, bound_to[:count], protos[:count]) if count else []
 
@@ -168,23 +189,31 @@ def _check(imported: Imported, batch: Batch) -> None:
     check_rows(imported, rows, batch.inputs)
 
 
-def _read(
-    path: Path, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
-) -> tuple[_Source, tuple[Any, ...], list[tuple[ModelProto, Context]]]:
-    """What a model was read from, and the model with the inputs of each of the shapes.
+def _tried(shapes: Asked, lengths: Range) -> list[dict[str, tuple[int, ...]]]:
+    """The shapes by which a range is tried, the largest first."""
+    return [with_rows(shapes, n) for n in tried_lengths(lengths.least, lengths.most)]
 
-    And, of one with a context, what is compiled: with what its length changes left open.
-    The model as it was read, which has the weights once more, is let go of.
-    """
+
+def _loaded(path: Path) -> tuple[_Source, ModelProto]:
+    """What a model is read from, and the model as it is."""
     source = load(path)
     with blaming(path):
         refuse_early(source.proto)
-        if not rows:
-            protos = tuple(bound(source.proto, shapes) for shapes in input_shapes)
-            return _Source.of(source), protos, []
-        whole = Opened.of(source.proto, input_shapes[0], rows)
-        protos = tuple(map(whole.bound, whole.context.samples))
-    return _Source.of(source), protos, [(whole.opened(), whole.context)]
+    return _Source.of(source), source.proto
+
+
+def _bound(
+    proto: ModelProto, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
+) -> tuple[tuple[Any, ...], list[Opening]]:
+    """The model with the inputs of each of the shapes.
+
+    And, of one with a context, what is compiled: with what its length changes left open.
+    """
+    if not rows:
+        return tuple(bound(proto, shapes) for shapes in input_shapes), []
+    whole = Opened.of(proto, input_shapes[0], rows)
+    keep = partial(caches.prepare, context=whole.context)
+    return tuple(map(whole.bound, whole.context.samples)), [(whole.opened(), keep)]
 
 
 def merge(models: list[Prepared]) -> list[Task]:

@@ -9,6 +9,7 @@ from shlex import quote
 from onnx import ModelProto
 
 from ..errors import ModelError
+from .batches import Asked, Span
 from .caches import found_caches
 from .misfit import misfit
 from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
@@ -51,13 +52,24 @@ def explained(path: Path, given: Sequence[Shapes]) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def instead(fixed: Shapes) -> Iterator[None]:
+    """Where what has a range of lengths is refused, propose sizes that are fixed. fixed: these."""
+    try:
+        yield
+    except ModelError as error:
+        if fixed:
+            error.hint = f"{error.hint}; or fix its sizes: {options(fixed)}"
+        raise
+
+
 def _hint(proto: ModelProto, given: Shapes) -> str:
     """Options to paste: shapes that were found to fit, or those of the right form."""
     tried = list(proposals(proto, given))
     for shapes in tried:
         if not misfit(proto, {**given, **shapes}):
-            return f"Give them: {_options(shapes)}{_any_batch(proto, shapes)}{_kept(proto)}"
-    return f"Give them, with sizes that fit the model: {_options(tried[0])}"
+            return f"Give them: {options(shapes)}{_any_batch(proto, shapes)}{_kept(proto)}"
+    return f"Give them, with sizes that fit the model: {options(tried[0])}"
 
 
 def _kept(proto: ModelProto) -> str:
@@ -88,7 +100,7 @@ def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:
     what = "shape of its input" if len(changed) == 1 else "shapes of its inputs"
     return ModelError(
         f"the model does not take the {what} {listed}: {why}",
-        f"These fit: {_options(better)}",
+        f"These fit: {options(better)}",
     )
 
 
@@ -120,10 +132,11 @@ def _exported(proto: ModelProto, name: str) -> Shape:
     return tuple(size for size in shape or () if isinstance(size, int))
 
 
-def _options(shapes: Shapes) -> str:
+def options(shapes: Asked) -> str:
+    """Shapes as a user gives them."""
     pairs = (quote(f"{name}={_numbers(shape)}") for name, shape in shapes.items())
     return " ".join(f"--input-shape {pair}" for pair in pairs)
 
 
-def _numbers(shape: Shape) -> str:
+def _numbers(shape: Sequence[int | Span]) -> str:
     return ",".join(map(str, shape))

@@ -9,7 +9,7 @@ the library was built (`model/relax/rows.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from .tensors import room_for
 
 if TYPE_CHECKING:
-    from .model import Interface, TensorInfo
+    from .interface import Interface, TensorInfo
 
 ROW = 1000  # what a row costs, in the unit of a manifest's `part`
 Arrays = Mapping[str, np.ndarray]
@@ -46,11 +46,10 @@ class Batches:
         self._made: dict[int, Interface] = {}  # by rows
         self._best, self._next = [0], [0]  # by rows: what they cost, and the variant of a part
 
-    @classmethod
-    def of_manifest(cls, manifest: Mapping[str, Any], known: Sequence[Interface]) -> Batches | None:
-        """Those that a manifest says a library to take; None where it says nothing of any."""
-        said = manifest.get("batch")
-        return cls(said, known) if said else None
+    @property
+    def interfaces(self) -> list[Interface]:
+        """What the library has code for."""
+        return list(self._known)
 
     @property
     def tried(self) -> list[Interface]:
@@ -98,15 +97,6 @@ class Batches:
             else:
                 yield variant, given, made
             begin += size
-
-    def joined(self, run: Callable[..., Arrays], inputs: Arrays) -> dict[str, np.ndarray]:
-        """The outputs of a batch. run: computes those of a part, given its inputs by name."""
-        gives = self.interface(len(inputs[self._inputs[0]])).outputs
-        outputs = room_for(gives)
-        for _, given, made in self.parts(inputs, outputs):
-            for name, one in run(**given).items():
-                made[name][...] = one
-        return outputs
 
     def _variants(self, rows: int) -> Iterator[int]:
         """The variants of the parts that cost least, the largest first."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from .model import Interface, TensorInfo
+    from .interface import Interface, TensorInfo
 
 
 @dataclass(frozen=True)

@@ -14,25 +14,38 @@ from .tensors import numpy_dtype
 
 if TYPE_CHECKING:
     from .batches import Batches
-    from .model import Interface, TensorInfo
+    from .interface import Interface, TensorInfo
+    from .lengths import Lengths
 
 
 def choose(
     path: Path,
     known: Sequence[Interface],
     inputs: Mapping[str, np.ndarray],
-    parts: Batches | None = None,
+    ranges: Batches | Lengths | None = None,
 ) -> int:
     """Which interface the inputs fit; UsageError that names every input that is amiss.
 
-    parts: the batches that the library takes as well.
+    ranges: the batches, or lengths, that the library takes as well.
     """
     for at, one in enumerate(known):
         if len(inputs) == len(one.inputs) and all(_fits(info, inputs) for info in one.inputs):
             return at
     what = "; ".join(_faults(known[0].inputs, inputs)) if len(known) == 1 else _given(inputs)
-    takes = parts.takes if parts else "; or ".join(interface.takes for interface in known)
+    takes = ranges.takes if ranges else "; or ".join(interface.takes for interface in known)
     raise UsageError(f"inputs of {path} do not fit: {what}", f"it takes {takes}")
+
+
+def fitting(
+    path: Path,
+    known: Sequence[Interface],
+    inputs: Mapping[str, np.ndarray],
+    ranges: Batches | Lengths | None,
+) -> Interface:
+    """What a library takes and gives of inputs; UsageError as of `choose`."""
+    within = ranges.of(inputs) if ranges else None
+    known = [within] if within else known
+    return known[choose(path, known, inputs, ranges)]
 
 
 def text(tensors: Sequence[TensorInfo]) -> str:

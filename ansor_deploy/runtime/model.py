@@ -1,8 +1,10 @@
 """A built library, loaded and called with arrays by name."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,13 @@ import numpy as np
 from ..errors import DeviceError, UsageError
 from ..system.host import architecture
 from . import session
-from .batches import Arrays, Batches
+from .batches import Arrays
 from .context import Context
 from .dlpack import in_place
-from .fit import apart, check_outputs, choose, text
+from .fit import apart, check_outputs, choose, fitting
 from .functions import into_functions
+from .interface import Interface, declared, interfaces, of_true_size, ranges
+from .lengths import Lengths
 from .manifest_json import read_json, threads_of
 from .out_of_range import RANGE_HINT
 from .shared import Shared
@@ -24,59 +28,6 @@ from .steps import Steps
 from .tensors import room_for
 
 _DECODE = "take steps: model.decode(...), and model.truncate(rows)"
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """An input or output by its ONNX name.
-
-    lengths: of an output of which a run decides how large it is, by axis, the output that holds how
-    much of it counts; the shape is what it has room for.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    lengths: tuple[tuple[int, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Interface:
-    """What a library takes and gives, in the order of its arguments, in one of its shapes.
-
-    context: of what it keeps from one step to the next; None where that is nothing.
-    """
-
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-    context: Context | None = None
-
-    @property
-    def input_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The inputs' shapes by their names."""
-        return {info.name: info.shape for info in self.inputs}
-
-    @property
-    def takes(self) -> str:
-        """The inputs as text, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
-        return text(self.inputs)
-
-    @property
-    def gives(self) -> str:
-        """The outputs as text."""
-        return text(self.outputs)
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
-        tensors = {"inputs": self.inputs, "outputs": self.outputs}
-        kept = {"context": self.context.to_json()} if self.context else {}
-        return {**{kind: [*map(_entry, some)] for kind, some in tensors.items()}, **kept}
-
-
-def _entry(info: TensorInfo) -> dict[str, Any]:
-    entry = {"name": info.name, "shape": list(info.shape), "dtype": info.dtype}
-    lengths = {"lengths": [list(pair) for pair in info.lengths]} if info.lengths else {}
-    return {**entry, **lengths}
 
 
 class Model(Shared):
@@ -100,14 +51,14 @@ class Model(Shared):
         self, path: Path, manifest: dict[str, Any], threads: int = 0, code: int | None = None
     ) -> None:
         self.interfaces, called = interfaces(manifest), declared(manifest)
-        self.batches = Batches.of_manifest(manifest, self.interfaces)
+        self.batches = ranges(manifest, called)
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         several = manifest.get("codes")
         wanted = threads or (0 if several else threads_of(manifest))
         super().__init__(path, partial(into_functions, path, len(called), wanted, code))
         self.manifest = {**manifest, **(several[self.code] if several else {})}
         self.threads = threads or threads_of(self.manifest)
-        self.called, self.context = called[0], called[0].context
+        self._declared, self.called, self.context = called, called[0], called[0].context
         self._steps = self._new_steps() if self.context else None
 
     def __call__(self, /, **inputs: Any) -> dict[str, np.ndarray]:
@@ -117,10 +68,10 @@ class Model(Shared):
         none such, or where the inputs hold an index that is out of range.
         """
         arrays = in_place(inputs)
-        if (found := self._in_steps_or_parts(arrays)) is not None:
-            return found
-        chosen = choose(self.path, self.interfaces, arrays, self.batches)
-        return of_true_size(self.interfaces[chosen].outputs, self._whole(chosen, arrays))
+        if (found := self._in_steps_or_parts(arrays)) is None:
+            chosen = choose(self.path, self.interfaces, arrays, self.batches)
+            found = self._whole(chosen, arrays)
+        return of_true_size(self.outputs, found)
 
     def run(
         self,
@@ -204,7 +155,7 @@ class Model(Shared):
             self._run(chosen, given, made)
 
     def _run(self, chosen: int, inputs: Arrays, outputs: Arrays) -> None:
-        one = self.interfaces[chosen]
+        one = self._declared[chosen]
         given = [inputs[info.name] for info in one.inputs]
         self._call(chosen, given, [outputs[info.name] for info in one.outputs])
 
@@ -265,22 +216,26 @@ class Model(Shared):
             raise UsageError("it has no context", "build it with one: --context ROWS", self.path)
         return self._steps, self.context
 
-    def arguments(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """What its function takes for inputs of a call."""
-        if self.context is None:
-            return [inputs[info.name] for info in self._fitting(inputs).inputs]
-        steps = self._new_steps()
-        steps.load(inputs)
-        return steps.arguments(inputs)
+    def arguments(self, inputs: Mapping[str, np.ndarray]) -> tuple[int, list[np.ndarray]]:
+        """The number of its function that takes inputs of a call, and what that takes of them."""
+        if self.context:
+            steps = self._new_steps()
+            steps.load(inputs)
+            return 0, steps.arguments(inputs)
+        at, given = 0, inputs
+        if isinstance(self.batches, Lengths):
+            one = self._fitting(inputs)
+            at, given, _ = next(self.batches.parts(inputs, room_for(one.outputs)))
+        else:
+            at = choose(self.path, self.interfaces, inputs)
+        return at, [given[info.name] for info in self._declared[at].inputs]
 
     def _fitting(self, inputs: Mapping[str, np.ndarray]) -> Interface:
         """The interface that inputs fit; of a context, where as much counts as they have rows."""
-        if one := self._batch(inputs):
-            return one
         known = self.interfaces
         if self.context:
             known = [self.context.grown(self.called, self.context.length_of(inputs))]
-        return known[choose(self.path, known, inputs, self.batches)]
+        return fitting(self.path, known, inputs, self.batches)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
         """Seconds of each of so many runs, by the wall clock; of a context, of a step each."""
@@ -321,45 +276,3 @@ def check_architecture(path: Path, manifest: Mapping[str, Any]) -> None:
             f"{path} is built for {triple}, and this machine is {architecture()}",
             "copy it and its manifest to a machine of that kind and run it there",
         )
-
-
-def interfaces(manifest: dict[str, Any]) -> list[Interface]:
-    """What a manifest says that a library takes and gives, for each of its shapes.
-
-    Of one with a context, as the model itself does where some lengths count.
-    """
-    known = declared(manifest)
-    if (context := known[0].context) is None:
-        return known
-    return [context.grown(known[0], length) for length in context.samples]
-
-
-def declared(manifest: dict[str, Any]) -> list[Interface]:
-    """What a manifest says that the functions of a library take and give."""
-    context = Context.from_json(manifest["context"]) if manifest.get("context") else None
-    return [
-        Interface(tuple(map(_tensor, one["inputs"])), tuple(map(_tensor, one["outputs"])), context)
-        for one in manifest.get("variants") or [manifest]
-    ]
-
-
-def _tensor(entry: dict[str, Any]) -> TensorInfo:
-    lengths = tuple((axis, name) for axis, name in entry.get("lengths", ()))
-    return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"], lengths)
-
-
-def of_true_size(
-    gives: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The model's outputs, of each what counts of it. outputs: all of a library's, in order."""
-    if not any(info.lengths for info in gives):
-        return dict(outputs)
-    inner = {name for info in gives for _, name in info.lengths}
-    return {info.name: _cut(info, outputs) for info in gives if info.name not in inner}
-
-
-def _cut(info: TensorInfo, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    whole = outputs[info.name]
-    counts = {axis: int(outputs[name]) for axis, name in info.lengths}
-    parts = tuple(slice(counts.get(axis)) for axis in range(whole.ndim))
-    return np.ascontiguousarray(whole[parts]) if counts else whole

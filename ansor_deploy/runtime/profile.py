@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .functions import main_names, open_machine
-from .model import Model, choose
+from .model import Model
 from .native import ffi, tensor
 
 SECONDS = 1.0  # that a profile takes
@@ -121,28 +121,25 @@ def profile(model: Model, inputs: dict[str, np.ndarray], seconds: float = SECOND
     UsageError where it has none such. Kernels and whole runs take turns, so that a drift of the
     machine's speed meets both alike.
     """
-    chosen = choose(model.path, model.interfaces, inputs)
-    return described(measure(model, chosen, inputs, seconds), model.manifest, chosen)
+    return described(measure(model, inputs, seconds), model.manifest)
 
 
-def measure(
-    model: Model, chosen: int, inputs: Mapping[str, np.ndarray], seconds: float
-) -> dict[str, Any]:
-    """A profile's figures, as a board can send them. chosen: the interface that is run."""
-    name = "main" if model.context else main_names(chosen + 1)[chosen]
-    replay = Replay(model.path, model.arguments(inputs), name)
+def measure(model: Model, inputs: Mapping[str, np.ndarray], seconds: float) -> dict[str, Any]:
+    """A profile's figures, as a board can send them."""
+    at, given = model.arguments(inputs)
+    replay = Replay(model.path, given, main_names(at + 1)[at])
     whole, kernels = _in_turns(replay, seconds)
     times = map(median, zip(*kernels, strict=True))
     calls = [
         {"symbol": call.symbol, "shapes": call.shapes, "seconds": taken}
         for call, taken in zip(replay.calls, times, strict=True)
     ]
-    return {"seconds": median(whole), "calls": calls}
+    return {"seconds": median(whole), "calls": calls, "shape": at}
 
 
-def described(figures: Mapping[str, Any], manifest: Mapping[str, Any], chosen: int) -> Profile:
+def described(figures: Mapping[str, Any], manifest: Mapping[str, Any]) -> Profile:
     """The profile of a library. figures: of `measure`. manifest: what it says of the kernels."""
-    calls = map(_Described(manifest, chosen), figures["calls"])
+    calls = map(_Described(manifest, figures["shape"]), figures["calls"])
     return Profile(figures["seconds"], tuple(calls))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import UsageError
 
 if TYPE_CHECKING:
-    from .model import TensorInfo
+    from .interface import TensorInfo
 
 _ONNX_TYPES = {"float32": "float", "float64": "double"}
 

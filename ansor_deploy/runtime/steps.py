@@ -12,7 +12,7 @@ from .context import Cache
 from .tensors import unwritten
 
 if TYPE_CHECKING:
-    from .model import Interface, TensorInfo
+    from .interface import Interface, TensorInfo
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]

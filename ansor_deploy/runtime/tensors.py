@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from .model import TensorInfo
+    from .interface import TensorInfo
 
 _LINE = 64  # bytes of a cache's line
 _FEW_LINES = 32 * _LINE

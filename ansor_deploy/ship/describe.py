@@ -64,6 +64,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         inputs=shapes[0].inputs,
         outputs=shapes[0].outputs,
         batch=model.batch,
+        range=model.range,
         labels=dict(model.labels),
         variants=tuple(shapes) if len(shapes) > 1 else None,
         context=_context(model.imported.interfaces[0].context),
@@ -179,7 +180,7 @@ def _estimates(shipment: Shipment) -> dict[TaskKey, tuple[float, float]]:
     return {key: (shares[key], seconds[key] * 1e3) for key in seconds}
 
 
-def interface(one: runtime.model.Interface) -> Interface:
+def interface(one: runtime.interface.Interface) -> Interface:
     """A shape of a library, as a manifest has it."""
     inputs, outputs = (
         tuple(Tensor(info.name, info.shape, info.dtype, info.lengths) for info in some)

@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, st
 
 from ..model.batches import AskedShape, Batch, Span, read_shape
 from ..model.graph.places import Place
+from ..model.ranges import Range
 from ..registry.record import TaskKey
 from ..runtime.manifest_json import manifest_path, no_manifest, read_json
 from ..system.json_types import Bytes, Cores, Count, Digest, Ms, Name, Ratio, Shape, Share
@@ -338,6 +339,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     may_differ: tuple[Place, ...] | None = None
     batch: Batch | None = None
     preset: Preset | None = None
+    range: Range | None = None
     labels: dict[Name, tuple[int | str, ...]] = {}
 
     @property

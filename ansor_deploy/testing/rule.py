@@ -11,7 +11,7 @@ import numpy as np
 
 from .._tvm import llvm_target, structural_equal, tvm
 from ..codegen.kernels.lowering import PIPELINE
-from ..runtime.model import TensorInfo
+from ..runtime.interface import TensorInfo
 from ..ship.verify.draws import seeded_inputs
 from ..space.block_view import BlockView, blocks
 from ..space.derivation import derive

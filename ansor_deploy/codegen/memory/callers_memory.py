@@ -51,10 +51,15 @@ def _copy(source: relax.Var, to: relax.Var) -> relax.Binding:
     return relax.VarBinding(relax.Var("_", relax.TupleType([])), call(COPY, source, to))
 
 
-def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.GlobalVar, Any]]:
-    """A run whose inputs and outputs may lie anywhere, and the kernels that this adds."""
+Added = dict[str, tuple[tvm.ir.GlobalVar, Any]]  # kernels by their names
+
+
+def anywhere(mod: tvm.IRModule, run: Stored, added: Added) -> Stored:
+    """A run whose inputs and outputs may lie anywhere.
+
+    added: takes the kernels that this adds; runs of the same module share them.
+    """
     given = _callers(run)
-    added: dict[str, tuple[tvm.ir.GlobalVar, Any]] = {}
 
     def kernel(call: relax.Call) -> relax.Call:
         places = [at for at, one in enumerate(call.args) if one in given]
@@ -66,7 +71,7 @@ def anywhere(mod: tvm.IRModule, run: Stored) -> tuple[Stored, dict[tvm.ir.Global
         return structural_map(call, (tvm.ir.GlobalVar, lambda _: added[name][0]))
 
     body = structural_map(run.body, (relax.Call, kernel))
-    return replace(run, body=body), dict(added.values())
+    return replace(run, body=body)
 
 
 def original(name: str) -> str:

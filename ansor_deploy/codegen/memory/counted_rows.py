@@ -11,11 +11,11 @@ loops do not allow that is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..._tvm import collect, structural_map, sym, tirx, tvm
+from ..blocks import Leaf, at_begin, leaves, outside
 
 _FEW = 64  # rows that are read at once, whether all of them count or not
 
@@ -38,9 +38,9 @@ def counting(func: tirx.PrimFunc, cache: int, rows: Rows, starts: Any) -> tirx.P
     cache: the number of the parameter that is one. starts: a buffer for the new one. None where
     nothing would be left out.
     """
-    own, leaves = func.params[cache], list(_leaves(func.body, []))
-    guards = [(leaf[0][0], _first_row(leaf, leaves, own, rows.axis)) for leaf in leaves if leaf[0]]
-    found = [found for _, found in guards if found is not None]
+    own, known = func.params[cache], list(leaves(func.body))
+    guards = [_first_row(leaf, known, own, rows.axis) for leaf in known if leaf.loops]
+    found = [one for one in guards if one is not None]
     if not found:
         return None
     count = _count(starts, rows.more)
@@ -53,29 +53,13 @@ def counting(func: tirx.PrimFunc, cache: int, rows: Rows, starts: Any) -> tirx.P
     return tirx.PrimFunc([starts, *func.params], body, func.ret_type, func.attrs)
 
 
-Leaf = tuple[list[Any], Any]  # the loops around a block without inner ones, and its realization
-
-
-def _leaves(stmt: Any, loops: list[Any]) -> Iterator[Leaf]:
-    if isinstance(stmt, tirx.For):
-        yield from _leaves(stmt.body, [*loops, stmt])
-    elif isinstance(stmt, tirx.SeqStmt):
-        for one in stmt.seq:
-            yield from _leaves(one, loops)
-    elif isinstance(stmt, tvm.s_tir.SBlockRealize):
-        if stmt.block.iter_vars or not collect(stmt.block.body, tirx.For):
-            yield loops, stmt
-        else:
-            yield from _leaves(stmt.block.body, loops)
-
-
-def _first_row(leaf: Leaf, leaves: list[Leaf], cache: Any, axis: int) -> tuple[Any, Any] | None:
+def _first_row(leaf: Leaf, known: list[Leaf], cache: Any, axis: int) -> tuple[Any, Any] | None:
     """The variable of the loop that may be left out, and the first row that is read in it."""
     loops, realize = leaf
     index = _added(realize.block, cache)
     if index is None:
         return None
-    row = _outside(index[axis], realize)
+    row = outside(index[axis], realize)
     analyzer = sym.Analyzer()
     for one in loops:
         analyzer.bind(one.loop_var, tvm.ir.Range.from_min_extent(one.min, one.extent))
@@ -83,9 +67,9 @@ def _first_row(leaf: Leaf, leaves: list[Leaf], cache: Any, axis: int) -> tuple[A
     for at, one in enumerate(loops):
         if at and loops[at - 1].kind not in (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL):
             break
-        first = _least(row, loops[at:])
+        first = at_begin(row, loops[at:])
         span = analyzer.const_int_bound(analyzer.simplify(row - first))
-        alone = sum(any(each.same_as(one) for each in others) for others, _ in leaves) == 1
+        alone = sum(any(each.same_as(one) for each in others) for others, _ in known) == 1
         depends = any(var.same_as(each.loop_var) for var in collect(first, tirx.Var)
                       for each in loops[:at])  # fmt: skip
         if span.min_value >= 0 and alone and depends:
@@ -106,25 +90,6 @@ def _added(block: Any, cache: Any) -> Any:
         one.source.same_as(store.buffer) for one in collect(store.value.a, tvm.ir.TensorLoad)
     )
     return list(read[0].indices) if sums and len(read) == 1 else None
-
-
-def _outside(index: Any, realize: Any) -> Any:
-    """An index by the variables of loops."""
-    values = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
-
-    def placed(var: Any) -> Any:
-        return next((value for axis, value in values if axis.var.same_as(var)), var)
-
-    return structural_map(index, (tirx.Var, placed))
-
-
-def _least(row: Any, loops: list[Any]) -> Any:
-    """A row where loops begin."""
-
-    def begin(var: Any) -> Any:
-        return next((one.min for one in loops if one.loop_var.same_as(var)), var)
-
-    return structural_map(row, (tirx.Var, begin))
 
 
 def _count(starts: Any, more: int) -> Any:

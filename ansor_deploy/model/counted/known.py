@@ -35,6 +35,7 @@ class Known:
         self.finite: set[str] = set()  # counted tensors, what lies behind as well
         self.words: dict[str, str] = {}  # for a node of a branch, by its result
         self._values: dict[str, Values] = {}
+        self.divided: dict[tuple[Number, int], Number] = {}  # rounded down
         self._scalars: dict[Number, str] = {}
         self._opsets = list(graph.proto.opset_import)
 

@@ -32,6 +32,9 @@ def together(step: Step) -> list[tuple[str, Axes]] | None:
     if any(shape is None for shape in shapes):
         return None
     names, axes = fitted(step, list(step.node.input), max(len(one or ()) for one in shapes))
+    known = (*step.facts.finite, *step.graph.constants)
+    if step.node.op_type == "Where" and all(name in known for name in step.node.input[1:]):
+        step.facts.finite.add(step.node.output[0])
     return [(step.again(*names), axes)]
 
 

@@ -119,3 +119,12 @@ def quotient(number: Number, by: int) -> Number | None:
     if any(one % by for one in (number.constant, *(factor for _, factor in number.factors))):
         return None
     return Sum(number.constant // by, tuple((s, factor // by) for s, factor in number.factors))
+
+
+def floored(number: Number, by: int) -> Number | None:
+    """A number by another that is above zero, rounded down; None where that is no such sum."""
+    if not isinstance(number, Sum):
+        return number // by
+    if any(factor % by for _, factor in number.factors):
+        return None
+    return Sum(number.constant // by, tuple((s, factor // by) for s, factor in number.factors))

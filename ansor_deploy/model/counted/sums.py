@@ -72,7 +72,7 @@ def reduced(step: Step) -> list[tuple[str, Axes]] | None:
     else:
         made = step.reduce(op, data, *axes, keepdims=keep) if axes else step("Identity", data)
     if mean:
-        made = step("Div", made, _elements(step, axes))
+        made = step("Div", made, elements(step, axes))
     kept = {at: at if keep else at - sum(one < at for one in axes) for at in own if at not in axes}
     return [(made, {new: own[at] for at, new in kept.items()})]
 
@@ -90,7 +90,7 @@ def _axes(step: Step, rank: int) -> list[int] | None:
     return sorted(axis % rank for axis in listed or range(rank))
 
 
-def _elements(step: Step, axes: list[int]) -> str:
+def elements(step: Step, axes: list[int]) -> str:
     """How many elements a mean is of; one where it is of none, as in ONNX Runtime."""
     made = step.constant(1, step.dtype(step.input(0)))
     for axis in axes:
@@ -110,7 +110,10 @@ def shared_out(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     within = {at: n for at, n in own.items() if at == axis}
     data = step.masked(step.input(0), within, -np.inf)
-    return [(step(step.node.op_type, data, axis=axis), own)]
+    made = step(step.node.op_type, data, axis=axis)
+    if within and step.node.op_type == "Softmax":
+        step.facts.finite.add(step.node.output[0])  # zeros lie behind, or the whole is NaN
+    return [(made, own)]
 
 
 def cumulated(step: Step) -> list[tuple[str, Axes]] | None:
@@ -165,15 +168,10 @@ def by_image(step: Step) -> list[tuple[str, Axes]] | None:
     return [(made, step.axes(0))] if step.known_shape(made) else None
 
 
-_BY_IMAGE = (
-    "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool",
-    "GlobalMaxPool", "InstanceNormalization", "LayerNormalization", "MaxPool", "Resize",
-)  # fmt: skip
-
 RULES = {
     **dict.fromkeys((*_NEUTRAL, "ReduceMean"), reduced),
     **dict.fromkeys(("Softmax", "LogSoftmax"), shared_out),
     **dict.fromkeys(("Gemm", "MatMul"), multiplied),
-    **dict.fromkeys(_BY_IMAGE, by_image),
+    "ConvTranspose": by_image,
     "CumSum": cumulated,
 }

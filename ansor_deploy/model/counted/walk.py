@@ -21,7 +21,20 @@ from ...errors import ModelError
 from ..graph.fold import fold_constants
 from ..graph.graph import Graph, Length, is_op
 from ..onnx.skeleton import name_of, uses
-from . import attentions, branches, caches, found, moves, parts, picks, reshapes, spread, sums
+from . import (
+    attentions,
+    branches,
+    caches,
+    found,
+    moves,
+    parts,
+    picks,
+    ranges,
+    reshapes,
+    spread,
+    sums,
+    windows,
+)
 from .known import Axes, Known, Step
 from .numbers import Number, Sum
 
@@ -34,7 +47,7 @@ _OPEN: Mapping[str, Rule] = {
     "TopK": picks.first_of_order,
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
-    **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **caches.RULES
+    **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES
 }  # fmt: skip
 # What makes no other elements than it reads.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -64,6 +77,7 @@ class _Walk:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.known = graph, Known(graph)
         caches.start(self.known)
+        ranges.start(self.known)
         self.done: list[NodeProto] = []
         self.ahead = deque(graph.nodes)
         self._literal: set[str] = set()
@@ -74,7 +88,8 @@ class _Walk:
         while self.ahead:
             self._take(self.ahead.popleft())
         self.graph.nodes = self.done
-        self._changed = caches.end(self.graph) or self._changed
+        ended = caches.end(self.graph) or ranges.end(self.graph)
+        self._changed = ended or self._changed
         self._name_lengths()
         return self._changed
 

@@ -20,6 +20,7 @@ from ...runtime.context import Context
 from ..onnx.bind import model_inputs, set_shape
 from ..onnx.bounds import check_rank, check_shape
 from ..onnx.skeleton import divide, nested_names, tensors, uses, with_initializers
+from ..ranges import Range
 from .constant_room import Room
 
 Shape = tuple[int, ...]
@@ -64,6 +65,7 @@ class Graph:
     foreign: list[ValueInfoProto] = field(default_factory=list, repr=False)
     lengths: list[Length] = field(default_factory=list)
     context: Context | None = None
+    range: Range | None = None
     rooms: dict[str, Shape] = field(default_factory=dict)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where a node was replaced last

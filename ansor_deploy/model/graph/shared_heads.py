@@ -35,8 +35,11 @@ class _Spread:
 
 
 def share_heads(graph: Graph) -> None:
-    """Let products whose second factor is spread over heads read it as it is."""
-    if not any(is_op(node, "Expand") for node in graph.nodes):
+    """Let products whose second factor is spread over heads read it as it is.
+
+    Not where a run decides how many rows there are: of the heads' rows as one, they are no first.
+    """
+    if graph.range or not any(is_op(node, "Expand") for node in graph.nodes):
         return
     graph.infer()
     makers = graph.producers()

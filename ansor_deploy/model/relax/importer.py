@@ -14,7 +14,7 @@ import onnx
 
 from ..._tvm import onnx_frontend, relax, tirx, tvm, tvm_target
 from ...errors import ModelError
-from ...runtime.model import Interface, TensorInfo
+from ...runtime.interface import Interface, TensorInfo
 from ...target import Target
 from ..graph.graph import Graph, Length
 from ..graph.nodes import Origin
@@ -36,6 +36,8 @@ from .patterns import with_patterns
 from .precision import in_single
 from .whole_sums import merged
 from .widen import widen
+
+COUNTED = "ansor.counted"  # attribute of a function with results of which a part counts
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def import_model(
     ModelError names the node that cannot be imported.
     """
     proto = graph.structure()
-    inputs = tuple(_tensor(value) for value in proto.graph.input)
+    inputs = tuple(tensor_info(value) for value in proto.graph.input)
     names = [value.name for value in proto.graph.output]
     quietly = redirect_stdout(StringIO())
     with own_converters(), tvm_target(target), warnings.catch_warnings(), quietly:
@@ -83,7 +85,19 @@ def import_model(
             with _in_tvm():
                 mod = change(mod)
             step(done, len(passes))
+    mod["main"] = _with_counts(mod["main"], outputs)
     return Imported(mod, (Interface(inputs, outputs, context),), (origin,))
+
+
+def _with_counts(main: Any, outputs: Sequence[TensorInfo]) -> Any:
+    """The function, with what of its results counts: each with an axis, and which says how much."""
+    names = [info.name for info in outputs]
+    counted = [
+        [at, axis, names.index(name)]
+        for at, info in enumerate(outputs)
+        for axis, name in info.lengths
+    ]
+    return main.with_attr(COUNTED, counted) if counted else main
 
 
 _LEGALIZED = {
@@ -176,7 +190,7 @@ def _convert(proto: onnx.ModelProto, graph: Graph, origin: Origin) -> tvm.IRModu
 
     TVM's `from_onnx` would want them in the model, and write all of it out to check it.
     """
-    shapes = {tensor.name: list(tensor.shape) for tensor in map(_tensor, proto.graph.input)}
+    shapes = {tensor.name: list(tensor.shape) for tensor in map(tensor_info, proto.graph.input)}
     importer = onnx_frontend.ONNXGraphImporter(shapes, "float32")
     for name, tensor in graph.constants.items():
         importer._nodes[name] = relax.const(importer._parse_array(tensor))  # noqa: SLF001
@@ -214,7 +228,8 @@ def _output(name: str, lengths: tuple[tuple[int, str], ...], type_: Any) -> Tens
     return TensorInfo(name, tuple(map(int, extents)), str(type_.dtype), lengths)
 
 
-def _tensor(value: onnx.ValueInfoProto) -> TensorInfo:
+def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
+    """An input of static shape."""
     kind = value.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
     return TensorInfo(value.name, tuple(d.dim_value for d in kind.shape.dim), np.dtype(dtype).name)

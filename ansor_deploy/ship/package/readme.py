@@ -1,6 +1,6 @@
 """The text that a package begins with: what is in it, how it is run, what the model takes."""
 
-from ...runtime.model import Interface, interfaces
+from ...runtime.interface import Interface, interfaces
 from ..manifest import Manifest
 
 _TEXT = """\

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from ...devices.bare import BareModel
 from ...errors import AnsorError, MachineError, ModelError, UsageError
 from ...runtime import native
+from ...runtime.interface import CALLING
 from ...runtime.model import Model
 from ...system.child import describe
 from ...system.machine_fault import fault_of
@@ -43,7 +44,6 @@ Side = dict[str, Any]  # what a process loads: of `library_side`, or of `engine_
 CALL_SECONDS = 600.0  # a load with its turns
 COPIED_BYTES = 64 << 20  # larger files are not copied: where their pages lie averages out
 GAP_PAGES = 4096
-_SENT = ("inputs", "outputs", "target", "variants", "context", "codes")
 _ERRORS = {kind.__name__: kind for kind in (UsageError, ModelError, MachineError)}
 
 
@@ -54,7 +54,7 @@ def on_this_machine(library: Library) -> TypeGuard[Local]:
 
 def library_side(library: Local) -> Side:
     """A library of this machine. Its manifest need not lie beside it."""
-    manifest = {key: library.manifest.get(key) for key in _SENT}
+    manifest = {key: library.manifest.get(key) for key in CALLING}
     path = str(library.path.absolute())
     return {"library": path, "manifest": manifest, "threads": library.threads}
 

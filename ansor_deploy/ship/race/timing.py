@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import onnx
 
     from ...devices.remote_model import RemoteModel
-    from ...runtime.model import Interface, Model
+    from ...runtime.interface import Interface
+    from ...runtime.model import Model
     from ...runtime.profile import Profile
     from ...views import Report
     from ..manifest import Race
@@ -193,13 +194,18 @@ def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
-    """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each."""
+    """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each.
+
+    Of a range of lengths at the most: what kernels leave out at others, no figure knows.
+    """
     from ...devices.remote_model import RemoteModel
+    from ...runtime.lengths import Lengths
     from ...runtime.profile import profile
 
-    share = seconds / len(library.interfaces)
+    shapes = library.interfaces[: 1 if isinstance(library.batches, Lengths) else None]
+    share = seconds / len(shapes)
     profiles = []
-    for interface in library.interfaces:
+    for interface in shapes:
         inputs = inputs_that_run(library, interface, seed=0)
         if isinstance(library, RemoteModel):
             profiles.append((interface, library.profile(inputs, share)))

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import AnsorError
 from ...model.graph.cuts import Graph
+from ...model.onnx.bind import model_inputs
 from ...model.onnx.skeleton import name_of
+from ...model.relax.importer import tensor_info
 from ...system.interrupt import check
 from ..islands import islands
 from .exact import exact_outputs, judge_exactly
@@ -76,8 +78,7 @@ class _Parts:
 
     def __init__(self, model: Prepared, how: How) -> None:
         self.graph, self._how = Graph(model.protos[0]), how
-        one = model.imported.interfaces[0]
-        inputs = (one.context.grown(one, one.context.samples[0]) if one.context else one).inputs
+        inputs = [tensor_info(value) for value in model_inputs(model.protos[0])]
         self._feed, _ = Oracle(model.protos[0]).ask(inputs, how.seed)
 
     def verdict(self, at: int) -> NodeVerdict | None:

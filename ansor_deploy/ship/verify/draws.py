@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import UsageError
 
 if TYPE_CHECKING:
-    from ...runtime.model import Interface, TensorInfo
+    from ...runtime.interface import Interface, TensorInfo
     from .verify import Runnable
 
 

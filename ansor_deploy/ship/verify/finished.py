@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import UsageError
 from ...model.onnx.bind import bind_shapes, model_inputs
 from ...model.onnx.file import load
-from ...runtime.model import interfaces
+from ...runtime.interface import interfaces
 from ..library import callable_somewhere
 from ..manifest import read_manifest
 from .judges import Tolerances

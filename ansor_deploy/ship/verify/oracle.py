@@ -21,7 +21,7 @@ from .onnx_runtime import open_session, version
 if TYPE_CHECKING:
     import onnx
 
-    from ...runtime.model import TensorInfo
+    from ...runtime.interface import TensorInfo
 
 SAMPLES = 4  # runs with noise
 _SEED = 20_260_101  # of the noise: the same in each build

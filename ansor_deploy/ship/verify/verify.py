@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
     from ...model.graph.places import Place
     from ...runtime.batches import Batches
-    from ...runtime.model import Interface, TensorInfo
+    from ...runtime.interface import Interface, TensorInfo
+    from ...runtime.lengths import Lengths
 
 
 class Runnable(Protocol):
     """What can be called with a model's inputs by name."""
 
     interfaces: list[Interface]
-    batches: Batches | None
+    batches: Batches | Lengths | None
 
     def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
         """The outputs by name."""

@@ -1,5 +1,7 @@
 """The caches of a model are found by the nodes that make them; what grows with them stays open."""
 
+from functools import partial
+
 import pytest
 from helpers.decoders import TINY, llama
 from helpers.graphs import dense, model, node, randn, run
@@ -7,6 +9,7 @@ from helpers.graphs import dense, model, node, randn, run
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.caches import Opened, found_caches
 from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.counted import caches
 from ansor_deploy.runtime.context import Counted
 
 
@@ -85,7 +88,7 @@ def refused(proto, rows=16):
 
 def kept(proto, rows):
     whole = opened(proto, rows)
-    return canonical_graph(whole.opened(), whole.context)
+    return canonical_graph(whole.opened(), partial(caches.prepare, context=whole.context))
 
 
 def test_what_has_no_such_cache_is_refused():

@@ -11,6 +11,8 @@ from helpers.learned import learned
 from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.assumed import assumed
+from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.misfit import check_sizes, misfit
 from ansor_deploy.model.onnx.size_names import SizeName
@@ -273,3 +275,28 @@ def test_what_a_shell_would_take_apart_is_quoted():
     proto = model([node("Relu", "x", "y")], {"x": ("n", 3)})
     proto.graph.input[0].name = proto.graph.node[0].input[0] = "a (1)"
     assert hint(proto) == "Give them: --input-shape 'a (1)=1,3'"
+
+
+def test_a_batch_and_one_length_are_assumed():
+    nodes = [embedding(), node("Add", "e m", "y")]
+    inputs = {"ids": ("batch", "seq"), "m": ("batch", "seq", 8)}
+    proto = model(nodes, inputs, constants=TABLE)
+    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
+    assert assumed(proto, {}) == {"ids": (1, Span(1, 128)), "m": (1, Span(1, 128), 8)}
+    assert assumed(proto, {"ids": (1, Span(2, 9))}) == {"m": (1, Span(2, 9), 8)}
+    assert assumed(proto, {"ids": (1, 9)}) == {"m": (1, 9, 8)}
+    alone = model([node("Relu", "x", "y")], {"x": ("batch", 4)})
+    assert assumed(alone, {}) == {"x": (1, 4)}
+
+
+def test_a_length_is_no_shorter_than_the_model_takes():
+    nodes = [node("Conv", "x w", "c", strides=[4]), node("Relu", "c", "y")]
+    proto = model(nodes, {"x": (1, 1, "n")}, constants={"w": randn(0, 4, 1, 10)})
+    assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
+
+
+def test_several_sizes_and_caches_are_left_to_the_user():
+    assert assumed(images(), {}) == {}
+    grown = [node("Concat", "past new", "present", axis=2), node("Relu", "present", "y")]
+    inputs = {"past": (1, 2, "p", 4), "new": (1, 2, 1, 4)}
+    assert assumed(model(grown, inputs, ("y", "present")), {}) == {}

@@ -5,7 +5,7 @@ import pytest
 
 from ansor_deploy.model.batches import Batch, Span
 from ansor_deploy.runtime.batches import Batches, tried_size
-from ansor_deploy.runtime.model import Interface, TensorInfo
+from ansor_deploy.runtime.interface import Interface, TensorInfo
 
 
 def sizes(least, most, row, weights):

@@ -6,7 +6,7 @@ from helpers.graphs import model, node
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import UsageError, VerificationError
-from ansor_deploy.runtime.model import Interface, TensorInfo
+from ansor_deploy.runtime.interface import Interface, TensorInfo
 from ansor_deploy.ship.verify.edges import index_extents
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.verify import verify_model

@@ -17,7 +17,7 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.evaluation import evaluated
 from ansor_deploy.model.graph.places import Node, Place
 from ansor_deploy.request import Tolerance
-from ansor_deploy.runtime.model import Interface, TensorInfo
+from ansor_deploy.runtime.interface import Interface, TensorInfo
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.verify import verify_model
 

@@ -1,44 +1,62 @@
-"""Outputs of which a run decides the size: in a manifest, in Python and in C."""
+"""A library with a range of lengths, as its callers see it."""
+
+from pathlib import Path
 
 import numpy as np
+import pytest
 
-from ansor_deploy.runtime.model import Interface, TensorInfo, interfaces, of_true_size
-from ansor_deploy.ship.describe import interface
-from ansor_deploy.ship.outputs.c_header import header
+from ansor_deploy.errors import UsageError
+from ansor_deploy.runtime.fit import fitting
+from ansor_deploy.runtime.interface import Interface
+from ansor_deploy.runtime.lengths import Lengths, tried_lengths
 
-BOXES = TensorInfo("boxes", (300, 4), "float32", ((0, "boxes.length"),))
-PLAIN = TensorInfo("plain", (2,), "float32")
-LENGTH = TensorInfo("boxes.length", (), "int64")
-MADE = Interface((PLAIN,), (BOXES, PLAIN, LENGTH))
-
-
-def test_a_manifest_says_which_output_holds_the_length():
-    told = MADE.to_json()
-    assert told["outputs"][0]["lengths"] == [[0, "boxes.length"]]
-    assert "lengths" not in told["outputs"][1]
-    assert interfaces(told) == [MADE]
-
-
-def test_python_gives_what_counts():
-    whole = {
-        "boxes": np.arange(1200, dtype=np.float32).reshape(300, 4),
-        "plain": np.zeros(2, np.float32),
-        "boxes.length": np.array(3),
-    }
-    given = of_true_size(MADE.outputs, whole)
-    assert given.keys() == {"boxes", "plain"}
-    assert given["boxes"].tolist() == whole["boxes"][:3].tolist()
-    assert given["plain"] is whole["plain"]
+CALLED = {
+    "inputs": [
+        {"name": "ids", "shape": [1, 8], "dtype": "int64"},
+        {"name": "scale", "shape": [2], "dtype": "float32"},
+        {"name": "length", "shape": [], "dtype": "int64"},
+    ],
+    "outputs": [
+        {"name": "y", "shape": [1, 8, 4], "dtype": "float32", "lengths": [[1, "y.length"]]},
+        {"name": "y.length", "shape": [], "dtype": "int64"},
+    ],
+}
+SAID = {"least": 2, "most": 8, "length": "length", "places": [["ids", 1]]}
+LENGTHS = Lengths(SAID, [Interface.from_json(CALLED)])
 
 
-def test_it_is_told_in_words():
-    assert MADE.gives == "boxes: float32[0..300, 4], plain: float32[2], boxes.length: int64[]"
+def feed(length):
+    return {"ids": np.arange(length)[None], "scale": np.ones(2, np.float32)}
 
 
-def test_a_header_says_which_output_holds_the_length():
-    (line,) = (
-        one
-        for one in header("m.so", [interface(MADE)]).splitlines()
-        if "OUT_BOXES_COUNT" in one and "define" in one
-    )
-    assert line.endswith('"boxes"; along axis 0, as many count as "boxes.length" says */')
+def test_what_it_takes():
+    assert LENGTHS.takes == "ids: int64[1, 2..8], scale: float32[2]"
+    assert [one.input_shapes["ids"] for one in LENGTHS.interfaces] == [(1, 8), (1, 5), (1, 2)]
+    assert LENGTHS.of(feed(1)) is None
+    assert LENGTHS.of(feed(9)) is None
+    assert LENGTHS.of({}) is None
+
+
+def test_what_its_function_gets():
+    ((number, inputs, _),) = LENGTHS.parts(feed(3), {})
+    assert number == 0
+    assert inputs["ids"].tolist() == [[0, 1, 2, 0, 0, 0, 0, 0]]
+    assert int(inputs["length"]) == 3
+    whole = feed(8)
+    ((_, inputs, _),) = LENGTHS.parts(whole, {})
+    assert inputs["ids"] is whole["ids"]
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(UsageError, match="do not fit") as caught:
+        fitting(Path("m.so"), LENGTHS.interfaces, feed(9), LENGTHS)
+    assert caught.value.hint == "it takes ids: int64[1, 2..8], scale: float32[2]"
+    wrong = {**feed(3), "scale": np.ones(3, np.float32)}
+    with pytest.raises(UsageError, match=r"scale: float32\[3\] given"):
+        fitting(Path("m.so"), LENGTHS.interfaces, wrong, LENGTHS)
+
+
+def test_lengths_that_are_tried():
+    assert tried_lengths(1, 512) == (512, 321, 1)
+    assert tried_lengths(1, 2) == (2, 1)
+    assert tried_lengths(400, 16000) == (16000, 10001, 400)

@@ -7,7 +7,7 @@ from helpers.graphs import model, node, randn
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.runtime.model import TensorInfo
+from ansor_deploy.runtime.interface import TensorInfo
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare, judge

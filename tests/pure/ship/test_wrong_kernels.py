@@ -11,7 +11,7 @@ from helpers.graphs import model, node, randn
 from onnx import helper
 
 from ansor_deploy.request import Tolerance
-from ansor_deploy.runtime.model import Interface, TensorInfo
+from ansor_deploy.runtime.interface import Interface, TensorInfo
 from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.verify import verify_model
 

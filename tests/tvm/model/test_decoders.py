@@ -8,7 +8,7 @@ from helpers.graphs import run as by_onnx_runtime
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import UsageError
-from ansor_deploy.runtime.model import TensorInfo
+from ansor_deploy.runtime.interface import TensorInfo
 from ansor_deploy.ship.verify.oracle import Oracle
 
 WIDTH, HEADS, SHARED, SIZE, BLOCK, BITS = 64, 4, 2, 16, 32, 4

@@ -1,0 +1,54 @@
+"""The blocks of a scheduled program: what each does to elements, and the loops around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from .._tvm import collect, structural_map, tirx, tvm
+
+
+class Leaf(NamedTuple):
+    """A block without loops in it. loops: around it, the outermost first."""
+
+    loops: tuple[Any, ...]
+    realize: Any
+
+    @property
+    def block(self) -> Any:
+        """The block itself."""
+        return self.realize.block
+
+
+def leaves(stmt: Any, loops: tuple[Any, ...] = ()) -> Iterator[Leaf]:
+    """The blocks of a statement that have no loops in them. loops: around the statement."""
+    if isinstance(stmt, tirx.For):
+        yield from leaves(stmt.body, (*loops, stmt))
+    elif isinstance(stmt, tirx.SeqStmt):
+        for one in stmt.seq:
+            yield from leaves(one, loops)
+    elif isinstance(stmt, tvm.s_tir.SBlockRealize):
+        if stmt.block.iter_vars or not collect(stmt.block.body, tvm.s_tir.SBlockRealize):
+            yield Leaf(loops, stmt)
+        else:
+            yield from leaves(stmt.block.body, loops)
+
+
+def outside(index: Any, realize: Any) -> Any:
+    """An index of a block by the variables of the loops around it."""
+    values = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
+
+    def placed(var: Any) -> Any:
+        return next((value for axis, value in values if axis.var.same_as(var)), var)
+
+    return structural_map(index, (tirx.Var, placed))
+
+
+def at_begin(index: Any, loops: Iterable[Any]) -> Any:
+    """An index where loops begin."""
+    known = list(loops)
+
+    def begin(var: Any) -> Any:
+        return next((one.min for one in known if one.loop_var.same_as(var)), var)
+
+    return structural_map(index, (tirx.Var, begin))

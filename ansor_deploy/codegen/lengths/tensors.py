@@ -1,0 +1,141 @@
+"""What is known of the tensors of a model's function before any kernel is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._tvm import collect, elements, relax, shape_of, tirx, tvm
+from ..blocks import leaves
+from .asked import Known, asked
+from .behind import note_behind
+from .bound import Bound
+
+
+class Tensors:
+    """The tensors of a function, by the variables that they were made as.
+
+    made_at: the number of the binding that makes each; -1 for those that are given.
+    """
+
+    def __init__(self, main: relax.Function, bindings: Sequence[Any], mod: tvm.IRModule) -> None:
+        self.made_at: dict[Any, int] = dict.fromkeys(main.params, -1)
+        self._mod, self._known = mod, Known()
+        self._same: dict[Any, Any] = {}
+        self._plain: dict[str, bool] = {}
+        for at, binding in enumerate(bindings):
+            self._note(at, binding)
+
+    def tensor(self, var: Any) -> Any:
+        """The tensor that a variable means."""
+        return self._same.get(var, var)
+
+    def number(self, var: Any) -> Any:
+        """The first tensor that holds a number, of which others are copies."""
+        tensor = self.tensor(var)
+        return self._known.numbers.get(tensor, tensor)
+
+    def is_plain(self, call: Any) -> bool:
+        """Whether it is a call of a kernel that does nothing but store elements in blocks."""
+        if not isinstance(call, relax.Call) or not isinstance(call.op, tvm.ir.GlobalVar):
+            return False
+        name = call.op.name_hint
+        if name not in self._plain:
+            self._plain[name] = _is_plain(self._mod[call.op])
+        return self._plain[name]
+
+    def within(self, call: Any) -> Known:
+        """What is known of the tensors of a call, by the kernel's buffers."""
+        inside = Known()
+        for buffer, one in zip(self._mod[call.op].params, call.args, strict=True):
+            if isinstance(one, relax.Var):
+                self._tell(inside, buffer, one)
+            elif (axis := _places(one)) is not None:
+                inside.places[buffer] = axis
+            elif shape_of(one.ty) in ((), (1,)):
+                inside.values[buffer] = float(elements(one).reshape(-1)[0])
+        return inside
+
+    def _tell(self, inside: Known, buffer: Any, one: Any) -> None:
+        tensor = self.tensor(one)
+        if not shape_of(buffer) and str(buffer.dtype) == "int64":
+            inside.numbers[buffer] = self.number(tensor)
+        if tensor in self._known.masks:
+            inside.masks[buffer] = self._known.masks[tensor]
+        if tensor in self._known.behind:
+            inside.behind[buffer] = self._known.behind[tensor]
+
+    def _note(self, at: int, binding: Any) -> None:
+        value = binding.value
+        self.made_at.setdefault(binding.var, at)
+        if isinstance(value, relax.Var):
+            self._same[binding.var] = self.tensor(value)
+        elif isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.GlobalVar):
+            func = self._mod[value.op]
+            for place in written(func):
+                self.made_at[self.tensor(value.args[place])] = at
+            if self.is_plain(value):
+                self._note_made(value, func)
+
+    def _note_made(self, call: Any, func: Any) -> None:
+        """Note what a kernel makes that is a copy of a number, a mask, or known behind a bound."""
+        inside, every = self.within(call), list(leaves(func.body))
+        note_all_behind(every, inside)
+        for place in written(func):
+            buffer, tensor = func.params[place], self.tensor(call.args[place])
+            if (found := inside.behind.get(buffer)) is not None:
+                self._known.behind[tensor] = found
+            stores = [leaf.block.body for leaf in every if leaf.block.body.buffer.same_as(buffer)]
+            if len(stores) != 1:
+                continue
+            value = stores[0].value
+            if isinstance(value, tvm.ir.TensorLoad) and value.source in inside.numbers:
+                self._known.numbers[tensor] = inside.numbers[value.source]
+            for mask in _masks(stores[0], inside):
+                self._known.masks[tensor] = mask
+
+
+def note_all_behind(every: Sequence[Any], known: Known) -> None:
+    """Note what lies behind a bound, of the buffers that one block alone stores to."""
+    buffers = [leaf.block.body.buffer for leaf in every]
+    for leaf, buffer in zip(every, buffers, strict=True):
+        if sum(buffer.same_as(other) for other in buffers) == 1:
+            note_behind(leaf, known)
+
+
+def written(func: Any) -> list[int]:
+    """The numbers of the parameters that a kernel stores to."""
+    buffers = {one.buffer for one in collect(func.body, tirx.BufferStore)}
+    return [at for at, one in enumerate(func.params) if one in buffers]
+
+
+def _masks(store: Any, known: Known) -> Iterator[tuple[int, Bound]]:
+    """The axes along which booleans that are stored are true below a bound alone."""
+    if str(store.buffer.dtype) == "bool":
+        for var, bound in asked(store.value, known).items():
+            yield from ((at, bound) for at, one in enumerate(store.indices) if one.same_as(var))
+
+
+def _is_plain(func: tirx.PrimFunc) -> bool:
+    """Whether all that a scheduled function does is to store elements, each as its block says."""
+    if not (func.attrs or {}).get("tirx.is_scheduled"):
+        return False
+    found = list(leaves(func.body))
+    stores = sum(1 + (leaf.block.init is not None) for leaf in found)
+    alone = all(isinstance(leaf.block.body, tirx.BufferStore) for leaf in found)
+    if not alone or stores != len(collect(func.body, tirx.BufferStore)):
+        return False
+    calls = (str(getattr(one.op, "name", "")) for one in collect(func.body, tvm.ir.Call))
+    return not any("address" in name or "access_ptr" in name or "call" in name for name in calls)
+
+
+def _places(constant: Any) -> int | None:
+    """The axis along which each element of a constant is its index; None where there is none."""
+    shape = shape_of(constant.ty)
+    size = int(np.prod(shape, dtype=np.int64))
+    if str(constant.ty.dtype) != "int64" or size < 2 or size not in shape:
+        return None
+    found = elements(constant).reshape(-1)
+    return shape.index(size) if np.array_equal(found, np.arange(size)) else None

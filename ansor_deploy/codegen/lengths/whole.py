@@ -1,0 +1,130 @@
+"""The kernels of a whole library, gone through from the last to the first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
+from ...model.relax.importer import COUNTED
+from ..memory.callers_memory import AT
+from .bound import Bound, Needed, joined
+from .cut import cut
+from .needs import Needs
+from .tensors import Tensors, written
+
+
+def lengths() -> Any:
+    """The pass between `CallTIRRewrite` and the plan of memory that ends loops sooner."""
+    return tvm.transform.module_pass(_changed, opt_level=0, name="ansor.Lengths")
+
+
+def _changed(mod: Any, _context: Any) -> Any:
+    mains = {gv: f for gv, f in mod.functions.items() if isinstance(f, relax.Function)}
+    if not any(COUNTED in (main.attrs or {}) for main in mains.values()):
+        return mod
+    builder = relax.BlockBuilder(mod)
+    made = {gv: _Main(main, builder).rewritten() for gv, main in mains.items()}
+    return tvm.IRModule({**dict(builder.get().functions.items()), **made})
+
+
+class _Main:
+    """A function of a model. needed: of each tensor that is read, what is; all of it at first."""
+
+    def __init__(self, main: relax.Function, builder: relax.BlockBuilder) -> None:
+        self._main, self._builder, self._mod = main, builder, builder.get()
+        self._bindings = bindings(main)
+        self._tensors = Tensors(main, self._bindings, self._mod)
+        self._needed: dict[Any, Needed] = {}
+        for one in main.params:
+            self._want(one, {})
+        for var, needed in _results(main, self._bindings, self._tensors):
+            self._want(var, needed)
+
+    def rewritten(self) -> relax.Function:
+        """The function with kernels that leave out what is not needed."""
+        main, made = self._main, []
+        for at in reversed(range(len(self._bindings))):
+            var, value = self._bindings[at].var, self._bindings[at].value
+            made.append(relax.VarBinding(var, self._gone_back(at, var, value)))
+        body = relax.SeqExpr([relax.BindingBlock(made[::-1])], main.body.body)
+        whole = relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs)
+        return whole.without_attr(COUNTED)
+
+    def _want(self, var: Any, needed: Needed) -> None:
+        tensor = self._tensors.tensor(var)
+        self._needed[tensor] = joined(self._needed.get(tensor), needed)
+
+    def _gone_back(self, at: int, var: Any, value: Any) -> Any:
+        """What a binding becomes; what it reads is noted."""
+        if isinstance(value, relax.Var) or op_name(value).endswith("alloc_tensor"):
+            return value
+        if self._tensors.is_plain(value):
+            return self._kernel(at, value)
+        if op_name(value) == "relax.reshape":
+            axes = _same_axes(shape_of(var.ty), shape_of(value.args[0].ty))
+            needed = self._needed.get(var, {})
+            self._want(value.args[0], {axes[k]: b for k, b in needed.items() if k in axes})
+        elif not isinstance(value, relax.Tuple):  # of results, what is needed is known
+            for one in collect(value, relax.Var):
+                self._want(one, {})
+        return value
+
+    def _kernel(self, at: int, call: Any) -> Any:
+        func, made = self._mod[call.op], written(self._mod[call.op])
+        wanted = {func.params[k]: self._known_at(at, call.args[k]) for k in made}
+        needs = Needs(func, self._tensors.within(call), wanted)
+        for k, one in enumerate(call.args):
+            if isinstance(one, relax.Var) and k not in made and func.params[k] in needs.of:
+                self._want(one, needs.of[func.params[k]])
+            elif isinstance(one, relax.Var) and func.params[k] in needs.read:
+                self._want(one, {})  # in place
+        return self._cut(call, func, needs)
+
+    def _known_at(self, at: int, var: Any) -> Needed:
+        """What is needed of a tensor, as far as that is known when a binding is reached."""
+        made_at = self._tensors.made_at
+        needed = self._needed.get(self._tensors.tensor(var), {})
+        return {
+            axis: bound
+            for axis, bound in needed.items()
+            if all(made_at.get(number, at) < at for number, _, _ in bound.terms)
+        }
+
+    def _cut(self, call: Any, func: Any, needs: Needs) -> Any:
+        bounds = [bound for limits in needs.limits for bound in limits.values()]
+        used = list(dict.fromkeys(number for bound in bounds for number, _, _ in bound.terms))
+        buffers = [tirx.decl_buffer([], "int64", f"count_{k}") for k in range(len(used))]
+        loads = [tirx.BufferLoad(buffer, []) for buffer in buffers]
+        numbers = dict(zip(used, enumerate(loads), strict=True))
+        body = cut(func.body, needs.leaves, needs.limits, numbers)
+        if body is None:
+            return call
+        made = tirx.PrimFunc([*buffers, *func.params], body, func.ret_type, func.attrs)
+        name = self._builder.add_func(made, f"{call.op.name_hint}{AT}counted")
+        return relax.Call(name, [*used, *call.args], ret_ty=relax.TupleType([]))
+
+
+def _results(
+    main: relax.Function, every: Sequence[Any], tensors: Tensors
+) -> list[tuple[Any, Needed]]:
+    """The tensors that a function returns, with what of each counts."""
+    tuples = {one.var: one.value for one in every if isinstance(one.value, relax.Tuple)}
+    result = tensors.tensor(main.body.body)
+    fields = list(tuples[result].fields) if result in tuples else [main.body.body]
+    counted: dict[int, dict[int, Bound]] = defaultdict(dict)
+    for output, axis, at in (main.attrs or {}).get(COUNTED, ()):
+        counted[int(output)][int(axis)] = Bound.of(tensors.number(fields[int(at)]))
+    found: list[tuple[Any, Needed]] = [(one, counted.get(at, {})) for at, one in enumerate(fields)]
+    others = [one for var in tuples for one in tuples[var].fields if not var.same_as(result)]
+    found += [(one, {}) for one in others]
+    return [(one, needed) for one, needed in found if isinstance(one, relax.Var)]
+
+
+def _same_axes(made: tuple[int, ...], given: tuple[int, ...]) -> Mapping[int, int]:
+    """The axes of a tensor that are axes of it in another shape, with as much before and behind."""
+    places = {(n, prod(given[:k])): k for k, n in enumerate(given) if n > 1}
+    found = {k: places.get((n, prod(made[:k]))) for k, n in enumerate(made) if n > 1}
+    return {k: at for k, at in found.items() if at is not None}

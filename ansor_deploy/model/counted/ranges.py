@@ -1,0 +1,56 @@
+"""Inputs that are as long as a run gives them: what lies behind is room."""
+
+from __future__ import annotations
+
+from onnx import TensorProto, helper
+
+from ..graph.graph import Graph
+from ..onnx.bind import model_inputs, set_shape
+from ..onnx.skeleton import with_initializers
+from ..operators.emitter import INT64
+from ..ranges import Range
+from .known import Known
+from .numbers import Number, symbol
+
+
+def prepare(graph: Graph, asked: Range) -> None:
+    """Let what a range leaves open be so, of a graph with the most that there may be."""
+    graph.range = asked
+    graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
+    for value in model_inputs(graph.proto):
+        dims = value.type.tensor_type.shape.dim
+        sizes = tuple(dim.dim_value for dim in dims)
+        for axis in (axis for name, axis in asked.places if name == value.name):
+            graph.rooms[value.name] = sizes
+            dims[axis].Clear()
+            dims[axis].dim_param = asked.length
+    for value in graph.proto.graph.output:
+        value.type.tensor_type.ClearField("shape")
+
+
+def start(known: Known) -> None:
+    """Say how much counts of the inputs that a range leaves open."""
+    graph = known.graph
+    if (asked := graph.range) is None or not graph.rooms:
+        return
+    graph.shapes[asked.length], graph.dtypes[asked.length] = (), INT64
+    bounds = asked.least, asked.most
+    long = symbol(asked.length, 0, bounds, "the length of its inputs")
+    sizes: dict[str, dict[int, Number]] = {}
+    for name, axis in asked.places:
+        sizes.setdefault(name, {})[axis] = long
+    known.axes.update(sizes)
+    graph.shapes.update(graph.rooms)
+
+
+def end(graph: Graph) -> bool:
+    """Close what a range left open; whether there was such."""
+    if (asked := graph.range) is None or not graph.rooms:
+        return False
+    inner = graph.proto.graph
+    for value in inner.input:
+        if value.name in graph.rooms:
+            set_shape(value, graph.rooms[value.name])
+    inner.input.append(helper.make_tensor_value_info(asked.length, TensorProto.INT64, ()))
+    graph.rooms.clear()
+    return True

@@ -1,0 +1,194 @@
+"""Convolutions, pools and what spreads or averages images, along axes of which a run decides.
+
+    y = Conv(x), padded by one, n of x count
+    -->
+    y = Conv(Where(arange < n, x, 0)),  (n + 2 - 3) / stride + 1 of y count
+
+What a window reads behind the last element that counts is padding: it holds what padding does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..graph.graph import FLOATS
+from ..operators.emitter import INT64
+from .known import Axes, Step
+from .numbers import Number, Sum, floored, least, most, symbol
+from .sums import elements, lowest
+
+_FIRST = 2  # the axes before it are of images and channels
+
+
+class _Window(NamedTuple):
+    """What is read of an axis for one element. span: from the first to the last."""
+
+    span: int
+    stride: int
+    before: int
+    behind: int
+
+
+def windowed(step: Step) -> list[tuple[str, Axes]] | None:
+    """A convolution, or a pool."""
+    own, shape = step.axes(0), step.known_shape(step.input(0))
+    others = any(step.axes(at) for at in range(1, len(step.node.input)))
+    if not shape or others or step.wants(1) or step.attribute("ceil_mode", 0) or 1 in own:
+        return None
+    axes, padded = {0: own[0]} if 0 in own else {}, dict[int, Number]()
+    for axis in (at for at in own if at >= _FIRST):
+        if (window := _window(step, axis)) is None:
+            return None
+        axes[axis] = _places(step, own[axis], window)
+        if window.behind:
+            padded[axis] = own[axis]
+    op = step.node.op_type
+    if padded and op == "AveragePool" and not step.attribute("count_include_pad", 0):
+        return None
+    value = lowest(step, step.input(0)) if op == "MaxPool" else 0
+    return _where_known(step, step.again(step.masked(step.input(0), padded, value)), axes)
+
+
+def _where_known(step: Step, made: str, axes: Axes) -> list[tuple[str, Axes]] | None:
+    return [(made, axes)] if step.known_shape(made) else None
+
+
+def _window(step: Step, axis: int) -> _Window | None:
+    """The window along an axis; None where how it is padded hangs on how long that is."""
+    at, weights = axis - _FIRST, step.input(1) if step.node.op_type == "Conv" else ""
+    rank = len(step.shape(step.input(0))) - _FIRST
+    taps = step.attribute("kernel_shape") or list(step.shape(weights)[_FIRST:])
+    spread = (step.attribute("dilations") or [1] * rank)[at]
+    stride = (step.attribute("strides") or [1] * rank)[at]
+    span, pads = spread * (taps[at] - 1) + 1, step.attribute("pads") or [0] * 2 * rank
+    before, behind = pads[at], pads[at + rank]
+    kind = step.attribute("auto_pad", "NOTSET")
+    if kind in ("SAME_UPPER", "SAME_LOWER"):
+        if stride != 1:
+            return None
+        small, large = (span - 1) // 2, span // 2
+        before, behind = (small, large) if kind == "SAME_UPPER" else (large, small)
+    return _Window(span, stride, before, behind) if min(before, behind) >= 0 else None
+
+
+def _places(step: Step, number: Number, window: _Window) -> Number:
+    """How many windows there are along an axis."""
+    room = number + (window.before + window.behind - window.span)
+    return _divided(step, room, window.stride) + 1
+
+
+def _divided(step: Step, number: Number, by: int) -> Number:
+    """A number by another, rounded down; once for all that ask for it."""
+    if (known := floored(number, by)) is not None:
+        return known
+    facts = step.facts.divided
+    if (number, by) not in facts:
+        made = step("Div", step.scalar(number + by), step.constant(by, INT64))
+        bounds = least(number + by) // by, most(number + by) // by
+        cause = number.cause if isinstance(number, Sum) else step.cause
+        facts[number, by] = symbol(made, 0, bounds, cause) - 1
+    return facts[number, by]
+
+
+def spread(step: Step) -> list[tuple[str, Axes]] | None:
+    """A tensor with each element several times: by nearest ones, and whole factors."""
+    own, shape = step.axes(0), step.known_shape(step.input(0))
+    plain = shape and own and step.graph.opset >= 11 and not step.attribute("axes")
+    if not shape or not plain or not _is_nearest(step):
+        return None
+    factors = _factors(step, shape)
+    if factors is None or any(factors[axis] != int(factors[axis]) for axis in own):
+        return None
+    sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
+    made = step("Resize", step.input(0), "", "", sizes, **_words(step))
+    return _where_known(step, made, {axis: n * int(factors[axis]) for axis, n in own.items()})
+
+
+def _words(step: Step) -> Mapping[str, Any]:
+    names = ("mode", "coordinate_transformation_mode", "nearest_mode")
+    return {name: word for name in names if (word := step.attribute(name)) is not None}
+
+
+def _is_nearest(step: Step) -> bool:
+    """Whether an element n times as far is one of n that are the same."""
+    where = step.attribute("coordinate_transformation_mode", "half_pixel")
+    to = step.attribute("nearest_mode", "round_prefer_floor")
+    pairs = (where == "asymmetric", to == "floor"), (where == "half_pixel", "round" in to)
+    return step.attribute("mode", "nearest") == "nearest" and any(map(all, pairs))
+
+
+def _factors(step: Step, shape: tuple[int, ...]) -> list[float] | None:
+    """How many times as long each axis becomes."""
+    if step.input(2) and (scales := step.graph.value(step.input(2))) is not None and len(scales):
+        return list(map(float, scales))
+    sizes = step.values(3) if step.input(3) else None
+    if sizes is None:
+        return None
+    found = []
+    for size, own in zip(sizes.reshape(-1), step.dims(0), strict=True):
+        if isinstance(own, Sum):
+            times = [n for n in range(1, 17) if own * n == size]
+            found.append(float(times[0]) if times else 0.5)
+        else:
+            found.append(0.5 if isinstance(size, Sum) else size / own)
+    return found
+
+
+def averaged(step: Step) -> list[tuple[str, Axes]] | None:
+    """The mean, or the most, of each channel."""
+    own, shape = step.axes(0), step.known_shape(step.input(0))
+    if not shape or 1 in own:
+        return None
+    within = {axis: n for axis, n in own.items() if axis >= _FIRST}
+    axes = list(range(_FIRST, len(shape)))
+    if step.node.op_type == "GlobalMaxPool":
+        made = step.reduce("ReduceMax", _filled(step, within, lowest(step, step.input(0))), *axes)
+    else:
+        total = step.reduce("ReduceSum", _filled(step, within, 0), *axes)
+        made = step("Div", total, elements(step, axes))
+    return [(made, {0: own[0]} if 0 in own else {})]
+
+
+def _filled(step: Step, within: Axes, value: Any) -> str:
+    return step.masked(step.input(0), within, value)
+
+
+def normalised(step: Step) -> list[tuple[str, Axes]] | None:
+    """Rows that are each normalised alone; or channels of images."""
+    own, shape = step.axes(0), step.known_shape(step.input(0))
+    if not shape or step.wants(1) or any(step.axes(at) for at in range(1, len(step.node.input))):
+        return None
+    first = 1 if step.node.op_type == "BatchNormalization" else step.attribute("axis", -1)
+    end = _FIRST if first == 1 and step.node.op_type == "BatchNormalization" else len(shape)
+    if any(first % len(shape) <= axis < end for axis in own):
+        return None
+    return _where_known(step, step.again(), own)
+
+
+def by_instance(step: Step) -> list[tuple[str, Axes]] | None:
+    """Images each channel of which is normalised by its own mean and variance."""
+    own, shape = step.axes(0), step.known_shape(step.input(0))
+    if not shape or 1 in own or step.dtype(step.input(0)) not in FLOATS:
+        return None
+    data, axes = step.input(0), list(range(_FIRST, len(shape)))
+    within = {axis: n for axis, n in own.items() if axis >= _FIRST}
+    count, form = elements(step, axes), (-1, *(1 for _ in axes))
+    mean = step("Div", step.reduce("ReduceSum", step.masked(data, within), *axes), count)
+    apart = step("Sub", data, mean)
+    squares = step.masked(step("Mul", apart, apart), within)
+    spread_ = step("Div", step.reduce("ReduceSum", squares, *axes), count)
+    kind = step.dtype(data)
+    steady = step("Add", spread_, step.constant(step.attribute("epsilon", 1e-5), kind))
+    scale, bias = (step.reshape(step.input(at), *form) for at in (1, 2))
+    factor = step("Div", scale, step("Sqrt", steady))
+    return [(step("Add", step("Mul", apart, factor), bias), own)]
+
+
+RULES = {
+    **dict.fromkeys(("Conv", "MaxPool", "AveragePool"), windowed),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), averaged),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "BatchNormalization"), normalised),
+    "InstanceNormalization": by_instance,
+    "Resize": spread,
+}

@@ -1,0 +1,138 @@
+"""What a library takes and gives: its tensors by name, in each of its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .batches import Batches
+from .context import Context
+from .fit import text
+from .lengths import Lengths
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output by its ONNX name.
+
+    lengths: of an output of which a run decides how large it is, by axis, the output that holds how
+    much of it counts; the shape is what it has room for.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    lengths: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a library takes and gives, in the order of its arguments, in one of its shapes.
+
+    context: of what it keeps from one step to the next; None where that is nothing.
+    """
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    context: Context | None = None
+
+    @property
+    def input_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The inputs' shapes by their names."""
+        return {info.name: info.shape for info in self.inputs}
+
+    @property
+    def takes(self) -> str:
+        """The inputs as text, such as "x: float32[1, 3, 8, 8], y: int64[1]"."""
+        return text(self.inputs)
+
+    @property
+    def gives(self) -> str:
+        """The outputs as text."""
+        return text(self.outputs)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a manifest."""
+        tensors = {"inputs": self.inputs, "outputs": self.outputs}
+        kept = {"context": self.context.to_json()} if self.context else {}
+        return {**{kind: [*map(_entry, some)] for kind, some in tensors.items()}, **kept}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Interface:
+        """The tensors that a manifest, or a shape of it, says."""
+        return cls(tuple(map(_tensor, data["inputs"])), tuple(map(_tensor, data["outputs"])))
+
+
+# What of a manifest says how a library is called.
+CALLING = (
+    "inputs",
+    "outputs",
+    "target",
+    "variants",
+    "context",
+    "batch",
+    "range",
+    "codes",
+    "preset",
+)
+
+
+def _entry(info: TensorInfo) -> dict[str, Any]:
+    entry = {"name": info.name, "shape": list(info.shape), "dtype": info.dtype}
+    lengths = {"lengths": [list(pair) for pair in info.lengths]} if info.lengths else {}
+    return {**entry, **lengths}
+
+
+def interfaces(manifest: dict[str, Any]) -> list[Interface]:
+    """What a manifest says that a library takes and gives, for each of its shapes.
+
+    Of one with a context, or a range of lengths, as the model itself does at some lengths.
+    """
+    known = declared(manifest)
+    if context := known[0].context:
+        return [context.grown(known[0], length) for length in context.samples]
+    found = ranges(manifest, known)
+    return found.interfaces if found else known
+
+
+def ranges(manifest: Mapping[str, Any], called: Sequence[Interface]) -> Batches | Lengths | None:
+    """The batches, or the lengths, that a library takes; None where each of its sizes is fixed.
+
+    called: what its functions take.
+    """
+    if said := manifest.get("range"):
+        return Lengths(said, called)
+    said = manifest.get("batch")
+    return Batches(said, called) if said else None
+
+
+def declared(manifest: dict[str, Any]) -> list[Interface]:
+    """What a manifest says that the functions of a library take and give."""
+    context = Context.from_json(manifest["context"]) if manifest.get("context") else None
+    every = manifest.get("variants") or [manifest]
+    return [replace(Interface.from_json(one), context=context) for one in every]
+
+
+def _tensor(entry: dict[str, Any]) -> TensorInfo:
+    lengths = tuple((axis, name) for axis, name in entry.get("lengths", ()))
+    return TensorInfo(entry["name"], tuple(entry["shape"]), entry["dtype"], lengths)
+
+
+def of_true_size(
+    gives: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The model's outputs, of each what counts of it. outputs: all of a library's, in order."""
+    if not any(info.lengths for info in gives):
+        return dict(outputs)
+    inner = {name for info in gives for _, name in info.lengths}
+    return {info.name: _cut(info, outputs) for info in gives if info.name not in inner}
+
+
+def _cut(info: TensorInfo, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    whole = outputs[info.name]
+    counts = {axis: int(outputs[name]) for axis, name in info.lengths}
+    parts = tuple(slice(counts.get(axis)) for axis in range(whole.ndim))
+    return np.ascontiguousarray(whole[parts]) if counts else whole

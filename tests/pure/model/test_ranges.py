@@ -1,0 +1,130 @@
+"""Graphs whose inputs have any length: what counts is what the model makes of that length alone."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers.graphs import model, node, randn, run
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model.batches import Span
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.counted import ranges
+from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.ranges import Range
+
+MOST = 12
+LONG = Span(1, MOST)
+
+
+def opened(proto, shapes):
+    bound = {name: [MOST if n == LONG else n for n in one] for name, one in shapes.items()}
+    asked = Range.of(shapes)
+    return canonical_graph(bind_shapes(proto, bound), partial(ranges.prepare, asked=asked))
+
+
+def given(shapes, length):
+    """Seeded inputs of a length, and the same with what does not count behind it."""
+    exact = {n: [length if k == LONG else k for k in one] for n, one in shapes.items()}
+    feeds = {n: randn(at, *one) for at, (n, one) in enumerate(exact.items())}
+    rooms = {}
+    for name, one in shapes.items():
+        room = np.full([MOST if n == LONG else n for n in one], np.nan, np.float32)
+        room[tuple(map(slice, feeds[name].shape))] = feeds[name]
+        rooms[name] = room
+    return feeds, rooms
+
+
+def check(nodes, shapes, lengths=(12, 7, 4), constants=None, opset=18):
+    proto = model(nodes, {n: ["?" if k == LONG else k for k in one] for n, one in shapes.items()},
+                  constants=constants, opset=opset)  # fmt: skip
+    graph = opened(proto, shapes)
+    whole = graph.to_proto()
+    names = [value.name for value in whole.graph.output]
+    for length in lengths:
+        feeds, rooms = given(shapes, length)
+        (want,) = run(proto, feeds)
+        found = run(whole, {**rooms, "length": np.array(length, np.int64)})
+        made = dict(zip(names, found, strict=True))
+        cut = [slice(None)] * want.ndim
+        for one in graph.lengths:
+            cut[one.axis] = slice(int(made[one.name]))
+        np.testing.assert_allclose(made["y"][tuple(cut)], want, rtol=1e-4, atol=1e-5)
+
+
+IMAGES = {"x": (1, 4, LONG)}
+ROWS = {"x": (1, LONG, 4)}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"pads": [1, 1]},
+        {"strides": [2], "pads": [0, 1]},
+        {"dilations": [2], "pads": [2, 2], "strides": [3]},
+        {"auto_pad": "SAME_UPPER"},
+    ],
+)
+def test_convolutions(words):
+    check([node("Conv", "x w", "y", **words)], IMAGES, (12, 7, 5), {"w": randn(1, 6, 4, 3)})
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_pools(op):
+    words = {"count_include_pad": 1} if op == "AveragePool" else {}
+    nodes = [node(op, "x", "y", kernel_shape=[3], strides=[2], pads=[1, 1], **words)]
+    check(nodes, IMAGES)
+
+
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
+def test_what_is_one_of_each_channel(op):
+    check([node(op, "x", "y")], IMAGES)
+
+
+def test_normalised_rows_and_channels():
+    weights = {"s": randn(1, 4), "b": randn(2, 4)}
+    check([node("LayerNormalization", "x s b", "y", axis=-1)], ROWS, constants=weights)
+    check([node("InstanceNormalization", "x s b", "y")], IMAGES, constants=weights)
+
+
+def test_a_stride_and_back_again():
+    nodes = [
+        node("Conv", "x w", "c", strides=[2], pads=[1, 1]),
+        node("Resize", "c - f", "r", mode="nearest", coordinate_transformation_mode="asymmetric",
+             nearest_mode="floor"),
+        node("Relu", "r", "y"),
+    ]  # fmt: skip
+    constants = {"w": randn(1, 6, 4, 3), "f": np.array([1, 1, 2], np.float32)}
+    check(nodes, IMAGES, (12, 8, 6), constants)
+
+
+def test_attention_and_what_torch_writes_behind_its_softmax():
+    nodes = [
+        node("MatMul", "x q", "a"),
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("MatMul", "a t", "s"),
+        node("Softmax", "s", "p", axis=-1),
+        node("IsNaN", "p", "n"),
+        node("Where", "n zero p", "w"),
+        node("MatMul", "w x", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 1), {"q": randn(1, 4, 4), "zero": np.float32(0)})
+
+
+def test_two_inputs_of_one_length():
+    nodes = [node("Add", "x z", "s"), node("ReduceMean", "s axes", "y")]
+    check(nodes, {**ROWS, "z": (1, LONG, 1)}, constants={"axes": np.array([1])})
+
+
+def test_what_has_no_rule_is_named():
+    proto = model([node("Resize", "x - f", "y", mode="linear")], {"x": (1, 4, "n")},
+                  constants={"f": np.array([1, 1, 2], np.float32)})  # fmt: skip
+    with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .* the length of its inputs"):
+        opened(proto, IMAGES)
+
+
+def test_a_length_of_a_name_that_an_input_has_gets_another():
+    asked = Range.of({"x": (1, LONG), "length": (3,)})
+    assert (asked.length, asked.places) == ("length_", (("x", 1),))
+    assert Range.of({"x": (LONG, 3)}) is None  # a batch
+    assert Range.of({"x": (1, 3)}) is None

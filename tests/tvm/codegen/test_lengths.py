@@ -1,0 +1,94 @@
+"""Kernels whose loops end where what counts ends: what lies behind is not computed."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers.built import HOST
+from helpers.graphs import model, node, randn, run
+
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.model.batches import Span
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.counted import ranges
+from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.ranges import Range
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.importer import import_model
+from ansor_deploy.runtime.functions import into_functions
+
+MOST, WIDTH = 96, 32
+
+
+def library(folder, nodes, rows, constants):
+    """A library for any length up to 96 as a function of arrays, and its model."""
+    shape = [Span(1, MOST) if n == "n" else n for n in rows]
+    proto = model(nodes, {"x": rows}, constants=constants, opset=18)
+    asked = Range.of({"x": tuple(shape)})
+    fixed = bind_shapes(proto, {"x": tuple(MOST if n == "n" else n for n in rows)})
+    imported = import_model(canonical_graph(fixed, partial(ranges.prepare, asked=asked)), HOST)
+    built = compile_model(imported, extract(imported.mod, HOST), {}, HOST)
+    built.export(path := folder / "net.so", HOST)
+    _, (function,), _ = into_functions(path, 1, 1, None)
+    return proto, imported.interfaces[0], function
+
+
+def check(folder, nodes, rows, constants, lengths=(96, 61, 17, 1), behind=16):
+    """The right numbers at each length, and few of those that do not count, if any."""
+    proto, one, function = library(folder, nodes, rows, constants)
+    axis = one.outputs[0].lengths[0][0]
+    for length in lengths:
+        x = randn(length, *(length if n == "n" else n for n in rows))
+        room = np.full(one.inputs[0].shape, np.nan, np.float32)
+        room[tuple(map(slice, x.shape))] = x
+        made = np.full(one.outputs[0].shape, 7.0, np.float32)
+        count = np.zeros((), np.int64)
+        function([room, np.array(length, np.int64)], [made, count])
+        (want,) = run(proto, {"x": x})
+        rows_made = np.moveaxis(made, axis, 0)
+        np.testing.assert_allclose(
+            rows_made[: int(count)], np.moveaxis(want, axis, 0), rtol=1e-4, atol=1e-4
+        )
+        assert (rows_made[int(count) + behind :] == 7.0).all()
+
+
+def test_rows_of_products_and_norms(tmp_path):
+    nodes = [
+        node("MatMul", "x w", "h"),
+        node("Relu", "h", "r"),
+        node("LayerNormalization", "r s b", "l", axis=-1),
+        node("Add", "l x", "y"),
+    ]
+    constants = {"w": randn(1, WIDTH, WIDTH), "s": randn(2, WIDTH), "b": randn(3, WIDTH)}
+    check(tmp_path, nodes, (1, "n", WIDTH), constants)
+
+
+def test_heads_of_attention(tmp_path):
+    nodes = [
+        node("Reshape", "x form", "f"),
+        node("Transpose", "f", "q", perm=[0, 2, 1, 3]),
+        node("Transpose", "f", "k", perm=[0, 2, 3, 1]),
+        node("MatMul", "q k", "s"),
+        node("Softmax", "s", "p", axis=-1),
+        node("MatMul", "p q", "a"),
+        node("Transpose", "a", "t", perm=[0, 2, 1, 3]),
+        node("Reshape", "t flat", "y"),
+    ]
+    constants = {"form": np.array([0, -1, 4, 8]), "flat": np.array([0, -1, WIDTH])}
+    check(tmp_path, nodes, (1, "n", WIDTH), constants)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_steps_of_convolutions(tmp_path, stride):
+    nodes = [
+        node("Conv", "x w", "c", pads=[2, 2]),
+        node("Relu", "c", "r"),
+        node("Conv", "r v", "y", strides=[stride]),
+    ]
+    constants = {"w": randn(1, 16, 8, 5), "v": randn(2, 16, 16, 3)}
+    check(tmp_path, nodes, (1, 8, "n"), constants, lengths=(96, 61, 17, 3))
+
+
+def test_a_mean_over_all_that_counts(tmp_path):
+    nodes = [node("ReduceMean", "x axes", "m"), node("Sub", "x m", "y")]
+    check(tmp_path, nodes, (1, "n", WIDTH), {"axes": np.array([1])})

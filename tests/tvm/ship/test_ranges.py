@@ -1,0 +1,107 @@
+"""One library for a range of lengths, from the command line to Python, C and a package."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from helpers.cli_inside import answer, program
+from helpers.cli_process import refused
+from helpers.graphs import model as graph
+from helpers.graphs import node, randn, run
+
+from ansor_deploy.errors import UsageError
+from ansor_deploy.runtime import load
+
+WIDTH = 16
+BUILD = ("build", "net.onnx", "--trials", 0, "--input-shape", f"x=1,1..24,{WIDTH}")
+
+
+def network():
+    """Rows that are mixed by their likeness, in the way of attention."""
+    nodes = [
+        node("MatMul", "x w", "q"),
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("MatMul", "q t", "s"),
+        node("Softmax", "s", "p", axis=-1),
+        node("MatMul", "p x", "y"),
+    ]
+    return graph(nodes, {"x": (1, "n", WIDTH)}, constants={"w": randn(0, WIDTH, WIDTH)}, opset=18)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with the network, and a library for any length up to 24."""
+    folder = tmp_path_factory.mktemp("shop")
+    onnx.save(network(), folder / "net.onnx")
+    answer(folder, *BUILD, "--lock", "net.lock", "--header")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(shop):
+    return load(shop / "net.so")
+
+
+def rows(length):
+    return randn(length, 1, length, WIDTH)
+
+
+def test_any_length_is_right_and_as_long_as_its_input(model):
+    for length in (24, 13, 1, 2):
+        (want,) = run(network(), {"x": rows(length)})
+        have = model(x=rows(length))["y"]
+        assert have.shape == want.shape
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-5)
+
+
+def test_what_lies_behind_changes_no_byte(model):
+    """Not even where a call before it left NaN there."""
+    before = model(x=rows(5))["y"]
+    model(x=np.full((1, 24, WIDTH), np.nan, np.float32))
+    assert np.array_equal(model(x=rows(5))["y"], before)
+
+
+def test_other_lengths_are_refused(shop, model):
+    for shape in ((1, 25, WIDTH), (1, 0, WIDTH), (2, 3, WIDTH)):
+        with pytest.raises(UsageError) as caught:
+            model(x=np.zeros(shape, np.float32))
+        assert caught.value.hint == f"it takes x: float32[1, 1..24, {WIDTH}]"
+    np.save(shop / "x.npy", rows(25))
+    ended = program(shop, "run", "net.so", "--input", "x=x.npy")
+    refused(ended, 2, f"it takes x: float32[1, 1..24, {WIDTH}]")
+
+
+def test_results_are_written_to_memory_with_room_for_the_most(model):
+    made = {info.name: np.zeros(info.shape, info.dtype) for info in model.outputs}
+    model.run_into(made, x=rows(9))
+    assert int(made["y.length"]) == 9
+    assert np.array_equal(made["y"][:, :9], model(x=rows(9))["y"])
+
+
+def test_the_manifest_says_it_and_a_frozen_build_has_the_same_bytes(shop):
+    manifest = json.loads((shop / "net.json").read_text())
+    assert manifest["range"] == {"least": 1, "most": 24, "length": "length", "places": [["x", 1]]}
+    assert manifest["model"]["input_shapes"] == {"x": [1, "1..24", WIDTH]}
+    answer(shop, *BUILD, "--lock", "net.lock", "--frozen", "-o", "again.so")
+    assert (shop / "again.so").read_bytes() == (shop / "net.so").read_bytes()
+
+
+def test_it_is_verified_benched_profiled_and_packaged(shop):
+    assert answer(shop, "verify", "net.so", "net.onnx")["ok"]
+    variants = answer(shop, "bench", "net.so")["variants"]
+    assert [one["inputs"]["x"][1] for one in variants] == [24, 15, 1]
+    assert "variants" not in answer(shop, "profile", "net.so")  # of shorter ones, work is not known
+    np.save(shop / "x.npy", rows(7))
+    program(shop, "run", "net.so", "--input", "x=x.npy", "-o", "out.npz")
+    assert np.load(shop / "out.npz")["y"].shape == (1, 7, WIDTH)
+    answer(shop, "package", "net.so", "-o", "net.tar.gz")
+
+
+def test_a_range_that_the_model_does_not_take_is_refused_by_its_node(tmp_path):
+    nodes = [node("Reshape", "x form", "y")]
+    constants = {"form": np.array([1, -1])}
+    odd = graph(nodes, {"x": (1, "n", "m")}, constants=constants)
+    onnx.save(odd, tmp_path / "net.onnx")
+    ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=1,2..8,2..8")
+    refused(ended, 3, "node 'y'")
