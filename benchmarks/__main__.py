@@ -12,6 +12,7 @@ NAMES = {
     "int8": ("networks.int8", "Quantised networks beside ONNX Runtime and float32."),
     "side-by-side": ("networks.side_by_side", "Built libraries beside other engines on one model."),
     "decode": ("networks.decoding", "Steps of a decoder beside ONNX Runtime's."),
+    "lengths": ("networks.lengths", "One library for any length beside one for each."),
     "recurrent": ("networks.recurrent", "Recurrent layers beside ONNX Runtime and their limit."),
     "launches": ("machine.launches", "What it costs to start a kernel, alone and by threads."),
     "alone": ("networks.alone", "A network's kernels as candidates and in the network."),

@@ -26,7 +26,7 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.onnx.bind import bind_shapes, model_inputs
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import import_model
-from ansor_deploy.runtime.model import Interface
+from ansor_deploy.runtime.interface import Interface
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target

@@ -24,8 +24,8 @@ OURS = "ours"
 
 def inputs(library: Path) -> dict[str, np.ndarray]:
     """Seeded inputs of a built library, and so of its model."""
+    from ansor_deploy.runtime.interface import interfaces
     from ansor_deploy.runtime.manifest_json import read_json
-    from ansor_deploy.runtime.model import interfaces
     from ansor_deploy.ship.verify.draws import seeded_inputs
 
     return seeded_inputs(interfaces(read_json(library))[0].inputs, seed=0, upper=2)
