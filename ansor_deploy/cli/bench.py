@@ -14,7 +14,8 @@ from ..errors import UsageError
 from ..request import ENGINES
 from ..ship.manifest import Race
 from ..system.json_types import Count, Ms, Shape
-from ..views.text import AGAIN, latency, race_text
+from ..system.words import count
+from ..views.text import again, latency, race_text
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import device_option
@@ -133,12 +134,12 @@ def command(
     each = {shape.interface: statistics(shape.seconds, streams, shape.beside) for shape in timed}
     if len(each) == 1:
         (figures,) = each.values()
-        return Answer(figures, lines(figures))
+        return Answer(figures, lines(figures, run_seconds))
     variants = [
         BenchVariant(**structs.asdict(figures), inputs=interface.input_shapes)
         for interface, figures in each.items()
     ]
-    return Answer(BenchVariants(variants), list(named_lines(each)))
+    return Answer(BenchVariants(variants), list(named_lines(each, run_seconds)))
 
 
 def _at_rate(artifact: Path, rate: float, seconds: float, threads: int, streams: int) -> Answer:
@@ -148,19 +149,19 @@ def _at_rate(artifact: Path, rate: float, seconds: float, threads: int, streams:
     return Answer(rated, rate_lines(rated))
 
 
-def lines(figures: Bench) -> list[str]:
-    """The answer for one of a library's shapes as text."""
+def lines(figures: Bench, seconds: float) -> list[str]:
+    """The answer for one of a library's shapes as text. seconds: that it was given in all."""
     names = ("median", "p10", "p90", "p99")
     times = ", ".join(f"{name} {latency(getattr(figures, f'{name}_ms') / 1e3)}" for name in names)
     of = f" of {figures.streams} streams" if figures.streams > 1 else ""
-    first = f"{times}; {figures.per_second:.4g} a second ({figures.runs} runs{of})"
-    return [first, *(race_text(race, AGAIN) for race in figures.beside or ())]
+    first = f"{times}; {figures.per_second:.4g} a second ({count(figures.runs, 'run')}{of})"
+    return [first, *(race_text(race, again(seconds)) for race in figures.beside or ())]
 
 
-def named_lines(each: Mapping[Interface, Bench]) -> Iterator[str]:
+def named_lines(each: Mapping[Interface, Bench], seconds: float) -> Iterator[str]:
     """`lines` of each of a library's shapes, each after the inputs that it takes there."""
     for interface, figures in each.items():
-        yield from (f"{interface.takes}: {line}" for line in lines(figures))
+        yield from (f"{interface.takes}: {line}" for line in lines(figures, seconds))
 
 
 def statistics(times: list[float], streams: int, beside: list[Race]) -> Bench:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..system.words import size_text
-from ..views.text import AGAIN, KEY, change_cells, fitted, race_text
+from ..views.text import KEY, again, change_cells, fitted, race_text
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .output import Answer, answering, in_columns
@@ -65,11 +65,14 @@ def command(
 
         output.write_text(comparison_page(changes, str(before), str(after)), encoding="utf-8")
     failed = share is not None and changes.slower(share)
-    return Answer(changes.answer(failed=failed), list(lines(changes)), int(failed))
+    return Answer(changes.answer(failed=failed), list(lines(changes, run_seconds)), int(failed))
 
 
-def lines(changes: Changes) -> Iterator[str]:
-    """The changes as text: none of libraries that are the same, though one has records."""
+def lines(changes: Changes, seconds: float) -> Iterator[str]:
+    """The changes as text: none of libraries that are the same, though one has records.
+
+    seconds: that they were given.
+    """
     if changes.same:
         yield changes.untimed
         return
@@ -83,7 +86,7 @@ def lines(changes: Changes) -> Iterator[str]:
             yield f"{name}: {size_text(old)} before, {size_text(new)} now"
     for part in changes.made_by:
         yield made_by_text(part)
-    yield race_text(changes.beside, AGAIN) if changes.beside else changes.untimed
+    yield race_text(changes.beside, again(seconds)) if changes.beside else changes.untimed
     if changes.explanation:
         yield changes.explanation
 

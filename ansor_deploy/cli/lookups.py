@@ -103,7 +103,7 @@ def history_lines(known: History, names: Names) -> list[str]:
         lines.append(f"x{row['weight']} in {model} on {names[row['fingerprint']]}")
     shown = len(known["measurements"])
     newest = f", the newest {shown}" if shown < known["trials"] else ""
-    measured = f"{known['trials']} measurements, {known['failures']} failed{newest}"
+    measured = f"{count(known['trials'], 'measurement')}, {known['failures']} failed{newest}"
     parts = (
         ("records, the best first", _record_cells(known, names)),
         ("rules of the best", _rule_cells(known, names)),

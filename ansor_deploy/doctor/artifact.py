@@ -24,8 +24,10 @@ from ..ship.outputs.provenance import statement
 from ..ship.package.elf import needed_glibc
 from ..system.digest import file_sha256
 from ..system.environment import version
+from ..system.host import architecture, no_runtime
 from ..system.printable import printable
 from ..system.untrusted import Refused
+from ..target import Target
 from .device import check_architecture, check_features, check_word_size
 from .host import Check, judged
 
@@ -58,13 +60,22 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     target = manifest.target.machine
     facts = _device_facts(device) if device else msgspec.convert(probe.facts(), Facts)
     for check in (
-        check_architecture(facts.machine, target),
+        _check_architecture(facts.machine, target),
         check_word_size(str(facts.bits)),
         _check_features(facts.flags, manifest),
         check_glibc(artifact, *facts.libc),
         check_runtime(manifest.tvm),
     ):
         yield replace(check, found=printable(check.found), remedy=printable(check.remedy))
+
+
+def _check_architecture(machine: str, target: Target) -> Check:
+    """The remedy is another machine: there is a library, and no device to be added."""
+    check = check_architecture(machine, target)
+    if check.level == "ok" or no_runtime(machine):
+        return check
+    there = f"copy it and its manifest to one of {architecture(target.triple)}"
+    return replace(check, remedy=f"{there}; of one that was added, --device NAME asks")
 
 
 def _check_features(flags: list[str], manifest: Manifest) -> Check:

@@ -31,7 +31,6 @@ KEY = 6  # digits of a task's key that tables show, enough to find it by
 TITLE = 36  # characters of its title
 _LEAST = 24  # characters of a column that is cut
 _MOST_NAMED = 3  # tensors of a sentence
-AGAIN = "again with --time 30s"
 TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
 
@@ -239,6 +238,11 @@ def race_text(race: Race, again: str = "") -> str:
     if race.verdict != "cannot say":
         return said
     return "; ".join(filter(None, [said, _why_unsure(race), again]))
+
+
+def again(seconds: float) -> str:
+    """How to see more than a race of so many seconds has shown."""
+    return f"again with --time {max(30, 4 * math.ceil(seconds))}s"
 
 
 def run_text(shapes_ms: Sequence[float]) -> str:

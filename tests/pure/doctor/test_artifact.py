@@ -98,6 +98,8 @@ def test_another_machine_s_library_is_not_valid_here(tmp_path):
     build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
     levels = verified(tmp_path / "m.so", 4)
     assert (levels["architecture"], levels["library"]) == ("FAIL", "ok")
+    told = program(tmp_path, "verify", "m.so").stdout
+    assert "remedy: copy it and its manifest to one of aarch64; of one that was added" in told
 
 
 def test_another_runtime_s_library_is_not_valid_here(tmp_path):

@@ -49,7 +49,7 @@ def test_what_became_of_each_task():
 
 
 def test_the_text():
-    said = list(lines(changes(OLD, NEW, SLOWER, TIMES)))
+    said = list(lines(changes(OLD, NEW, SLOWER, TIMES), 5.0))
     assert said[1].split() == ["aaaaaa", "conv2d", "a", "4.00", "ms", "1.00", "ms", "-75%", "tuned"]
     assert "library: 20 B before" not in said
     assert said[-3] == "library: 10 B before, 20 B now"
@@ -57,7 +57,7 @@ def test_the_text():
     assert said[-1].startswith(
         "by the profile 1 of 4 tasks are faster and 3 slower; all take 16 ms"
     )
-    assert list(lines(changes(OLD, OLD, None)))[-1] == "not timed: they do not run here"
+    assert list(lines(changes(OLD, OLD, None), 5.0))[-1] == "not timed: they do not run here"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_made_them_and_has_changed_is_listed():
         ("rule b.py", "2", "3"),
         ("rule c.py", None, "4"),
     ]
-    said = list(lines(found))
+    said = list(lines(found, 5.0))
     assert said[-4:-1] == ["tool: 1.0 before, 1.1 now", "rule b.py: changed", "rule c.py: new"]
     assert changes(old, old, None).made_by == ()
 
@@ -109,4 +109,4 @@ def test_tasks_that_a_race_does_not_bear_out_are_explained(race, factor, explain
     after = dict.fromkeys(before, factor)
     found = changes(OLD, NEW, race, (before, after))
     assert ("3 of 3 tasks" in found.explanation or "3 slower" in found.explanation) == explained
-    assert (list(lines(found))[-1] == found.explanation) == explained
+    assert (list(lines(found, 5.0))[-1] == found.explanation) == explained

@@ -55,12 +55,13 @@ def test_a_speed_keeps_its_race():
 def test_a_race_without_a_verdict_says_what_to_do():
     quiet = OtherWork(0.5, 2, 0.0, 1.0)
     few = race_of("X 1.0", 1.0, 2.0, 0.5, None, 3, quiet)
-    assert text.race_text(few, text.AGAIN) == (
+    assert text.race_text(few, text.again(5.0)) == (
         "cannot say whether it is faster than X 1.0: 1.00 ms a run beside 2.00 ms (3 turns: too "
         "few to be sure); meanwhile: load 0.5 on 2 cores, 0% of its time stolen, a reference loop "
         "up to 1.0x its time; again with --time 30s"
     )
-    assert text.race_text(FASTER.race, text.AGAIN).endswith("99%)")
+    assert text.race_text(FASTER.race, text.again(5.0)).endswith("99%)")
+    assert text.again(30.0) == "again with --time 120s"  # and not what was just done
 
 
 @pytest.mark.parametrize(
