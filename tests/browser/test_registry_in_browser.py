@@ -11,6 +11,7 @@ PLACES = (
     "/operators",
     "/best",
     "/curves",
+    "/trends",
     f"/tasks/{key(0).workload[:12]}",
     f"/models/{MODELS[1][:12]}",
     "/registry",
