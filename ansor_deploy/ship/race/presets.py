@@ -20,7 +20,7 @@ from ...tune.workspace import can_run
 from ..manifest import Draft
 from ..preset import Preset, Split
 from .fresh import on_this_machine
-from .streams import Streams, open_streams
+from .streams import BEGIN_SECONDS, Streams, open_streams
 
 if TYPE_CHECKING:
     from ...request import Request
@@ -94,7 +94,7 @@ def _runs(side: Streams, threads: int, streams: int, shipment: Shipment) -> bool
 
 
 def _slice(side: Streams, threads: int, streams: int) -> Split:
-    each = side.times(streams, threads, time.monotonic() + SLICE_SECONDS)
+    each = side.times(streams, threads, time.monotonic() + BEGIN_SECONDS + SLICE_SECONDS)
     rate = sum(len(times) / sum(times) for times in each)
     return Split(threads, streams, rate, median(taken for times in each for taken in times) * 1e3)
 
