@@ -14,6 +14,7 @@ from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.graph import Graph
 from .graph.shared_heads import share_heads
+from .graph.stacks import join_stacks
 from .graph.turned_caches import turn_caches
 from .onnx.skeleton import nodes, with_initializers
 from .operators.rewriting import rewrite_nodes
@@ -41,6 +42,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     integers,
     _rewrite,
     remember_foreign,
+    join_stacks,
     split_variadic,
     scalar_clips,
     *_TIDY,
