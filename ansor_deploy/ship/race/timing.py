@@ -82,14 +82,14 @@ def bench(
 def split_of(artifact: Path, threads: int, streams: int) -> tuple[int, int]:
     """Threads of a run, and copies side by side, for what was asked of an artifact.
 
-    threads: that all copies share, 0 for as many as its target has cores. streams: 0 for one. At 0
-    and 0 it is the split of its preset, if it has one.
+    threads: that all copies share, 0 for as many as its target has cores. streams: 0 for one. What
+    is not asked for is as in its preset, if it has one: both, or the threads of a single copy.
     """
     manifest = read_manifest(artifact)
-    if manifest.preset and not threads and not streams:
-        return manifest.preset.threads, manifest.preset.streams
-    streams = streams or 1
-    return max(1, (threads or manifest.target.cores) // streams), streams
+    preset, copies = manifest.preset, streams or 1
+    if preset and not threads and streams < 2:
+        return preset.threads, streams or preset.streams
+    return max(1, (threads or manifest.target.cores) // copies), copies
 
 
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:

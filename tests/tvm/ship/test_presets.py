@@ -10,6 +10,7 @@ from helpers.cli_process import refused
 
 from ansor_deploy.runtime import load
 from ansor_deploy.ship.race.presets import splits
+from ansor_deploy.ship.race.timing import split_of
 
 BUILD = ("build", "net.onnx", "--trials", 0, "--beside", "none")
 TWO = ("--target", "host:2")
@@ -49,6 +50,9 @@ def test_what_loads_it_takes_its_threads(shop):
     assert load(shop / "net.so", 2).threads == 2
     timed = answer(shop, "bench", "net.so", "--time", "0.1s")["variants"]
     assert {one["streams"] for one in timed} == {preset["streams"]}
+    asked = {(0, 0): (preset["threads"], preset["streams"]), (0, 1): (preset["threads"], 1)}
+    asked |= {(0, 2): (1, 2), (2, 0): (2, 1), (1, 2): (1, 2)}
+    assert {words: split_of(shop / "net.so", *words) for words in asked} == asked
     (one, _) = answer(shop, "bench", "net.so", "--time", "0.1s", "--streams", "1")["variants"]
     assert one["streams"] == 1
 
