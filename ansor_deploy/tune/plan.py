@@ -69,7 +69,7 @@ class Plan:
 
     stale: how many misses have records of another TVM that were not tried with this one.
     memory: of each model, as far as it is known without its kernels. devices: that would measure.
-    others: the operators of the model's nodes whose kernels are no task, such as recurrences; what
+    others: the operators of the model's nodes whose kernels are no task, such as sorts; what
     they take is in no figure here. room: seconds of a run that the tasks which were measured, and
     are tuned further, take above what any program of theirs takes; None where nobody knows. tiers:
     of the tasks whose records came from a layer.

@@ -155,7 +155,7 @@ def _basis(measured: float) -> str:
 
 
 def _untimed(others: Sequence[str]) -> str:
-    """Operators by how often they are there, such as "2 GRU, 1 Scan"."""
+    """Operators by how often they are there, such as "2 TopK, 1 CumSum"."""
     return ", ".join(f"{number} {op}" for op, number in Counter(others).items())
 
 
