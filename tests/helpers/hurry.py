@@ -2,7 +2,7 @@
 
 Races have a tenth of a second, and those beside untuned libraries end at their first look.
 Candidates are checked as ever, but timed for moments (`short_runs`), and none is timed again for
-what runs beside it, nor waits for another's turn.
+what runs beside it, nor waits for another's turn; of the machine's clock nothing is said.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from ansor_deploy.devices import site
+from ansor_deploy.devices.strain import Strain
 from ansor_deploy.measure import measurer
 from ansor_deploy.ship.race import quantised, raced, turn, untuned
 from ansor_deploy.system import machine_lock
@@ -29,6 +30,7 @@ def short_times() -> Iterator[None]:
         patch.setattr(untuned, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
         patch.setattr(site, "RUNS", "helpers.short_runs")
+        patch.setattr(site.LocalSite, "strain", lambda self: Strain())
         patch.setattr(measurer, "DRIFT", math.inf)
         patch.setattr(machine_lock, "_NAME", f"{machine_lock._NAME}-{os.getpid()}")
         yield
