@@ -283,10 +283,10 @@ def _schedules(
             yield name, schedule(task, record, target)
         except RegistryError as error:
             yield name, Refusal(error.text)
-    for name, sch in schedules(
+    for name, mod in schedules(
         task.mod, target, rules, lambda text: warn(f"task {task.name}: {text}")
     ):
-        yield f"the {name} schedule", sch.mod["main"]
+        yield f"the {name} schedule", mod["main"]
 
 
 def _uncompilable(what: str, reason: str, target: Target) -> AnsorError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import reprlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from .._tvm import tvm
@@ -21,7 +21,7 @@ from .block_view import blocks
 from .question import Guess
 from .rule import Apply, ApplyAndSkipRest, Pass, Rule
 from .rule_process import RuleEndedError, RuleProcess
-from .sketch import Sketch, Step, last_line, process_of, raised, start
+from .sketch import Program, Sketch, Step, last_line, process_of, raised, start
 from .state import State
 
 # Paper: "fewer than 10 for a typical subgraph". A rule that branches without end stops here.
@@ -45,10 +45,14 @@ class RuleAnswer:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The sketches of a task, in the order found, and what every rule answered on the way."""
+    """The sketches of a task, in the order found, and what every rule answered on the way.
+
+    first: the default program of the first sketch; None where another process derived it.
+    """
 
     sketches: tuple[Sketch, ...]
     answers: tuple[RuleAnswer, ...]
+    first: Program | None = field(default=None, repr=False, compare=False)
 
     @property
     def faults(self) -> list[str]:
@@ -80,8 +84,8 @@ def derive(
         sketches = tuple(search.run(enough))
     except _RuleError as error:
         others = derive(mod, target, [rule for rule in rules if rule is not error.rule], enough)
-        return Derivation(others.sketches, (error.answer, *others.answers))
-    return Derivation(sketches, tuple(search.answers))
+        return Derivation(others.sketches, (error.answer, *others.answers), others.first)
+    return Derivation(sketches, tuple(search.answers), search.first)
 
 
 def _derived_apart(
@@ -91,7 +95,7 @@ def _derived_apart(
     asked = [rule for rule in rules if rule.name not in process.ended]
     if process_of(asked) is None:
         found = derive(mod, target, asked, enough)
-        return Derivation(found.sketches, (*_ended(process), *found.answers))
+        return Derivation(found.sketches, (*_ended(process), *found.answers), found.first)
     text = tvm.ir.save_json(mod)
     try:
         said = process.derive(text, target, asked, enough)
@@ -124,6 +128,7 @@ class _Enumeration:
     def __init__(self, mod: tvm.IRModule, target: Target, rules: Sequence[Rule]) -> None:
         self.mod, self.target, self.rules = mod, target, rules
         self.answers: dict[RuleAnswer, None] = {}  # in order, each once
+        self.first: Program | None = None
 
     def run(self, enough: int) -> Iterator[Sketch]:
         """Visit the blocks; `_RuleError` at the first rule that breaks its contract."""
@@ -213,7 +218,9 @@ class _Enumeration:
             raise_if_fault(error)
             self._note("", "annotate", f"does not fit: {last_line(error)}")
             return
-        yield Sketch(self.mod, self.target, path, tuple(whole.decisions))
+        sketch = Sketch(self.mod, self.target, path, tuple(whole.decisions))
+        self.first = self.first or Program(sketch, whole.sch, sketch.guesses)
+        yield sketch
 
     def _note(self, block: str, rule: str, text: str) -> None:
         self.answers.setdefault(RuleAnswer(block, rule, text))

@@ -18,7 +18,7 @@ from ansor_deploy.marks.partial_lanes import PARTIAL_LANES
 from ansor_deploy.model.relax.extract import extract, task_of
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.space.block_view import BlockView, blocks
-from ansor_deploy.space.default_schedule import _one_by_one, default_schedule
+from ansor_deploy.space.default_schedule import _one_by_one, default_module, default_schedule
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.space.sketch import Sketch
@@ -51,6 +51,12 @@ def test_no_result_changes(turn, name):
     have = built.loop_outputs(scheduled(name, TARGETS[turn % 3]).mod)
     for one, other in zip(have, built.loop_outputs(PROGRAMS[name]()), strict=True):
         assert compare(one, other)[0]
+
+
+@pytest.mark.parametrize("name", ["conv residual", "matmul prime", "layer norm", "gather"])
+def test_without_a_trace_it_is_the_same_program(name):
+    mod = PROGRAMS[name]()
+    assert structural_equal(default_module(mod, TARGETS[0]), scheduled(name, TARGETS[0]).mod)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -173,7 +179,7 @@ def rounded_again(times):
 
 @pytest.mark.parametrize(("times", "fewer"), [(1, False), (12, True), (20, True)])
 def test_a_long_epilogue_gets_a_smaller_tile(times, fewer):
-    sketch = next(_one_by_one(rounded_again(times), TARGETS[0], shipped_rules("llvm"), {}))
+    sketch, _ = next(_one_by_one(rounded_again(times), TARGETS[0], shipped_rules("llvm"), {}))
     (tile,) = [one for one in sketch.guesses if one.question.about == "register"]
     assert bool(tile.index) == fewer
     sketch.program(Guess())  # which is not too much code
