@@ -32,7 +32,6 @@ _COMMANDS = (
     "registry pull {url} --registry other.db --trust keys.pub",
     "registry push {url} --registry records.db",
     "plan net.onnx --target ./own.toml --registry other.db",
-    "build net.onnx --target ./own.toml --no-device --trials 0 --registry other.db",
 )
 _KINDS = ("listing", "bundle", "signature", "write", "anything")
 
