@@ -188,9 +188,10 @@ def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
 def withdraw_command(bundle: str, url: str | None, key: Path | None) -> Answer:
     """Let nobody take a bundle any more.
 
-    It is one of the folder at URL. BUNDLE is its digest, whether its file is still there or not; URL is by default the project's
-    `team`. Who has seen this once refuses the bundle ever after, also where an old copy of the
-    folder is served. What was pulled of it stays until `registry forget --claims`.
+    It is one of the folder at URL. BUNDLE is its digest, whether its file is still there or not;
+    URL is by default the project's `team`. Who has seen this once refuses the bundle ever after,
+    also where an old copy of the folder is served. What was pulled of it stays until
+    `registry forget --claims`.
     """
     from ..registry.exchange import withdraw
 

@@ -76,10 +76,15 @@ class BundleStore:
         """A file: at most one byte more than it may have: its digest is then another."""
         found = bytearray()
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
-            # What comes over HTTP without a length comes in pieces.
-            while piece := stream.read(most + 1 - len(found)):
+            # What comes over HTTP without a length comes in pieces, each of which may be asked for.
+            while piece := self._piece(stream, most + 1 - len(found)):
                 found += piece
         return bytes(found)
+
+    def _piece(self, stream: Any, most: int) -> bytes:
+        """What a stream has next; b"" at its end."""
+        self._in_time()
+        return bytes(stream.read(most))
 
     def _options(self) -> dict[str, Any]:
         """What fsspec is to open the URL with."""
@@ -89,13 +94,19 @@ class BundleStore:
 
         return {"get_client": session}
 
-    @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def _in_time(self) -> None:
+        """RegistryError where the place has had its time."""
         if time.monotonic() > self._until:
             what = f"{self.url} has not sent everything after {SECONDS / 60:.0f} minutes"
             raise RegistryError(what, "Ask who keeps it, or fetch one bundle and import it.")
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        self._in_time()
         try:
             yield
+        except RegistryError:
+            raise
         except ImportError as error:
             hint = f"Install what it needs (for S3: pip install s3fs): {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error

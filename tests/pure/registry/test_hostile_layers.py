@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from helpers.foreign import content, lines, parts
-from helpers.web import serving
+from helpers.web import Quiet, serving
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import bundle as bundles
@@ -172,6 +172,28 @@ def test_a_place_is_given_up_where_it_takes_too_long(monkeypatch):
         monkeypatch.setattr(time, "monotonic", lambda: store._until + 1)
         with pytest.raises(RegistryError, match="after 60 minutes"):
             store.read("a.jsonl")
+
+
+class Dripping(Quiet):
+    """Says that a file is large, and sends a byte of each range that it is asked for."""
+
+    def do_HEAD(self):  # noqa: N802 - by the name of its request
+        self.answer(9_999_999)
+
+    def do_GET(self):  # noqa: N802
+        self.answer(1)
+        self.wfile.write(b"x")
+
+    def answer(self, size):
+        self.send_response(200)
+        self.send_header("Content-Length", str(size))
+        self.end_headers()
+
+
+def test_a_bundle_that_never_comes_whole_is_given_up(monkeypatch):
+    monkeypatch.setattr(remote, "SECONDS", 0.5)
+    with serving(Dripping) as url, pytest.raises(RegistryError, match="after 0 minutes"):
+        remote.BundleStore(url).read("a.jsonl")
 
 
 def test_nothing_that_is_packed_is_unpacked(tmp_path):
