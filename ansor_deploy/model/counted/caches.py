@@ -78,7 +78,7 @@ def joined(step: Step) -> list[tuple[str, Axes]] | None:
     if new is None or new[axis] != context.tokens or step.axes(1):
         raise step.refuse(f"it does not add the {context.tokens} rows of a step to '{name}'")
     at = step("Expand", step.scalar(number), step.numbers(step.shape(name)[0]))
-    step.facts.finite.add(step.node.output[0])  # it begins with zeros
+    step.facts.finite[step.node.output[0]] = frozenset([axis])  # it begins with zeros
     return [(append(step, name, step.input(1), at, axis), {axis: number + context.tokens})]
 
 

@@ -32,7 +32,8 @@ class Known:
         self.graph = graph
         self.axes: dict[str, Axes] = {}
         self.found: dict[str, tuple[str, str]] = {}  # where one is not zero, how often
-        self.finite: set[str] = set()  # counted tensors, what lies behind as well
+        # Of tensors, the axes along which what lies behind is finite, where the others count.
+        self.finite: dict[str, frozenset[int]] = {}
         self.words: dict[str, str] = {}  # for a node of a branch, by its result
         self._values: dict[str, Values] = {}
         self.divided: dict[tuple[Number, int], Number] = {}  # rounded down

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number, least
 
@@ -32,10 +35,20 @@ def together(step: Step) -> list[tuple[str, Axes]] | None:
     if any(shape is None for shape in shapes):
         return None
     names, axes = fitted(step, list(step.node.input), max(len(one or ()) for one in shapes))
-    known = (*step.facts.finite, *step.graph.constants)
-    if step.node.op_type == "Where" and all(name in known for name in step.node.input[1:]):
-        step.facts.finite.add(step.node.output[0])
-    return [(step.again(*names), axes)]
+    made = step.again(*names)
+    if step.node.op_type == "Where" and step.dtype(made) in FLOATS:
+        finite = (_finite(step, name, len(step.shape(made))) for name in step.node.input[1:])
+        step.facts.finite[step.node.output[0]] = frozenset.intersection(*finite)
+    return [(made, axes)]
+
+
+def _finite(step: Step, name: str, rank: int) -> frozenset[int]:
+    """Along which axes of a result a tensor is finite behind what counts. rank: of the result."""
+    value = step.graph.value(name)
+    if value is not None:
+        return frozenset(range(rank) if np.isfinite(value).all() else ())
+    more = rank - len(step.shape(name))
+    return frozenset(axis + more for axis in step.facts.finite.get(name, ()))
 
 
 def fitted(step: Step, names: list[str], rank: int) -> tuple[list[str], Axes]:
@@ -72,7 +85,8 @@ def transposed(step: Step) -> list[tuple[str, Axes]] | None:
     if (shape := step.known_shape(step.input(0))) is None:
         return None
     order = step.attribute("perm") or list(reversed(range(len(shape))))
-    own = step.axes(0)
+    own, finite = step.axes(0), step.facts.finite.get(step.input(0), ())
+    step.facts.finite[step.node.output[0]] = frozenset(map(order.index, finite))
     return [(step.again(), {at: own[old] for at, old in enumerate(order) if old in own})]
 
 

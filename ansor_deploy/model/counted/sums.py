@@ -10,6 +10,7 @@ from onnx import helper
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
+from .numbers import least
 
 
 def lowest(step: Step, name: str) -> Any:
@@ -69,6 +70,9 @@ def reduced(step: Step) -> list[tuple[str, Axes]] | None:
     keep = step.attribute("keepdims", 1)
     if op.startswith("Arg"):
         made = step.again(data)
+        if within and step.attribute("select_last_index", 0):
+            # Of equals the last: where nothing is more than what lies behind, the last that counts.
+            made = step("Min", made, step("Sub", step.scalar(*within.values()), step.scalar(1)))
     else:
         made = step.reduce(op, data, *axes, keepdims=keep) if axes else step("Identity", data)
     if mean:
@@ -106,13 +110,13 @@ def shared_out(step: Step) -> list[tuple[str, Axes]] | None:
     if not shape:
         return None
     axis = step.attribute("axis", last) % len(shape)
-    if step.graph.opset < 13 and any(at >= axis and at != len(shape) - 1 for at in own):
-        return None
-    within = {at: n for at, n in own.items() if at == axis}
+    rest = step.graph.opset < 13  # all axes from this one on
+    within = {at: n for at, n in own.items() if at == axis or (rest and at > axis)}
     data = step.masked(step.input(0), within, -np.inf)
     made = step(step.node.op_type, data, axis=axis)
-    if within and step.node.op_type == "Softmax":
-        step.facts.finite.add(step.node.output[0])  # zeros lie behind, or the whole is NaN
+    if step.node.op_type == "Softmax" and all(least(n) > 0 for n in within.values()):
+        # Zeros lie behind; or all of a row is NaN, as it is by itself.
+        step.facts.finite[step.node.output[0]] = frozenset(within)
     return [(made, own)]
 
 
@@ -141,7 +145,8 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
     summed = (a - 1 - flipped[0], b - 2 + flipped[1])
     both = all(summed[at] in step.axes(at) for at in (0, 1))
     # Of a product with zero nothing is left, if the other factor is finite.
-    left = [at for at in (0, 1) if both and step.input(at) in step.facts.finite][-1:]
+    finite = step.facts.finite
+    left = [at for at in (0, 1) if both and summed[at] in finite.get(step.input(at), ())][-1:]
     names = [
         step.masked(step.input(at), {k: n for k, n in step.axes(at).items() if k == summed[at]})
         if at not in left else step.input(at)

@@ -50,7 +50,7 @@ RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES
 }  # fmt: skip
 # What makes no other elements than it reads.
-_MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+_MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")  # in their order
 
 
 def bound_sizes(graph: Graph) -> bool:
@@ -138,9 +138,18 @@ class _Walk:
         for name, (result, axes) in zip(node.output, made, strict=False):
             if name:
                 self._pass_on(name, result, axes)
-        if node.op_type in _MOVES and node.input[0] in self.known.finite:
-            self.known.finite.add(node.output[0])
+        if node.op_type in _MOVES:
+            self._stays_finite(node)
         return True
+
+    def _stays_finite(self, node: NodeProto) -> None:
+        """Note where a result is finite of which the counted axes are those of what is read."""
+        known, name = self.known, node.output[0]
+        own, made = known.axes.get(node.input[0], {}), known.axes[name]
+        if [own[at] for at in sorted(own)] == [made[at] for at in sorted(made)]:
+            finite = known.finite.get(node.input[0], ())
+            pairs = zip(sorted(own), sorted(made), strict=True)
+            known.finite[name] = frozenset(new for old, new in pairs if old in finite)
 
     def _pass_on(self, name: str, result: str, axes: Axes) -> None:
         """Give a result the name that the node has for it."""

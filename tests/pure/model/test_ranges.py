@@ -111,6 +111,41 @@ def test_attention_and_what_torch_writes_behind_its_softmax():
     check(nodes, ROWS, (12, 7, 1), {"q": randn(1, 4, 4), "zero": np.float32(0)})
 
 
+def test_sums_over_rows_of_a_softmax_of_which_not_all_count():
+    """What lies behind is zeros along the axis of the softmax alone."""
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("MatMul", "x t", "s"),
+        node("Softmax", "s", "p", axis=-1),
+        node("Transpose", "p", "u", perm=[0, 2, 1]),
+        node("MatMul", "u x", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 1))
+
+
+def test_a_softmax_of_nothing_and_its_product():
+    nodes = [
+        node("Slice", "x one end one", "k"),
+        node("Transpose", "k", "t", perm=[0, 2, 1]),
+        node("MatMul", "x t", "s"),
+        node("Softmax", "s", "p", axis=-1),
+        node("MatMul", "p k", "y"),
+    ]
+    check(nodes, ROWS, (12, 2, 1), {"one": np.array([1]), "end": np.array([MOST])})
+
+
+def test_a_softmax_of_all_axes_behind_one():
+    check([node("Softmax", "x", "y", axis=1)], IMAGES, opset=11)
+    check([node("Softmax", "x", "y", axis=1)], ROWS, opset=11)
+
+
+def test_the_last_place_where_nothing_is_more_than_what_lies_behind():
+    nodes = [node("Where", "c x low", "h"), node("ArgMax", "h", "i", axis=1, select_last_index=1),
+             node("Cast", "i", "y", to=1)]  # fmt: skip
+    constants = {"c": np.zeros((1, 1, 4), bool), "low": np.float32(-np.inf)}
+    check(nodes, ROWS, constants=constants)
+
+
 def test_two_inputs_of_one_length():
     nodes = [node("Add", "x z", "s"), node("ReduceMean", "s axes", "y")]
     check(nodes, {**ROWS, "z": (1, LONG, 1)}, constants={"axes": np.array([1])})
