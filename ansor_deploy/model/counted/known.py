@@ -18,7 +18,7 @@ from ..graph.fold import constant_tensor
 from ..graph.graph import FLOATS, Graph, Shape
 from ..onnx.skeleton import attribute, domain_of, nested
 from ..operators.emitter import INT64, Emitter
-from .numbers import Number, Sum
+from .numbers import Number, Sum, floored, least, most, symbol
 from .values import Values, certain, named, objects, tracked
 
 Axes = Mapping[int, Number]  # how much counts along each counted axis
@@ -186,13 +186,28 @@ class Step(Emitter):
         if not isinstance(number, Sum):
             return self.constant(number, INT64)
         made = ""
-        for symbol, by in number.factors:
-            flat = self.reshape(symbol.tensor, -1)
-            one = self("Gather", flat, self.constant(symbol.at, INT64), axis=0)
+        for each, by in number.factors:
+            flat = self.reshape(each.tensor, -1)
+            one = self("Gather", flat, self.constant(each.at, INT64), axis=0)
             one = self.cast(one, INT64)
             one = one if by == 1 else self("Mul", one, self.constant(by, INT64))
             made = self("Add", made, one) if made else one
         return self("Add", made, self.constant(number.constant, INT64)) if number.constant else made
+
+    def divided(self, number: Number, by: int) -> Number:
+        """A number that is not below -`by`, by another, rounded down.
+
+        It is computed once for all that ask for it.
+        """
+        if (known := floored(number, by)) is not None:
+            return known
+        facts = self.facts.divided
+        if (number, by) not in facts:
+            made = self("Div", self.scalar(number + by), self.constant(by, INT64))
+            bounds = least(number + by) // by, most(number + by) // by
+            cause = number.cause if isinstance(number, Sum) else self.cause
+            facts[number, by] = symbol(made, 0, bounds, cause) - 1
+        return facts[number, by]
 
     def counts(self, shape: Shape, axes: Axes) -> str:
         """Booleans that a shape spreads to: whether an element counts; empty where all do."""

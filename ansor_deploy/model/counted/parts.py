@@ -32,15 +32,17 @@ def sliced(step: Step) -> list[tuple[str, Axes]] | None:
     name, axes = step.input(0), dict(step.axes(0))
     for axis, (start, end, by) in bounds.items():
         size = axes.pop(axis, shape[axis])
-        if by != 1:
-            if isinstance(size, Sum) or isinstance(start, Sum) or isinstance(end, Sum):
-                return None
+        if not (isinstance(size, Sum) or isinstance(start, Sum) or isinstance(end, Sum)):
             name = step.slice(name, axis, start, end, by)
             continue
         begin, stop = (_place(step, one, size) for one in (start, end))
-        if begin is None or stop is None:
+        if begin is None or stop is None or by < 1:
             return None
-        name, axes[axis] = part(step, name, axis, begin, stop)
+        name, number = part(step, name, axis, begin, stop)
+        if by > 1:
+            name = step.slice(name, axis, 0, step.shape(name)[axis], by)
+            number = step.divided(number + (by - 1), by)
+        axes[axis] = number
     return [(name, axes)]
 
 

@@ -46,6 +46,7 @@ _NEUTRAL: dict[str, Callable[[Step, str], Any]] = {
     "ArgMin": highest,
     "ReduceL1": _zero,
     "ReduceL2": _zero,
+    "ReduceLogSum": _zero,
     "ReduceLogSumExp": lowest,
     "ReduceMax": lowest,
     "ReduceMin": highest,
@@ -121,15 +122,13 @@ def shared_out(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def cumulated(step: Step) -> list[tuple[str, Axes]] | None:
-    """Sums of what comes before."""
-    shape, axis = step.known_shape(step.input(0)), step.listed(1)
-    if (
-        not shape
-        or not axis
-        or (step.attribute("reverse", 0) and axis[0] % len(shape) in step.axes(0))
-    ):
+    """Sums of what comes before, or behind."""
+    shape, axis, own = step.known_shape(step.input(0)), step.listed(1), step.axes(0)
+    if not shape or not axis:
         return None
-    return [(step.again(), step.axes(0))]
+    behind = axis[0] % len(shape) if step.attribute("reverse", 0) else -1
+    within = {at: n for at, n in own.items() if at == behind}
+    return [(step.again(step.masked(step.input(0), within)), own)]
 
 
 def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
@@ -143,7 +142,10 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
     if step.node.op_type == "Gemm":
         flipped = [step.attribute("transA", 0), step.attribute("transB", 0)]
     summed = (a - 1 - flipped[0], b - 2 + flipped[1])
-    both = all(summed[at] in step.axes(at) for at in (0, 1))
+    within = [summed[at] in step.axes(at) for at in (0, 1)]
+    if any(within) and step.node.op_type == "MatMulInteger":
+        return None  # a zero stands for another number there
+    both = all(within)
     # Of a product with zero nothing is left, if the other factor is finite.
     finite = step.facts.finite
     left = [at for at in (0, 1) if both and summed[at] in finite.get(step.input(at), ())][-1:]
@@ -161,6 +163,13 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.again(*names), axes)]
 
 
+def quantised(step: Step) -> list[tuple[str, Axes]]:
+    """Bytes, with a scale by the least and the most of what counts, and of zero."""
+    data = step.masked(step.input(0), step.axes(0))
+    made, *of_all = step.several("DynamicQuantizeLinear", [data], 3)
+    return [(made, step.axes(0)), *((one, {}) for one in of_all)]
+
+
 def by_image(step: Step) -> list[tuple[str, Axes]] | None:
     """What is computed of each image, or row, alone."""
     if (
@@ -176,7 +185,8 @@ def by_image(step: Step) -> list[tuple[str, Axes]] | None:
 RULES = {
     **dict.fromkeys((*_NEUTRAL, "ReduceMean"), reduced),
     **dict.fromkeys(("Softmax", "LogSoftmax"), shared_out),
-    **dict.fromkeys(("Gemm", "MatMul"), multiplied),
+    **dict.fromkeys(("Gemm", "MatMul", "MatMulInteger"), multiplied),
     "ConvTranspose": by_image,
     "CumSum": cumulated,
+    "DynamicQuantizeLinear": quantised,
 }

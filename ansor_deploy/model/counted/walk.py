@@ -30,6 +30,7 @@ from . import (
     parts,
     picks,
     ranges,
+    recurrences,
     reshapes,
     spread,
     sums,
@@ -47,7 +48,8 @@ _OPEN: Mapping[str, Rule] = {
     "TopK": picks.first_of_order,
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
-    **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES
+    **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
+    **recurrences.RULES,
 }  # fmt: skip
 # What makes no other elements than it reads.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")  # in their order

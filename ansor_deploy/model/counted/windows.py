@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..graph.graph import FLOATS
-from ..operators.emitter import INT64
 from .known import Axes, Step
-from .numbers import Number, Sum, floored, least, most, symbol
+from .numbers import Number, Sum
 from .sums import elements, lowest
 
 _FIRST = 2  # the axes before it are of images and channels
@@ -75,20 +74,7 @@ def _window(step: Step, axis: int) -> _Window | None:
 def _places(step: Step, number: Number, window: _Window) -> Number:
     """How many windows there are along an axis."""
     room = number + (window.before + window.behind - window.span)
-    return _divided(step, room, window.stride) + 1
-
-
-def _divided(step: Step, number: Number, by: int) -> Number:
-    """A number by another, rounded down; once for all that ask for it."""
-    if (known := floored(number, by)) is not None:
-        return known
-    facts = step.facts.divided
-    if (number, by) not in facts:
-        made = step("Div", step.scalar(number + by), step.constant(by, INT64))
-        bounds = least(number + by) // by, most(number + by) // by
-        cause = number.cause if isinstance(number, Sum) else step.cause
-        facts[number, by] = symbol(made, 0, bounds, cause) - 1
-    return facts[number, by]
+    return step.divided(room, window.stride) + 1
 
 
 def spread(step: Step) -> list[tuple[str, Axes]] | None:

@@ -146,6 +146,56 @@ def test_the_last_place_where_nothing_is_more_than_what_lies_behind():
     check(nodes, ROWS, constants=constants)
 
 
+def test_a_triangle_of_what_counts():
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("MatMul", "x t", "s"),
+        node("Trilu", "s", "y", upper=0),
+    ]
+    check(nodes, ROWS)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_every_other_row(first):
+    constants = {"b": np.array([first]), "e": np.array([MOST]), "a": np.array([1]),
+                 "s": np.array([2])}  # fmt: skip
+    check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
+
+
+def test_sums_from_the_last_row_that_counts_on():
+    check([node("CumSum", "x a", "y", reverse=1)], ROWS, constants={"a": np.array(1)})
+
+
+def test_logarithms_of_sums():
+    nodes = [node("Mul", "x x", "q"), node("ReduceLogSum", "q a", "y")]
+    check(nodes, ROWS, constants={"a": np.array([1])})
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3)])
+def test_states_that_are_carried_both_ways(op, gates):
+    nodes = [
+        node("Transpose", "x", "t", perm=[1, 0, 2]),
+        node(op, "t w r", "h l", hidden_size=3, direction="bidirectional"),
+        node("Transpose", "l", "f", perm=[1, 0, 2]),
+        node("Unsqueeze", "f one", "u"),
+        node("Transpose", "h", "o", perm=[2, 0, 1, 3]),
+        node("Add", "o u", "y"),
+    ]
+    constants = {"w": randn(1, 2, gates * 3, 4), "r": randn(2, 2, gates * 3, 3),
+                 "one": np.array([1])}  # fmt: skip
+    check(nodes, {"x": (2, LONG, 4)}, (12, 7, 1), constants)
+
+
+def test_bytes_by_the_least_and_the_most_that_counts():
+    nodes = [
+        node("DynamicQuantizeLinear", "x", "q s z"),
+        node("MatMulInteger", "q w z", "m"),
+        node("Cast", "m", "f", to=1),
+        node("Mul", "f s", "y"),
+    ]
+    check(nodes, ROWS, constants={"w": np.arange(16, dtype=np.int8).reshape(4, 4) - 8})
+
+
 def test_two_inputs_of_one_length():
     nodes = [node("Add", "x z", "s"), node("ReduceMean", "s axes", "y")]
     check(nodes, {**ROWS, "z": (1, LONG, 1)}, constants={"axes": np.array([1])})

@@ -1,0 +1,31 @@
+"""Layers that carry a state from step to step, of as many steps as count.
+
+y, h = LSTM(x, w, r, b), n steps of x count   -->   y, h = LSTM(x, w, r, b, lengths n)
+"""
+
+from __future__ import annotations
+
+from onnx import TensorProto, helper
+
+from .known import Axes, Step
+
+_LENGTHS, _INITIAL = 4, 5  # inputs: the steps of each sequence, and the first of what follows
+
+
+def carried(step: Step) -> list[tuple[str, Axes]] | None:
+    """LSTM and its like. Backwards, they begin with the last step that counts."""
+    shape, own, node = step.known_shape(step.input(0)), step.axes(0), step.node
+    steps = 1 if step.attribute("layout", 0) else 0
+    others = any(step.axes(at) for at in range(1, len(node.input)))
+    if not shape or others or own.keys() != {steps} or step.input(_LENGTHS):
+        return None
+    number = step.cast(step.scalar(own[steps]), TensorProto.INT32)
+    lengths = step("Expand", number, step.numbers(shape[1 - steps]))
+    weights = [step.input(at) for at in range(_LENGTHS)]
+    given = [*weights, lengths, *node.input[_INITIAL:]]
+    words = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    made = step.several(node.op_type, given, len(node.output), **words)
+    return [(made[0], own), *((one, {}) for one in made[1:])]
+
+
+RULES = dict.fromkeys(("GRU", "LSTM", "RNN"), carried)
