@@ -85,6 +85,11 @@ def assert_like_oracle(proto: onnx.ModelProto) -> None:
 
 
 def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
+    """How often main of the imported model calls each fused function, by the function's name."""
+    return calls_of(imported(proto, target).mod)
+
+
+def calls_of(mod: tvm.IRModule) -> dict[str, int]:
     """How often main calls each fused function, by the function's name."""
     found: dict[str, int] = {}
 
@@ -93,7 +98,7 @@ def count_ops(proto: onnx.ModelProto, target: Target = HOST) -> dict[str, int]:
             name = expr.args[0].name_hint
             found[name] = found.get(name, 0) + 1
 
-    relax.analysis.post_order_visit(imported(proto, target).mod["main"], visit)
+    relax.analysis.post_order_visit(mod["main"], visit)
     return found
 
 

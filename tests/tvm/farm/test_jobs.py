@@ -52,7 +52,7 @@ def tuning(folder, farm):
 
 def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     farm.worker("one")
-    run = tuning("net.onnx", "other.onnx", "--target", "board.toml", "--target", "host")
+    run = tuning("net.onnx", "--target", "board.toml", "--target", "host")
     run.until(r"net\.onnx +board +one +tune +[1-9]")
     farm.kill("one")
     run.until("one is lost, another is waited for")
@@ -61,7 +61,7 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     assert run.end() == 0, run.told
     jobs = json.loads(run.answer)["jobs"]
     names = [(job["model"], job["target"]) for job in jobs]
-    assert names == [(m, t) for t in ("board", "host") for m in ("net.onnx", "other.onnx")]
+    assert names == [("net.onnx", "board"), ("net.onnx", "host")]
     assert {job["state"] for job in jobs} == {"done"}
     # A worker may have ended others before it is killed, in an order that is the scheduler's.
     (lost,) = [job for job in jobs if job["begun"] == 2]
@@ -102,11 +102,15 @@ def test_a_farm_that_goes_away_is_named(farm, tuning):
 
 def test_a_job_that_fails_says_why(farm, folder, tuning):
     farm.worker("one")
-    run = tuning("net.onnx", "--retune", "nothing")
+    words = ("--target", "board.toml", "--target", "host", "--retune", "nothing")
+    run = tuning("net.onnx", "other.onnx", *words)
     assert run.end() == 2, run.told
-    (job,) = json.loads(run.answer)["jobs"]
-    assert "no task is called nothing" in job["error"]
-    assert (job["state"], job["exit_code"]) == ("failed", 2)
+    jobs = json.loads(run.answer)["jobs"]
+    names = [(job["model"], job["target"]) for job in jobs]
+    assert names == [(m, t) for t in ("board", "host") for m in ("net.onnx", "other.onnx")]
+    for job in jobs:
+        assert "no task is called nothing" in job["error"]
+        assert (job["state"], job["exit_code"]) == ("failed", 2)
 
 
 def test_what_nobody_can_serve_is_refused(farm, folder):

@@ -33,20 +33,19 @@ def test_a_channel_of_several_results_is_copied_once():
 
 @pytest.fixture(scope="module")
 def resnet50():
-    return onnx.load(graphs.LIGHT_FOLDER / "light_resnet50.onnx")
+    return built.imported(onnx.load(graphs.LIGHT_FOLDER / "light_resnet50.onnx")).mod
 
 
 def test_resnet50_has_few_tasks(resnet50):
-    mod = built.imported(resnet50).mod
-    assert len(set(extract(mod, built.HOST).values())) <= 30
+    assert len(set(extract(resnet50, built.HOST).values())) <= 30
 
 
 def test_resnet50_is_transposed_at_its_input_only(resnet50):
-    assert transposes(built.count_ops(resnet50)) <= 2
+    assert transposes(built.calls_of(resnet50)) <= 2
 
 
 def test_resnet50_has_no_separate_activation_or_addition(resnet50):
-    calls = built.count_ops(resnet50)
+    calls = built.calls_of(resnet50)
     assert not [name for name in calls if name.startswith(("relu", "add"))]
     assert sum(calls[name] for name in named(calls, "conv2d", "relu")) == 49
 

@@ -85,12 +85,12 @@ def measurer(conv, recording):
     return ReplayMeasurer(((conv.key.workload, o) for o in recording), otherwise)
 
 
-def searched(task, measurer, batches=2, seed=0, known=(), context=None):
+def searched(task, measurer, batches=2, seed=0, known=(), context=None, batch=BATCH):
     """The batches that a search proposes, with what the replay answers."""
     search = open_search("ansor", task, known, context or SearchContext(HOST, RULES, seed))
     found = []
     for _ in range(batches):
-        outcomes = measurer.measure(task, search.propose(BATCH))
+        outcomes = measurer.measure(task, search.propose(batch))
         search.observe(outcomes)
         found.append(outcomes)
     return found
@@ -153,7 +153,8 @@ def test_a_restart_proposes_nothing_that_the_registry_holds(conv, measurer, run,
         assert len(context.model.samples) == sum(row.features is not None for row in rows)
         known = list(registry.measurements(HOST.fingerprint, conv.key))
         assert known == rows
-        again = flat(searched(conv, measurer, batches=1, known=known, context=context))
+        words = {"known": known, "context": context, "batch": 4}
+        again = flat(searched(conv, measurer, batches=1, **words))
     assert again
     assert not {o.trace for o in again} & {o.trace for o in flat(run)}
 
@@ -214,7 +215,7 @@ def test_a_trace_of_no_sketch_is_known_but_not_recovered(conv, trace):
 def test_failures_do_not_stop_it(conv):
     search = open_search("ansor", conv, [], _context())
     for error in ("build", "timeout", "wrong-output"):
-        proposed = search.propose(BATCH)
+        proposed = search.propose(4)
         assert proposed
         search.observe([Outcome(trace, error=error, message="as a test") for trace in proposed])
 
@@ -267,24 +268,25 @@ def test_options_of_the_evolution_are_followed(conv, measurer):
     few = SearchContext(HOST, RULES, options=EvolutionOptions(pool=4, breeding=1, looking=0))
     assert len(open_search("ansor", task_of(softmax(8, 64)), [], few).propose(BATCH)) <= 4
     chance = EvolutionOptions(fresh=1.0, enough=1 << 30)
-    assert searched(conv, measurer, context=SearchContext(HOST, RULES, options=chance))
+    context = SearchContext(HOST, RULES, options=chance)
+    assert searched(conv, measurer, context=context, batch=4)
 
 
 def test_a_sketch_whose_first_programs_were_slow_has_its_look():
     task, rules = task_of(matmul(64, 64, 64)), [r for r in RULES if r.name != "register-tile"]
     sketches = derive(task.mod, HOST, rules).sketches
-    context = SearchContext(HOST, rules, options=EvolutionOptions(look=10))
+    context = SearchContext(HOST, rules, options=EvolutionOptions(look=5, enough=8))
     search = open_search("ansor", task, [], context)
     looks = Counter()
     for _ in range(7):
-        batch = search.propose(BATCH)
+        batch = search.propose(BATCH // 2)
         at = [recover(sketches, trace)[0].sketch for trace in batch]
         looks.update(at)
         search.observe(
             [Outcome(t, (1e-3 if n == 0 else 1.0,)) for t, n in zip(batch, at, strict=True)]
         )
     assert len(looks) == len(sketches) > 2
-    assert min(looks.values()) >= 10
+    assert min(looks.values()) >= 5
     assert looks[0] == max(looks.values())
 
 
