@@ -35,7 +35,9 @@ def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
     store = leaf.block.body
     neutral = next((_NEUTRAL[k] for k in _NEUTRAL if isinstance(store.value, k)), None)
     own = tirx.BufferLoad(store.buffer, store.indices)
-    if neutral is None or not structural_equal(store.value.a, own):
+    # What a first step begins is not begun where that step is left out.
+    begins = leaf.block.init is not None
+    if neutral is None or begins or not structural_equal(store.value.a, own):
         return
     for axis in leaf.block.iter_vars:
         if any(structural_equal(axis.var, index) for index in store.indices):

@@ -7,7 +7,7 @@ import pytest
 from helpers.built import HOST
 from helpers.graphs import model, node, randn, run
 
-from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.codegen.model import Scheduled, compile_model
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import ranges
@@ -92,3 +92,23 @@ def test_steps_of_convolutions(tmp_path, stride):
 def test_a_mean_over_all_that_counts(tmp_path):
     nodes = [node("ReduceMean", "x axes", "m"), node("Sub", "x m", "y")]
     check(tmp_path, nodes, (1, "n", WIDTH), {"axes": np.array([1])})
+
+
+def test_a_sum_of_nothing_is_zero(tmp_path):
+    """Also where a schedule lets the first step of a sum begin it."""
+    nodes = [
+        node("NonZero", "x", "at"),
+        node("Transpose", "at", "t"),
+        node("GatherND", "x t", "found"),
+        node("ReduceSum", "found axes", "y"),
+    ]
+    proto = model(nodes, {"x": (64,)}, constants={"axes": np.array([0])}, opset=18)
+    imported = import_model(canonical_graph(proto), HOST)
+    tasks = extract(imported.mod, HOST)
+    plain = {one.key: Scheduled("as it is written", one.mod["main"]) for one in tasks.values()}
+    for schedules in ({}, plain):
+        compile_model(imported, tasks, schedules, HOST).export(path := tmp_path / "net.so", HOST)
+        _, (function,), _ = into_functions(path, 1, 1, None)
+        x, made = np.zeros(64, np.float32), np.full(1, 7.0, np.float32)
+        function([x], [made])
+        assert made == 0
