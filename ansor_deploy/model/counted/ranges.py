@@ -7,6 +7,7 @@ from onnx import TensorProto, helper
 from ..graph.graph import Graph
 from ..onnx.bind import model_inputs, set_shape
 from ..onnx.skeleton import with_initializers
+from ..operators.appended import DOMAIN
 from ..operators.emitter import INT64
 from ..ranges import Range
 from .known import Known
@@ -17,6 +18,7 @@ def prepare(graph: Graph, asked: Range) -> None:
     """Let what a range leaves open be so, of a graph with the most that there may be."""
     graph.range = asked
     graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
+    graph.proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
     for value in model_inputs(graph.proto):
         dims = value.type.tensor_type.shape.dim
         sizes = tuple(dim.dim_value for dim in dims)
@@ -33,14 +35,22 @@ def start(known: Known) -> None:
     graph = known.graph
     if (asked := graph.range) is None or not graph.rooms:
         return
-    graph.shapes[asked.length], graph.dtypes[asked.length] = (), INT64
-    bounds = asked.least, asked.most
-    long = symbol(asked.length, 0, bounds, "the length of its inputs")
+    long = symbol(_checked(graph, asked), 0, (asked.least, asked.most), "the length of its inputs")
     sizes: dict[str, dict[int, Number]] = {}
     for name, axis in asked.places:
         sizes.setdefault(name, {})[axis] = long
     known.axes.update(sizes)
     graph.shapes.update(graph.rooms)
+
+
+def _checked(graph: Graph, asked: Range) -> str:
+    """The length, with which a call fails where there is no room for it."""
+    made = graph.fresh(asked.length)
+    graph.declare(asked.length, INT64, ())
+    graph.declare(made, INT64, ())
+    words = {"domain": DOMAIN, "most": asked.most}
+    graph.nodes.insert(0, helper.make_node("Length", [asked.length], [made], made, **words))
+    return made
 
 
 def end(graph: Graph) -> bool:

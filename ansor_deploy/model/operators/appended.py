@@ -1,10 +1,12 @@
-"""Rows that are written to a cache which a library keeps: an operator of ours, in no file.
+"""Operators of ours, in no file: rows written to a cache which a library keeps, and lengths.
 
     y = Append(cache, new, at)          of each sample: y[:, at + k] = new[:, k], all else as it was
 
 Until memory is planned it is a function like any other, which copies the cache. Then y becomes
 another name of the cache (`codegen/memory/appended.py`), since what reads it does so from its
 first rows on, and of the cache itself no reader needs more than counted before.
+
+    n = Length(length)          that of a range, which no program may give beyond the most of it
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from onnx import helper
 from ..._lazy_tvm import tirx, tvm
 from .converting import Call
 from .emitter import Emitter
+from .indices import in_range
 from .operator import Limit, Operator, Use
 
 DOMAIN = "ansor"
@@ -52,6 +55,11 @@ def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
     return tvm.te.compute(cache.shape, element, name="append")
 
 
+def length(call: Call) -> Any:
+    """A length as it is given; the call fails with one that there is no room for."""
+    return in_range(call, call.inputs[0], [call.attribute("most") + 1], negative=False, of="it")
+
+
 def is_kept(use: Use, name: str) -> bool:
     """Whether a tensor is a cache that the library keeps."""
     context = use.graph.context
@@ -59,4 +67,7 @@ def is_kept(use: Use, name: str) -> bool:
 
 
 _KEPT = Limit("it writes to a cache of a context", lambda use: not is_kept(use, use.input(0)))
-OPERATORS = (Operator("Append", DOMAIN, limits=(_KEPT,), convert=converted),)
+OPERATORS = (
+    Operator("Append", DOMAIN, limits=(_KEPT,), convert=converted),
+    Operator("Length", DOMAIN, convert=length),
+)

@@ -112,3 +112,12 @@ def test_a_sum_of_nothing_is_zero(tmp_path):
         x, made = np.zeros(64, np.float32), np.full(1, 7.0, np.float32)
         function([x], [made])
         assert made == 0
+
+
+@pytest.mark.parametrize("length", [MOST + 1, -1])
+def test_a_length_that_there_is_no_room_for_is_refused(tmp_path, length):
+    """Else what the library says of its results would lead a program of C beyond them."""
+    _, one, function = library(tmp_path, [node("Relu", "x", "y")], (1, "n", WIDTH), {})
+    results = [np.zeros(info.shape, info.dtype) for info in one.outputs]
+    with pytest.raises(IndexError, match=rf"Length: it is not in 0 \.\. {MOST}"):
+        function([np.zeros((1, MOST, WIDTH), np.float32), np.array(length, np.int64)], results)
