@@ -1,6 +1,6 @@
 """The text that a package begins with: what is in it, how it is run, what the model takes."""
 
-from ...runtime.interface import Interface, interfaces
+from ...runtime.interface import Interface, declared, interfaces
 from ..manifest import Manifest
 
 _TEXT = """\
@@ -44,7 +44,9 @@ Types that NumPy lacks, such as bfloat16, take the package ml_dtypes.
 
 def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest: Manifest) -> str:
     """The text for the library of a manifest. kind: "c" or "python"."""
-    every = interfaces(manifest.to_json())
+    # A program of C gives a length itself; Python gives it for its caller.
+    has_length = kind == "c" and manifest.range is not None
+    every = (declared if has_length else interfaces)(manifest.to_json())
     if kind == "c":
         inputs = " ".join(f"input-{at}" for at in range(len(every[0].inputs)))
         outputs = " ".join(f"output-{at}" for at in range(len(every[0].outputs)))

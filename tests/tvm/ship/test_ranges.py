@@ -1,6 +1,7 @@
 """One library for a range of lengths, from the command line to Python, C and a package."""
 
 import json
+import tarfile
 
 import numpy as np
 import onnx
@@ -95,7 +96,14 @@ def test_it_is_verified_benched_profiled_and_packaged(shop):
     np.save(shop / "x.npy", rows(7))
     program(shop, "run", "net.so", "--input", "x=x.npy", "-o", "out.npz")
     assert np.load(shop / "out.npz")["y"].shape == (1, 7, WIDTH)
-    answer(shop, "package", "net.so", "-o", "net.tar.gz")
+
+
+def test_a_package_for_c_says_what_a_program_gives(shop):
+    answer(shop, "package", "net.so", "--for", "c", "-o", "net.tar.gz")
+    with tarfile.open(shop / "net.tar.gz") as packed:
+        text = packed.extractfile("net/README").read().decode()
+    assert f"takes x: float32[1, 24, {WIDTH}], length: int64[]\n" in text
+    assert "./run net.so input-0 input-1 output-0 output-1\n" in text
 
 
 def test_a_range_that_the_model_does_not_take_is_refused_by_its_node(tmp_path):
