@@ -9,7 +9,7 @@ from itertools import cycle, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import UsageError, blaming
+from ..errors import ModelError, UsageError, blaming
 from ..registry.record import TaskKey
 from ..runtime.batches import tried_size
 from ..runtime.lengths import tried_lengths
@@ -21,7 +21,7 @@ from .canonicalize import canonical_graph
 from .counted import caches, ranges
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
-from .misfit import check_sizes
+from .misfit import check_sizes, misfit
 from .onnx.class_labels import Labels
 from .onnx.file import OnnxModel, load
 from .operators.support import refuse_early
@@ -107,6 +107,8 @@ def prepare(
     least = [with_rows(one, span.least if span else 0) for one in input_shapes]
     tried = _tried(input_shapes[0], lengths) if lengths else least
     with blaming(path):
+        if lengths and (fault := misfit(proto, tried[-1])):
+            raise ModelError(f"with the least length, {fault}", "let the range begin with more")
         protos, opened = _bound(proto, tried, rows)
         del proto  # it has the weights once more
         if lengths:

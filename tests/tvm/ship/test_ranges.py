@@ -113,3 +113,10 @@ def test_a_range_that_the_model_does_not_take_is_refused_by_its_node(tmp_path):
     onnx.save(odd, tmp_path / "net.onnx")
     ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=1,2..8,2..8")
     refused(ended, 3, "node 'y'")
+
+
+def test_a_range_that_begins_with_too_little_is_refused_by_its_node(tmp_path):
+    wide = graph([node("Conv", "x w", "y")], {"x": (1, 4, "n")}, constants={"w": randn(0, 4, 4, 3)})
+    onnx.save(wide, tmp_path / "net.onnx")
+    ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=1,4,2..8")
+    refused(ended, 3, "with the least length, node 'y' (Conv) takes 3 at once, and gets 2")
