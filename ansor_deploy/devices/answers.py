@@ -80,9 +80,10 @@ class Call(Struct, forbid_unknown_fields=True):
 
 
 class Profiled(Struct, forbid_unknown_fields=True):
-    """A run, and the calls of kernels in it."""
+    """A run, and the calls of kernels in it. shape: the number of the library's that was run."""
 
     seconds: Seconds
+    shape: Annotated[int, Meta(ge=0, le=MOST_ITEMS)]
     calls: Annotated[list[Call], Meta(max_length=MOST_ITEMS)]
 
 

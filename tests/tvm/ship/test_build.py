@@ -30,7 +30,7 @@ BUILD_KEYS = {
     *("kept_default", "origins"),
     *("artifact", "manifest", "outputs", "up_to_date", "tasks", "hits", "misses", "skipped"),
     *("trials", "tune_seconds", "no_room", "latency_ms", *COMPARED, "verify", "verification"),
-    *("ran_on", "memory", "quantised", "beside"),
+    *("ran_on", "memory", "quantised", "beside", "preset"),
 }
 VERIFY_KEYS = {"ok", "max_abs_err", "max_rel_err", "oracle", "seed", "exact"}
 BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 1, 2))
