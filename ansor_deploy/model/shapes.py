@@ -59,7 +59,7 @@ def instead(fixed: Shapes) -> Iterator[None]:
         yield
     except ModelError as error:
         if fixed:
-            error.hint = f"{error.hint}; or fix its sizes: {options(fixed)}"
+            error.hint = f"{error.hint.rstrip('.')}; or fix its sizes: {options(fixed)}"
         raise
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 class Symbol:
     """An element of a tensor, by its place in the flat one, and the bounds that hold for it.
 
-    cause: the node that decides it.
+    cause: the node that decides it, or "the ..." of a caller's.
     """
 
     tensor: str

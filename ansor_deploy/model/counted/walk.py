@@ -164,7 +164,8 @@ class _Walk:
 
     def _causes(self, names: Sequence[str]) -> str:
         numbers = [n for name in names for n in self.known.axes.get(name, {}).values()]
-        return ", ".join(sorted({n.cause for n in numbers if isinstance(n, Sum)}))
+        causes = sorted({n.cause for n in numbers if isinstance(n, Sum)})
+        return ", ".join(one if one.startswith("the ") else f"what {one} finds" for one in causes)
 
     def _name_lengths(self) -> None:
         """Add to the graph's results the numbers of those that have counted axes."""
@@ -185,7 +186,7 @@ class _Walk:
 
 def _refused(node: NodeProto, causes: str) -> ModelError:
     return ModelError(
-        f"node '{name_of(node)}' ({node.op_type}): a run decides how much it reads, by what "
-        f"{causes} finds, and this use of {node.op_type} is not compiled for that",
+        f"node '{name_of(node)}' ({node.op_type}): a run decides how much it reads, by "
+        f"{causes}, and this use of {node.op_type} is not compiled for that",
         "cut the graph before it, or give the operator a tensor of a fixed size",
     )
