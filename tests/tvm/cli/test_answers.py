@@ -103,6 +103,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "registry-forget": ("registry", "forget", "KEY", "--registry", "copy.db"),
     "registry-given": ("registry", "push", "team", "--registry", "r.db"),
     "registry-taken": ("registry", "pull", "team", "--registry", "other.db"),
+    "registry-withdrawn": ("registry", "withdraw", "f" * 64, "team"),
 }
 
 

@@ -95,8 +95,9 @@ def test_every_unsupported_operator_is_named(folder):
     bad_model(folder, proto, "Bernoulli  at node h  (ai.onnx 17)", "Warp  at node y  (acme 3)")
 
 
-def test_a_dynamic_shape_is_refused_with_the_option_that_binds_it(folder):
-    bad_model(folder, dense(rows="batch"), "'x' (batch, 32)", "--input-shape x=1,32")
+def test_several_open_sizes_are_refused_with_the_option_that_binds_them(folder):
+    proto = model([node("Relu", "x", "y")], {"x": (1, "h", "w")})
+    bad_model(folder, proto, "'x' (1, h, w)", "--input-shape x=1,128,128")
 
 
 def test_a_dynamic_shape_builds_once_it_is_bound(folder):
