@@ -24,6 +24,14 @@ class Bound:
         """Of a number alone."""
         return cls(frozenset([(number, 1, 0)]))
 
+    def or_more(self, other: Bound) -> Bound:
+        """The larger of two; of terms that differ in their constants, the largest is left."""
+        most: dict[tuple[Any, int], int] = {}
+        for number, factor, constant in self.terms | other.terms:
+            key = number, factor
+            most[key] = max(constant, most.get(key, constant))
+        return Bound(frozenset((*key, constant) for key, constant in most.items()))
+
     def scaled(self, factor: int, more: int) -> Bound:
         """So many times as much, and a constant more."""
         return Bound(frozenset((n, f * factor, c * factor + more) for n, f, c in self.terms))
@@ -41,5 +49,5 @@ def joined(one: Needed | None, other: Needed) -> Needed:
     """What two readers need. one: None where there was none before."""
     if one is None:
         return other
-    shared = ((axis, Bound(one[axis].terms | other[axis].terms)) for axis in one if axis in other)
+    shared = ((axis, one[axis].or_more(other[axis])) for axis in one if axis in other)
     return {axis: bound for axis, bound in shared if len(bound.terms) <= _MOST}

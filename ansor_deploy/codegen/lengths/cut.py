@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from ..._tvm import structural_equal, structural_map, sym, tirx, tvm, uses
@@ -32,8 +33,7 @@ def cut(
     for loop in _loops(found):
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
         firsts = [list(_firsts(loop, *one)) for one in inside]
-        shared = [one for one in firsts[0] if all(_has(others, one) for others in firsts[1:])]
-        if shared:
+        if shared := list(_shared(firsts)):
             guards[loop.loop_var] = _condition(shared, numbers)
     if not guards:
         return None
@@ -100,8 +100,16 @@ def _domain(loop: Any) -> Any:
     return tvm.ir.Range.from_min_extent(loop.min, loop.extent)
 
 
-def _has(firsts: Sequence[_First], wanted: _First) -> bool:
-    return any(bound == wanted[1] and structural_equal(first, wanted[0]) for first, bound in firsts)
+def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
+    """Where all blocks of a loop begin alike, with what any of them needs."""
+    for first, bound in firsts[0]:
+        others = [
+            next((own for at, own in some if structural_equal(at, first)), None)
+            for some in firsts[1:]
+        ]
+        found = [one for one in others if one is not None]
+        if len(found) == len(others):
+            yield first, reduce(Bound.or_more, found, bound)
 
 
 def _condition(firsts: Sequence[_First], numbers: Mapping[Any, Any]) -> Any:
