@@ -91,7 +91,8 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
             index.rows(sql)
         bundles = _less_withdrawn(index, bundles, trusted, warn)
         taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
-        _withdraw(index, taken - bundles.keys())
+        if gone := taken - bundles.keys():
+            _withdraw(index, gone)
         useless = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
         for digest, bundle in bundles.items():
             if digest in taken:
