@@ -7,8 +7,9 @@ is what it takes, and by that it is compared with others.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -40,33 +41,21 @@ class Timed:
     hosts: int
 
 
-def typical(rows: Iterable[Mapping[str, Any]]) -> dict[str, Timed]:
-    """Of each record, by its id, what its schedule takes.
-
-    rows: id, claimed, trace, host and latency of records of one task, target and TVM. What was
-    measured here and what others claim are kept apart.
-    """
-    times: dict[Any, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    known = [(row["id"], (row["claimed"], row["trace"]), row) for row in rows]
-    for _, schedule, row in known:
-        times[schedule][str(row["host"])].append(row["latency"])
-    found = {
-        schedule: Timed(median(map(median, hosts.values())), len(hosts))
-        for schedule, hosts in times.items()
-    }
-    return {name: found[schedule] for name, schedule, _ in known}
-
-
 def ranked(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Timed]]:
-    """The rows as `typical` takes them, with "lost", the best first."""
-    rows = list(rows)
-    known = typical(rows)
+    """The rows, the best first, and what the schedule of each takes.
+
+    rows: id, claimed, lost, trace, host and latency of records of one task, target and TVM. What
+    was measured here and what others claim are kept apart.
+    """
+    schedule, rows = itemgetter("claimed", "trace"), list(rows)
+    times = _by_host(schedule, rows)
+    known = {one: Timed(median(hosts.values()), len(hosts)) for one, hosts in times.items()}
 
     def rank(pair: tuple[Mapping[str, Any], Timed]) -> tuple[Any, ...]:
         row, timed = pair
         return row["claimed"], row["lost"], timed.seconds, row["latency"], row["id"]
 
-    return sorted(((row, known[row["id"]]) for row in rows), key=rank)
+    return sorted(((row, known[schedule(row)]) for row in rows), key=rank)
 
 
 def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -75,7 +64,8 @@ def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows: of `SHARED`.
     """
     ratios: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for (target, name), times in _schedules(rows):
+    schedule = itemgetter("target", "name", "workload", "tvm", "trace")
+    for (target, name, *_), times in _by_host(schedule, rows).items():
         for host, seconds in times.items():
             others = [one for other, one in times.items() if other != host]
             if max(others) <= AGREE * min(others):
@@ -84,16 +74,16 @@ def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in found if one["schedules"] >= LEAST and 2 * one["off"] > one["schedules"]]
 
 
-def _schedules(
-    rows: Iterable[Mapping[str, Any]],
-) -> Iterable[tuple[tuple[str, str], dict[str, float]]]:
-    """Of each schedule its target, and the median seconds of each host."""
-    found: dict[Any, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+def _by_host(
+    schedule: Callable[[Mapping[str, Any]], tuple[Any, ...]], rows: Iterable[Mapping[str, Any]]
+) -> dict[tuple[Any, ...], dict[str, float]]:
+    """The median seconds of each host, by schedule. schedule: which one a row is of."""
+    found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        key = (row["target"], row["name"], row["workload"], row["tvm"], row["trace"])
-        found[key][str(row["host"])].append(row["latency"])
-    for (target, name, *_), hosts in found.items():
-        yield (target, name), {host: median(some) for host, some in hosts.items()}
+        found[schedule(row)][str(row["host"])].append(row["latency"])
+    return {
+        one: {host: median(some) for host, some in hosts.items()} for one, hosts in found.items()
+    }
 
 
 def _judged(target: str, name: str, host: str, ratios: list[float]) -> dict[str, Any]:
