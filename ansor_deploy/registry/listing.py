@@ -284,7 +284,7 @@ class Listing(Database):
     def builds_of(self, model: str, limit: int) -> list[dict[str, Any]]:
         """Finished builds of a model, the newest first, with its targets' names.
 
-        model: name, with or without .onnx, or beginning of the digest.
+        model: name, with or without .onnx, or beginning of the digest; "" for all.
         """
         rows = self.rows(_BUILDS_OF, {"model": model, "limit": limit})
         return [self.decoded(BUILDS.parsed, row, "id") for row in rows]

@@ -51,8 +51,7 @@ _OPERATORS = "SELECT DISTINCT op FROM workloads ORDER BY op"
 
 def overview(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     """What there is, and what sharing it has saved."""
-    builds = store.rows("SELECT * FROM builds ORDER BY created DESC, id DESC LIMIT ?", (_BUILDS,))
-    return {"stats": store.stats(), "builds": [store.decoded(_raced, row, "id") for row in builds]}
+    return {"stats": store.stats(), "builds": _builds(store, "")}
 
 
 def operators(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -111,8 +110,7 @@ def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
     for part in found["targets"]:
         part["operators"] = _by_time(_add_operators({}, part["tasks"]))
         part["chart"] = _model_chart(store, found["model"], part)
-    builds = store.builds_of(found["digest"], _BUILDS)
-    return {**found, "builds": [{**row, "gain": _gain(row["manifest"])} for row in builds]}
+    return {**found, "builds": _builds(store, found["digest"])}
 
 
 def task(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -153,8 +151,13 @@ def _by_time(found: Mapping[str, dict[str, Any]]) -> Rows:
     ]
 
 
+def _builds(store: Registry, model: str) -> Rows:
+    """The newest builds of a model, by the beginning of its digest, with what each has gained."""
+    return [store.decoded(_raced, row, "id") for row in store.builds_of(model, _BUILDS)]
+
+
 def _raced(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "gain": _gain(json.loads(row["manifest"]))}
+    return {**row, "gain": _gain(row["manifest"])}
 
 
 def _gain(manifest: Any) -> str:
