@@ -45,7 +45,6 @@ class Rated(Struct, frozen=True):
     def of(cls, served: Served, asked: float, threads: int, streams: int) -> Rated:
         """The figures of what became of the requests."""
         both = [sum(pair) for pair in zip(served.waiting, served.running, strict=True)]
-        waits = [_percentiles(part, served.missed) for part in (both, served.waiting)]
         return cls(
             asked=asked,
             per_second=len(both) / served.seconds,
@@ -53,8 +52,8 @@ class Rated(Struct, frozen=True):
             missed=served.missed,
             threads=threads,
             streams=streams,
-            total=waits[0],
-            waiting=waits[1],
+            total=_percentiles(both, served.missed),
+            waiting=_percentiles(served.waiting, served.missed),
             running=_percentiles(served.running, 0),
         )
 
