@@ -120,9 +120,13 @@ class Worker:
             raise machine_fault.killed(what) from killed
 
     def printed(self, start: int = 0) -> bytes:
-        """What the child has printed in the last call, from so many bytes on."""
+        """What the child has printed in the last call, from so many bytes on.
+
+        Below 0, these are counted from the end.
+        """
         size = os.fstat(self._output).st_size
-        return os.pread(self._output, max(0, size - start), start)
+        begin = start if start >= 0 else max(0, size + start)
+        return os.pread(self._output, max(0, size - begin), begin)
 
     def interrupt(self) -> None:
         """Kill the child and whatever it started; a thread that waits for it sees a crash."""
@@ -232,7 +236,7 @@ class Worker:
                 status = self._process.wait(timeout=_END_SECONDS)
         killed = not self._interrupted and -(status or 0) in _FROM_OUTSIDE
         self.kill()
-        tail = self.printed()[-_TAIL_BYTES:]
+        tail = self.printed(-_TAIL_BYTES)
         lines = tail.decode(errors="replace").strip().splitlines()[-5:]
         text = ": ".join([_cause(status), *([" | ".join(lines)] if lines else [])])
         if killed:
