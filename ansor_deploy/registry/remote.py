@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import RegistryError
 from ..system.atomic_file import write_whole
 from ..system.printable import printable
+from ..system.regular_file import open_regular
 from . import signing
 from .bundle import MOST_BYTES, BundleRefused, digest, numbered
 
@@ -150,7 +151,7 @@ def withdraws(name: str, words: Path | bytes, trusted: frozenset[bytes] | None) 
     if trusted is None:
         return True
     if isinstance(words, Path):
-        with words.open("rb") as file:
+        with open_regular(words) as file:
             words = file.read(signing.MOST_BYTES)
     return any(signing.signed_by(withdrawal(name), words, key) for key in trusted)
 

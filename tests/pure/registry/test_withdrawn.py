@@ -1,5 +1,6 @@
 """Bundles that their team has withdrawn: taken by nobody, also where an old copy is served."""
 
+import os
 from functools import partial
 
 import pytest
@@ -53,6 +54,12 @@ def test_a_url_tells_what_is_withdrawn(mine, signed, key):
     with serving(partial(Quiet, directory=signed)) as url:
         assert warnings_of(mine, Layer(url, key.with_suffix(".pub"))) == []
     assert ids(mine) == set()
+
+
+def test_a_pipe_beside_a_bundle_is_not_waited_for(mine, signed, key):
+    os.mkfifo(signed / f"{bundle_in(signed).name}{WITHDRAWN}")
+    (warned,) = warnings_of(mine, Layer(str(signed), key.with_suffix(".pub")))
+    assert "no regular file" in warned
 
 
 @pytest.mark.parametrize("by", ["other", None])
