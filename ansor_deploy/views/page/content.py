@@ -16,6 +16,7 @@ from ...registry.store import Registry
 from ...ship.manifest import Manifest, Task, read_manifest
 from ...ship.quantised import Quantised, facts_of
 from ...ship.race.profile_answer import Profile, answer
+from ...system.digest import canonical_json
 from ...system.json_types import Count, Digest
 from ...target import Target
 from .curve import Tuning, Weighed, tuning
@@ -128,16 +129,12 @@ def _saved(registry: Registry, manifest: Manifest) -> ModelTotals | None:
 
 
 def _derived(registry: Registry, manifest: Manifest) -> dict[str, list[str]]:
-    from ...system.digest import canonical_json
-
     keys = {task.record: task.key for task in manifest.tasks}
     rows = registry.rows(_DERIVED, {"records": canonical_json(sorted(keys))})
     return {keys[row["id"]]: json.loads(row["names"]) for row in rows if row["names"]}
 
 
 def _reused(registry: Registry, manifest: Manifest) -> dict[str, int]:
-    from ...system.digest import canonical_json
-
     model = manifest.model
     keys = [task.key for task in manifest.tasks if task.record != "default"]
     values = {
