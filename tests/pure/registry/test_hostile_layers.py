@@ -20,15 +20,10 @@ from ansor_deploy.registry.exchange import pull
 from ansor_deploy.registry.layers import Layer, indexes
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.system.digest import canonical_json
-from ansor_deploy.system.environment import cache_folder
+
+pytestmark = pytest.mark.usefixtures("cache")
 
 MANY = 50_000
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return cache_folder("layers")
 
 
 def warned(where):

@@ -19,12 +19,9 @@ from ansor_deploy.registry.transfer import take_in
 from ansor_deploy.system.digest import canonical_json
 from ansor_deploy.target import load_target
 
+pytestmark = pytest.mark.usefixtures("cache")
+
 MODEL = "ab" * 32
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
