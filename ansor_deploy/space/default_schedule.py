@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from .._tvm import tvm
@@ -40,7 +39,7 @@ def default_module(
 
     It is what the derivation made, whose trace has all that rules looked up on the way as well.
     """
-    return _found(mod, target, rules, warn, partial(_derived, target)).sch.mod
+    return _found(mod, target, rules, warn, _derived).sch.mod
 
 
 def default_program(
@@ -98,11 +97,11 @@ def _first_program(
     return Program(Sketch(mod, target, ()), tvm.s_tir.Schedule(mod, debug_mask="none"), ())
 
 
-def _derived(target: Target, sketch: Sketch, made: Program | None) -> Program:
+def _derived(sketch: Sketch, made: Program | None) -> Program:
     """A sketch's default program, made already or not; raises as `Sketch.program` does."""
     if made is None:
         return sketch.program(Guess())
-    check_size(made.sch, target)
+    check_size(made.sch, sketch.target)
     return made
 
 
