@@ -11,7 +11,7 @@ Libraries without a context take part where their caches are as long as is asked
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -60,12 +60,7 @@ def _rows(
     for one in loaded:
         if one.context is None and one.inputs == wanted.inputs:
             steps[one.path.name] = _called(one, feed)
-    for step in steps.values():
-        step()
-    times: dict[str, list[float]] = {who: [] for who in steps}
-    for _ in range(runs):
-        for who, step in steps.items():
-            times[who].append(step())
+    times = in_turns(steps, runs)
     size = sum(one.nbytes for one in caches.values()) / 1e6
     return [
         {
@@ -79,7 +74,14 @@ def _rows(
     ]
 
 
-def _timed(call: Callable[[], object]) -> float:
+def in_turns(steps: Mapping[str, Step], runs: int) -> dict[str, tuple[float, ...]]:
+    """What so many steps of each took, one after the other; one of each before is not counted."""
+    rounds = [[step() for step in steps.values()] for _ in range(runs + 1)]
+    return dict(zip(steps, zip(*rounds[1:], strict=True), strict=True))
+
+
+def timed(call: Callable[[], object]) -> float:
+    """The CPU time of a call, on this thread."""
     began = time.thread_time()
     call()
     return time.thread_time() - began
@@ -91,7 +93,7 @@ def _ours(model: Model, feed: dict[str, np.ndarray], caches: dict[str, np.ndarra
     length = model.length
 
     def step() -> float:
-        taken = _timed(lambda: model.decode(**given))
+        taken = timed(lambda: model.decode(**given))
         model.truncate(length)
         return taken
 
@@ -99,11 +101,11 @@ def _ours(model: Model, feed: dict[str, np.ndarray], caches: dict[str, np.ndarra
 
 
 def _called(model: Model, feed: dict[str, np.ndarray]) -> Step:
-    return lambda: _timed(lambda: model(**feed))
+    return lambda: timed(lambda: model(**feed))
 
 
 def _theirs(network: Path, feed: dict[str, np.ndarray]) -> Step:
     from ansor_deploy.ship.verify.onnx_runtime import open_session
 
     session = open_session(network, 1)
-    return lambda: _timed(lambda: session.run(None, feed))
+    return lambda: timed(lambda: session.run(None, feed))

@@ -15,8 +15,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -32,6 +32,7 @@ from ansor_deploy.runtime import load
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.ship.verify.onnx_runtime import open_session
 from benchmarks.networks import filled
+from benchmarks.networks.decoding import in_turns, timed
 from benchmarks.options import Listed, json_option, number, save
 
 Shapes = Mapping[str, tuple[int | Span, ...]]
@@ -93,21 +94,14 @@ def _times(model: Path, folder: Path, length: int, runs: int) -> dict[str, Any]:
     assert ranges is not None  # noqa: S101 - it was built for one
     feed = seeded_inputs(ranges.interface(length).inputs, seed=0, upper=2, least=1)
     session = open_session(model, 1)
-    calls = {"ours": lambda: library(**feed), "theirs": lambda: session.run(None, feed)}
+    calls: dict[str, Callable[[], object]] = {
+        "ours": partial(library, **feed),
+        "theirs": partial(session.run, None, feed),
+    }
     if (alone := folder / f"{length}.so").exists():
-        fixed = load(alone, 1)
-        calls["alone"] = lambda: fixed(**feed)
-    return {"length": length, **_medians(calls, runs)}
-
-
-def _medians(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {who: [] for who in calls}
-    for _ in range(runs + 1):
-        for who, call in calls.items():
-            began = time.thread_time()
-            call()
-            times[who].append(1e3 * (time.thread_time() - began))
-    return {who: median(taken[1:]) for who, taken in times.items()}
+        calls["alone"] = partial(load(alone, 1), **feed)
+    times = in_turns({who: partial(timed, call) for who, call in calls.items()}, runs)
+    return {"length": length, **{who: 1e3 * median(taken) for who, taken in times.items()}}
 
 
 def _show(found: list[dict[str, Any]], spent: Mapping[str, float]) -> None:
