@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -65,6 +66,12 @@ def python(*words: str, **environment: str) -> str:
     """What a process of this Python prints, such as a command's; of an error, its stderr."""
     command, env = [sys.executable, *words], os.environ | environment
     return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+
+
+def cpu_seconds() -> float:
+    """What processes that have ended took of processors: beside other work, less changes it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def progress(line: str) -> None:

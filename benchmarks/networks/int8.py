@@ -16,7 +16,6 @@ for its race of each number of threads. Remove one, and it is made anew. So all 
 from __future__ import annotations
 
 import json
-import resource
 import shutil
 import statistics
 import subprocess
@@ -34,7 +33,7 @@ import onnx
 from benchmarks.networks import engines, filled, light, zoo
 from benchmarks.networks.quantised import WAYS, quantised
 from benchmarks.networks.side_by_side import Race, beside_option
-from benchmarks.options import Listed, cores, json_option, python, save, target
+from benchmarks.options import Listed, cores, cpu_seconds, json_option, python, save, target
 from benchmarks.search.results import Found, machine
 
 SUBJECTS = (
@@ -169,15 +168,9 @@ def _build(model: Path, *options: str) -> Found:
         old.unlink(missing_ok=True)
     words = ["-m", "ansor_deploy", "build", str(model), "-o", str(library), "--trials", "0"]
     words += ["--registry", str(model.with_suffix(".db")), "--beside", "none", "--quiet", *options]
-    began, spent = time.perf_counter(), _cpu_seconds()
+    began, spent = time.perf_counter(), cpu_seconds()
     python(*words, XDG_CACHE_HOME=str(cache))
-    return {"seconds": time.perf_counter() - began, "cpu_seconds": _cpu_seconds() - spent}
-
-
-def _cpu_seconds() -> float:
-    """What processes that have ended took of processors: beside other work, less changes it."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return {"seconds": time.perf_counter() - began, "cpu_seconds": cpu_seconds() - spent}
 
 
 def _reason(error: subprocess.CalledProcessError) -> str:

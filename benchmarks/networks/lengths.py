@@ -10,10 +10,7 @@ them alike.
 
 from __future__ import annotations
 
-import resource
 import shlex
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -33,7 +30,7 @@ from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.ship.verify.onnx_runtime import open_session
 from benchmarks.networks import filled
 from benchmarks.networks.decoding import in_turns, timed
-from benchmarks.options import Listed, json_option, number, save
+from benchmarks.options import Listed, cpu_seconds, json_option, number, python, save
 
 Shapes = Mapping[str, tuple[int | Span, ...]]
 
@@ -78,13 +75,11 @@ def _opened(proto: onnx.ModelProto, most: int) -> Shapes:
 
 def _built(model: Path, library: Path, shapes: Shapes) -> float:
     """Build a library, in a process of its own; the CPU seconds that it took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = cpu_seconds()
     words = ["build", model, "-o", library, "--trials", 0, "--registry", library.parent / "r.db"]
     asked = shlex.split(options(shapes))
-    program = [sys.executable, "-m", "ansor_deploy", *map(str, words), *asked]
-    subprocess.run(program, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    python("-m", "ansor_deploy", *map(str, words), *asked)
+    return cpu_seconds() - before
 
 
 def _times(model: Path, folder: Path, length: int, runs: int) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import statistics
 import tempfile
@@ -28,7 +27,7 @@ import click
 from ansor_deploy.registry.exchange import push
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
-from benchmarks.options import json_option, number, python, save
+from benchmarks.options import cpu_seconds, json_option, number, python, save
 from benchmarks.registry.large import (
     convolution,
     cpu_targets,
@@ -112,10 +111,9 @@ def asked(folder: Path, layers: Sequence[str], keys: Sequence[TaskKey]) -> float
     words = json.dumps(
         [layers, str(folder / "mine.db"), [list(vars(key).values()) for key in keys]]
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = cpu_seconds()
     python("-c", ASK, words, XDG_CACHE_HOME=str(folder))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu_seconds() - before
 
 
 class Quiet(SimpleHTTPRequestHandler):
