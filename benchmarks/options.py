@@ -68,6 +68,15 @@ def python(*words: str, **environment: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
 
 
+def untuned(model: Path, *options: str, **environment: str) -> Path:
+    """The library of default schedules that `build` makes beside a model, with its registry."""
+    library = model.with_suffix(".so")
+    words = ["build", str(model), "-o", str(library), "--trials", "0", "--beside", "none"]
+    words += ["--registry", str(model.with_suffix(".db")), "--quiet", *options]
+    python("-m", "ansor_deploy", *words, **environment)
+    return library
+
+
 def cpu_seconds() -> float:
     """What processes that have ended took of processors: beside other work, less changes it."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -17,7 +17,7 @@ import onnx
 from benchmarks.networks.engines import Run
 from benchmarks.networks.onnx_net import Net
 from benchmarks.networks.side_by_side import load, race
-from benchmarks.options import Listed, cores, json_option, python, save
+from benchmarks.options import Listed, cores, json_option, save, untuned
 
 SHORT, LONG = 1, 100  # kernels of a chain
 SHAPES = ((1, 16), (64, 64))
@@ -51,9 +51,7 @@ def _built(rows: int, columns: int, count: int, out: Path) -> Path:
         x = net.node("MatMul", x, net.random((columns, columns), columns**-0.5))
     path = out / f"{rows}x{columns}x{count}.onnx"
     onnx.save(net.model(x, "y", (rows, columns)), path)
-    words = ["build", str(path), "-o", str(path.with_suffix(".so")), "--trials", "0"]
-    words += ["--beside", "none", "--registry", str(path.with_suffix(".db"))]
-    python("-m", "ansor_deploy", *words)
+    untuned(path)
     return path
 
 

@@ -33,7 +33,16 @@ import onnx
 from benchmarks.networks import engines, filled, light, zoo
 from benchmarks.networks.quantised import WAYS, quantised
 from benchmarks.networks.side_by_side import Race, beside_option
-from benchmarks.options import Listed, cores, cpu_seconds, json_option, python, save, target
+from benchmarks.options import (
+    Listed,
+    cores,
+    cpu_seconds,
+    json_option,
+    python,
+    save,
+    target,
+    untuned,
+)
 from benchmarks.search.results import Found, machine
 
 SUBJECTS = (
@@ -162,14 +171,12 @@ def _verified(model: Path) -> Found:
 
 def _build(model: Path, *options: str) -> Found:
     """The seconds of building a library beside a model from nothing, in a process of its own."""
-    library, cache = model.with_suffix(".so"), model.with_suffix(".cache")
+    cache = model.with_suffix(".cache")
     shutil.rmtree(cache, ignore_errors=True)
-    for old in (library.with_suffix(".json"), model.with_suffix(".db")):
-        old.unlink(missing_ok=True)
-    words = ["-m", "ansor_deploy", "build", str(model), "-o", str(library), "--trials", "0"]
-    words += ["--registry", str(model.with_suffix(".db")), "--beside", "none", "--quiet", *options]
+    for old in (".json", ".db"):
+        model.with_suffix(old).unlink(missing_ok=True)
     began, spent = time.perf_counter(), cpu_seconds()
-    python(*words, XDG_CACHE_HOME=str(cache))
+    untuned(model, *options, XDG_CACHE_HOME=str(cache))
     return {"seconds": time.perf_counter() - began, "cpu_seconds": cpu_seconds() - spent}
 
 

@@ -21,7 +21,7 @@ import onnx
 
 from benchmarks.networks.onnx_net import Net
 from benchmarks.networks.side_by_side import load, race
-from benchmarks.options import Listed, cores, json_option, number, python, save, target
+from benchmarks.options import Listed, cores, json_option, number, save, target, untuned
 
 if TYPE_CHECKING:
     from ansor_deploy.target import Target
@@ -118,10 +118,8 @@ def command(
 
 def _row(name: str, layer: Layer, steps: int, threads: list[int], out: Path) -> dict[str, Any]:
     path = out / f"{name.replace(':', '_')}.onnx"
-    library = path.with_suffix(".so")
     onnx.save(layer.model(steps), path)
-    words = ["build", str(path), "-o", str(library), "--trials", "0", "--beside", "none"]
-    python("-m", "ansor_deploy", *words, "--registry", str(path.with_suffix(".db")))
+    library = untuned(path)
     races = [race(load(path, [library], ["onnxruntime"], one), one) for one in threads]
     return {
         "races": [
