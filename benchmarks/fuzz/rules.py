@@ -43,7 +43,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
     rule = rules[payload["seed"] // 2 % len(rules)].name
     try:
         task, sketches = _task_with(rule, target, chance)
-        court = court_of(task, target, [], folder, _BUILDS)
+        court = court_of(task, target, folder, _BUILDS)
     except (AnsorError, WorkerFailure) as error:
         return {"end": "refused", "said": str(error), "seconds": time.perf_counter() - began}
     made = []

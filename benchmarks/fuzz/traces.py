@@ -46,14 +46,13 @@ _RUNNER = "ansor_deploy.measure.runner"
 
 @dataclass(frozen=True)
 class Court:
-    """A task with traces to begin with, each with the rules that led to it; and its reference.
+    """A task, and its reference.
 
     builds: the module whose `build` makes a library of a trace.
     """
 
     task: Task
     target: Target
-    begins: list[tuple[str, str]]
     payload: dict[str, Any]
     builds: str = BUILDS
 
@@ -68,10 +67,11 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
     chance, folder = random.Random(payload["seed"]), Path(payload["folder"])
     try:
         task, target = _task(payload["seed"], payload["target"], folder)
-        court = court_of(task, target, _begins(task, target, chance), folder)
+        begins = _begins(task, target, chance)
+        court = court_of(task, target, folder)
     except (AnsorError, WorkerFailure) as error:
         return {"end": "refused", "said": str(error), "seconds": time.perf_counter() - began}
-    tried = [_changed(court, chance, folder) for _ in range(BATCH)]
+    tried = [_changed(court, begins, chance, folder) for _ in range(BATCH)]
     return {"end": "done", "said": "", "traces": tried, "seconds": time.perf_counter() - began}
 
 
@@ -110,6 +110,7 @@ def _quantised(seed: int, target: Target, folder: Path) -> Task:
 
 
 def _begins(task: Task, target: Target, chance: random.Random) -> list[tuple[str, str]]:
+    """Traces to begin with, each after the rules that led to it."""
     begins = []
     for sketch in derive(task.mod, target, shipped_rules(target.kind)).sketches:
         for chooser in (Guess(), Random(chance)):
@@ -118,20 +119,20 @@ def _begins(task: Task, target: Target, chance: random.Random) -> list[tuple[str
     return begins
 
 
-def court_of(
-    task: Task, target: Target, begins: list[tuple[str, str]], folder: Path, builds: str = BUILDS
-) -> Court:
+def court_of(task: Task, target: Target, folder: Path, builds: str = BUILDS) -> Court:
     """The court of a task: what its program makes as it stands is in the folder then."""
     payload = {"signature": signature(task.mod).to_json(), "seed": 0, "machine": "cpu"}
     payload |= {"expected": str(folder / "expected.npz"), "room": 0, "best": 1e-9}
-    court = Court(task, target, begins, payload, builds)
+    court = Court(task, target, payload, builds)
     built = _built(replace(court, builds=BUILDS), folder / "plain.so", "plain")
     _site().call(f"{_RUNNER}:reference", payload | built, _RUN_SECONDS)
     return court
 
 
-def _changed(court: Court, chance: random.Random, folder: Path) -> dict[str, Any]:
-    rules, begin = chance.choice(court.begins)
+def _changed(
+    court: Court, begins: list[tuple[str, str]], chance: random.Random, folder: Path
+) -> dict[str, Any]:
+    rules, begin = chance.choice(begins)
     trace, done = mutate(begin, chance.choice((0, 1, 1, 1, 2, 2, 3)), chance)
     return tried(court, f"{rules}: {done or 'as it was'}", trace, folder)
 

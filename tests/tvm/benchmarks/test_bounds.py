@@ -45,7 +45,7 @@ def test_what_leaves_a_buffer_ends(read, write, trace, said, tmp_path):
     inside, other = (
         task_of(shifted(*by)["main"], "x", built.HOST) for by in ((0, 0), (read, write))
     )
-    court = court_of(inside, built.HOST, [], tmp_path, "benchmarks.fuzz.bounds")
+    court = court_of(inside, built.HOST, tmp_path, "benchmarks.fuzz.bounds")
     found = tried(replace(court, task=other), "", trace, tmp_path)
     assert found["end"] == ("wrong" if said else "done")
     assert said in found["said"]
