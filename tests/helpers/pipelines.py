@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -173,8 +173,6 @@ class GitLab(Service):
         words = [sys.executable, "-m", "zipfile", "-c", str(self._served / "download"), *paths]
         subprocess.run(words, cwd=workspace, check=True)
 
-    @contextmanager
-    def _server(self) -> Iterator[str]:
+    def _server(self) -> AbstractContextManager[str]:
         """Serves the artefacts; 404 where there are none yet."""
-        with serving(partial(Quiet, directory=str(self.kept))) as url:
-            yield url
+        return serving(partial(Quiet, directory=str(self.kept)))
