@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .._tvm import collect, structural_map, tirx, tvm
+from .._tvm import collect, structural_map, sym, tirx, tvm
 
 
 class Leaf(NamedTuple):
@@ -52,3 +52,11 @@ def at_begin(index: Any, loops: Iterable[Any]) -> Any:
         return next((one.min for one in known if one.loop_var.same_as(var)), var)
 
     return structural_map(index, (tirx.Var, begin))
+
+
+def within(loops: Iterable[Any]) -> Any:
+    """An analyzer that knows from where to where loops go."""
+    analyzer = sym.Analyzer()
+    for one in loops:
+        analyzer.bind(one.loop_var, tvm.ir.Range.from_min_extent(one.min, one.extent))
+    return analyzer

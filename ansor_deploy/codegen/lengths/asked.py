@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..._tvm import collect, structural_map, tirx, tvm
+from ..._tvm import collect, op_name, structural_map, tirx, tvm
 from .bound import Bound
 
 Limits = Mapping[Any, Bound]  # of the variables of a block's axes
@@ -47,7 +47,7 @@ def reads(
         if not is_choice(one):
             return one
         choices.append(one)
-        return tirx.const(0, _type(one))
+        return tirx.const(0, str(one.ty.dtype))
 
     rest = structural_map(value, ((tirx.Select, tvm.ir.Call), choice), order="pre")
     for load in collect(rest, tvm.ir.TensorLoad):
@@ -67,11 +67,7 @@ def is_choice(one: Any) -> bool:
 
 def operator(one: Any) -> str:
     """The name of the operator that an expression calls, without its kind; "" of others."""
-    return str(getattr(getattr(one, "op", None), "name", "")).rpartition(".")[2]
-
-
-def _type(one: Any) -> str:
-    return str(one.ty.dtype)
+    return op_name(one).rpartition(".")[2]
 
 
 def parts(one: Any) -> tuple[Any, Any, Any]:

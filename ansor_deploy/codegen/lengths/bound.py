@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
+
+from ..._tvm import tirx
 
 _MOST = 3  # terms; with more, all is needed
 
@@ -36,10 +39,10 @@ class Bound:
         """So many times as much, and a constant more."""
         return Bound(frozenset((n, f * factor, c * factor + more) for n, f, c in self.terms))
 
-    def least(self, numbers: Mapping[Any, Any]) -> list[Any]:
-        """The terms as expressions. numbers: of each variable."""
+    def expression(self, numbers: Mapping[Any, Any]) -> Any:
+        """It as an expression. numbers: of each variable, its place among them, and its own."""
         ordered = sorted(self.terms, key=lambda term: (numbers[term[0]][0], *term[1:]))
-        return [numbers[n][1] * f + c for n, f, c in ordered]
+        return reduce(tirx.Max, (numbers[n][1] * f + c for n, f, c in ordered))
 
 
 Needed = Mapping[int, Bound]  # by axis; all of it along the others

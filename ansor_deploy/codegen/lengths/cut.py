@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from ..._tvm import structural_equal, structural_map, sym, tirx, tvm, uses
+from ..._tvm import structural_equal, structural_map, tirx, uses
 from ...marks.partial_lanes import PARTIAL_LANES
-from ..blocks import Leaf, at_begin, outside
+from ..blocks import Leaf, at_begin, outside, within
 from .asked import Limits
 from .bound import Bound
 
@@ -86,18 +86,12 @@ def _firsts(loop: Any, leaf: Leaf, limits: Limits) -> Iterator[_First]:
 def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[tuple[Any, int]]:
     """Where a step of a loop begins along an axis, and how far it goes; nothing if that is open."""
     at = next(k for k, one in enumerate(leaf.loops) if one.same_as(loop))
-    analyzer = sym.Analyzer()
-    for one in leaf.loops:
-        analyzer.bind(one.loop_var, _domain(one))
+    analyzer = within(leaf.loops)
     index = outside(var, leaf.realize)
     first = analyzer.simplify(at_begin(index, leaf.loops[at + 1 :]))
     rest = analyzer.const_int_bound(analyzer.simplify(index - first))
     if uses(first, loop.loop_var) and rest.min_value >= 0:
         yield first, int(rest.max_value)
-
-
-def _domain(loop: Any) -> Any:
-    return tvm.ir.Range.from_min_extent(loop.min, loop.extent)
 
 
 def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
@@ -113,16 +107,7 @@ def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
 
 
 def _condition(firsts: Sequence[_First], numbers: Mapping[Any, Any]) -> Any:
-    conditions = []
-    for first, bound in firsts:
-        most: Any = None
-        for term in bound.least(numbers):
-            most = term if most is None else tirx.Max(most, term)
-        conditions.append(first < most)
-    made = conditions[0]
-    for one in conditions[1:]:
-        made = tirx.And(made, one)
-    return made
+    return reduce(tirx.And, (first < bound.expression(numbers) for first, bound in firsts))
 
 
 def _guarded(loop: Any, guards: Mapping[Any, Any]) -> Any:

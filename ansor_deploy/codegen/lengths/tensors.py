@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import collect, elements, relax, shape_of, tirx, tvm
+from ..._tvm import collect, elements, op_name, relax, shape_of, tirx, tvm
 from ..blocks import leaves
+from ..memory.in_place import is_kernel
 from .asked import Known, asked
 from .behind import note_behind
 from .bound import Bound
@@ -39,7 +40,7 @@ class Tensors:
 
     def is_plain(self, call: Any) -> bool:
         """Whether it is a call of a kernel that does nothing but store elements in blocks."""
-        if not isinstance(call, relax.Call) or not isinstance(call.op, tvm.ir.GlobalVar):
+        if not is_kernel(call):
             return False
         name = call.op.name_hint
         if name not in self._plain:
@@ -72,7 +73,7 @@ class Tensors:
         self.made_at.setdefault(binding.var, at)
         if isinstance(value, relax.Var):
             self._same[binding.var] = self.tensor(value)
-        elif isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.GlobalVar):
+        elif is_kernel(value):
             func = self._mod[value.op]
             for place in written(func):
                 self.made_at[self.tensor(value.args[place])] = at
@@ -127,7 +128,7 @@ def _is_plain(func: tirx.PrimFunc) -> bool:
     alone = all(isinstance(leaf.block.body, tirx.BufferStore) for leaf in found)
     if not alone or stores != len(collect(func.body, tirx.BufferStore)):
         return False
-    calls = (str(getattr(one.op, "name", "")) for one in collect(func.body, tvm.ir.Call))
+    calls = map(op_name, collect(func.body, tvm.ir.Call))
     return not any("address" in name or "access_ptr" in name or "call" in name for name in calls)
 
 

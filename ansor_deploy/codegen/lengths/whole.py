@@ -10,6 +10,7 @@ from typing import Any
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
 from ...model.relax.importer import COUNTED
 from ..memory.callers_memory import AT
+from ..memory.in_place import is_allocation
 from .bound import Bound, Needed, joined
 from .cut import cut
 from .needs import Needs
@@ -59,7 +60,7 @@ class _Main:
 
     def _gone_back(self, at: int, var: Any, value: Any) -> Any:
         """What a binding becomes; what it reads is noted."""
-        if isinstance(value, relax.Var) or op_name(value).endswith("alloc_tensor"):
+        if isinstance(value, relax.Var) or is_allocation(value):
             return value
         if self._tensors.is_plain(value):
             return self._kernel(at, value)

@@ -16,6 +16,7 @@ from ..._tvm import collect, relax, shape_of, structural_map, tirx, tvm
 from ...model.relax.appended import OPERATOR
 from .callers_memory import AT
 from .counted_rows import Rows, counting
+from .in_place import is_kernel
 
 
 def appended() -> Any:
@@ -62,7 +63,7 @@ class _Writer:
         value = binding.value
         if _appends(value):
             yield from self._appended(binding.var, *value.args)
-        elif isinstance(value, relax.Call) and isinstance(value.op, tvm.ir.GlobalVar):
+        elif is_kernel(value):
             yield relax.VarBinding(binding.var, self._counting(value))
         else:
             yield binding

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import collect, structural_map, sym, tirx, tvm
-from ..blocks import Leaf, at_begin, leaves, outside
+from ..._tvm import collect, structural_map, tirx, tvm
+from ..blocks import Leaf, at_begin, leaves, outside, within
 
 _FEW = 64  # rows that are read at once, whether all of them count or not
 
@@ -60,9 +60,7 @@ def _first_row(leaf: Leaf, known: list[Leaf], cache: Any, axis: int) -> tuple[An
     if index is None:
         return None
     row = outside(index[axis], realize)
-    analyzer = sym.Analyzer()
-    for one in loops:
-        analyzer.bind(one.loop_var, tvm.ir.Range.from_min_extent(one.min, one.extent))
+    analyzer = within(loops)
     found = None
     for at, one in enumerate(loops):
         if at and loops[at - 1].kind not in (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL):
