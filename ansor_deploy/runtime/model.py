@@ -222,12 +222,11 @@ class Model(Shared):
             steps = self._new_steps()
             steps.load(inputs)
             return 0, steps.arguments(inputs)
-        at, given = 0, inputs
         if isinstance(self.batches, Lengths):
-            one = self._fitting(inputs)
-            at, given, _ = next(self.batches.parts(inputs, room_for(one.outputs)))
+            self._fitting(inputs)
+            at, given, _ = next(self.batches.parts(inputs, {}))
         else:
-            at = choose(self.path, self.interfaces, inputs)
+            at, given = choose(self.path, self.interfaces, inputs), inputs
         return at, [given[info.name] for info in self._declared[at].inputs]
 
     def _fitting(self, inputs: Mapping[str, np.ndarray]) -> Interface:

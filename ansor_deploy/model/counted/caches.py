@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto, helper
-
 from ...runtime.context import Context
 from ..graph.graph import Graph
-from ..onnx.bind import declared_shape, model_inputs, set_shape
-from ..onnx.skeleton import with_initializers
-from ..operators.appended import DOMAIN, append
+from ..onnx.bind import declared_shape, model_inputs
+from ..operators.appended import append
 from ..operators.emitter import INT64
-from . import parts
+from . import parts, rooms
 from .known import Axes, Known, Step
-from .numbers import Number, symbol
+from .numbers import symbol
 
 
 def prepare(graph: Graph, context: Context) -> None:
     """Let a graph have a context. What that changes of its inputs is open as yet."""
     graph.context = context
-    graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
-    graph.proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
-    rooms = {(one.input, one.axis): context.rows for one in context.caches}
+    rooms.own_model(graph)
+    most = {(one.input, one.axis): context.rows for one in context.caches}
     last = context.rows - context.tokens
-    rooms |= {(one.name, one.axis): last + one.more for one in context.counted}
+    most |= {(one.name, one.axis): last + one.more for one in context.counted}
     for value in model_inputs(graph.proto):
         declared = declared_shape(value) or ()
-        sizes = [rooms.get((value.name, axis), size) for axis, size in enumerate(declared)]
-        if any(name == value.name for name, _ in rooms):
+        sizes = [most.get((value.name, axis), size) for axis, size in enumerate(declared)]
+        if any(name == value.name for name, _ in most):
             graph.rooms[value.name] = tuple(map(int, sizes))
     if all(_hides_by_itself(graph, one.input) for one in context.caches):
         end(graph)
@@ -46,25 +42,18 @@ def start(known: Known) -> None:
     graph.shapes[context.length], graph.dtypes[context.length] = (), INT64
     bounds = 0, context.rows - context.tokens
     rows = symbol(context.length, 0, bounds, "the number of rows before")
-    sizes: dict[str, dict[int, Number]] = {one.input: {one.axis: rows} for one in context.caches}
-    for each in context.counted:
-        sizes.setdefault(each.name, {})[each.axis] = rows + each.more
-    known.axes.update(sizes)
-    graph.shapes.update(graph.rooms)
+    caches = [(one.input, one.axis, rows) for one in context.caches]
+    grown = [(one.name, one.axis, rows + one.more) for one in context.counted]
+    rooms.say(known, [*caches, *grown])
 
 
 def end(graph: Graph) -> bool:
     """Close what a context left open, and give no cache back; whether there was such."""
     if (context := graph.context) is None or not graph.rooms:
         return False
-    inner = graph.proto.graph
-    for value in inner.input:
-        if value.name in graph.rooms:
-            set_shape(value, graph.rooms[value.name])
-    inner.input.append(helper.make_tensor_value_info(context.length, TensorProto.INT64, ()))
+    rooms.close(graph, context.length)
     for at in sorted((one.at for one in context.caches), reverse=True):
-        del inner.output[at]
-    graph.rooms.clear()
+        del graph.proto.graph.output[at]
     return True
 
 

@@ -114,11 +114,8 @@ def larger(one: Number, other: Number) -> Number | None:
 
 def quotient(number: Number, by: int) -> Number | None:
     """How often a number that is not zero is in another; None where that is no such sum."""
-    if not isinstance(number, Sum):
-        return None if number % by else number // by
-    if any(one % by for one in (number.constant, *(factor for _, factor in number.factors))):
-        return None
-    return Sum(number.constant // by, tuple((s, factor // by) for s, factor in number.factors))
+    constant = number.constant if isinstance(number, Sum) else number
+    return None if constant % by else floored(number, by)
 
 
 def floored(number: Number, by: int) -> Number | None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto, helper
+from onnx import helper
 
 from ..graph.graph import Graph
-from ..onnx.bind import model_inputs, set_shape
-from ..onnx.skeleton import with_initializers
+from ..onnx.bind import model_inputs
 from ..operators.appended import DOMAIN
 from ..operators.emitter import INT64
 from ..ranges import Range
+from . import rooms
 from .known import Known
-from .numbers import Number, symbol
+from .numbers import symbol
 
 
 def prepare(graph: Graph, asked: Range) -> None:
     """Let what a range leaves open be so, of a graph with the most that there may be."""
     graph.range = asked
-    graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
-    graph.proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    rooms.own_model(graph)
     for value in model_inputs(graph.proto):
         dims = value.type.tensor_type.shape.dim
         sizes = tuple(dim.dim_value for dim in dims)
@@ -36,11 +35,7 @@ def start(known: Known) -> None:
     if (asked := graph.range) is None or not graph.rooms:
         return
     long = symbol(_checked(graph, asked), 0, (asked.least, asked.most), "the length of its inputs")
-    sizes: dict[str, dict[int, Number]] = {}
-    for name, axis in asked.places:
-        sizes.setdefault(name, {})[axis] = long
-    known.axes.update(sizes)
-    graph.shapes.update(graph.rooms)
+    rooms.say(known, ((name, axis, long) for name, axis in asked.places))
 
 
 def _checked(graph: Graph, asked: Range) -> str:
@@ -57,10 +52,5 @@ def end(graph: Graph) -> bool:
     """Close what a range left open; whether there was such."""
     if (asked := graph.range) is None or not graph.rooms:
         return False
-    inner = graph.proto.graph
-    for value in inner.input:
-        if value.name in graph.rooms:
-            set_shape(value, graph.rooms[value.name])
-    inner.input.append(helper.make_tensor_value_info(asked.length, TensorProto.INT64, ()))
-    graph.rooms.clear()
+    rooms.close(graph, asked.length)
     return True

@@ -129,15 +129,12 @@ def averaged(step: Step) -> list[tuple[str, Axes]] | None:
     within = {axis: n for axis, n in own.items() if axis >= _FIRST}
     axes = list(range(_FIRST, len(shape)))
     if step.node.op_type == "GlobalMaxPool":
-        made = step.reduce("ReduceMax", _filled(step, within, lowest(step, step.input(0))), *axes)
+        data = step.masked(step.input(0), within, lowest(step, step.input(0)))
+        made = step.reduce("ReduceMax", data, *axes)
     else:
-        total = step.reduce("ReduceSum", _filled(step, within, 0), *axes)
+        total = step.reduce("ReduceSum", step.masked(step.input(0), within), *axes)
         made = step("Div", total, elements(step, axes))
     return [(made, {0: own[0]} if 0 in own else {})]
-
-
-def _filled(step: Step, within: Axes, value: Any) -> str:
-    return step.masked(step.input(0), within, value)
 
 
 def normalised(step: Step) -> list[tuple[str, Axes]] | None:
@@ -145,9 +142,9 @@ def normalised(step: Step) -> list[tuple[str, Axes]] | None:
     own, shape = step.axes(0), step.known_shape(step.input(0))
     if not shape or step.wants(1) or any(step.axes(at) for at in range(1, len(step.node.input))):
         return None
-    first = 1 if step.node.op_type == "BatchNormalization" else step.attribute("axis", -1)
-    end = _FIRST if first == 1 and step.node.op_type == "BatchNormalization" else len(shape)
-    if any(first % len(shape) <= axis < end for axis in own):
+    channels = step.node.op_type == "BatchNormalization"
+    together = {1} if channels else range(step.attribute("axis", -1) % len(shape), len(shape))
+    if any(axis in together for axis in own):
         return None
     return _where_known(step, step.again(), own)
 
