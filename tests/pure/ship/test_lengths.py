@@ -1,14 +1,16 @@
 """A library with a range of lengths, as its callers see it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ansor_deploy.errors import UsageError
+from ansor_deploy.errors import AnsorError, UsageError
 from ansor_deploy.runtime.fit import fitting
 from ansor_deploy.runtime.interface import Interface
 from ansor_deploy.runtime.lengths import Lengths, tried_lengths
+from ansor_deploy.runtime.manifest_json import read_json
 
 CALLED = {
     "inputs": [
@@ -54,6 +56,21 @@ def test_what_does_not_fit_is_said():
     wrong = {**feed(3), "scale": np.ones(3, np.float32)}
     with pytest.raises(UsageError, match=r"scale: float32\[3\] given"):
         fitting(Path("m.so"), LENGTHS.interfaces, wrong, LENGTHS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"least": "2"}, {"most": None}, {"places": []}, {"places": [["ids"]]}, {"places": [[1, 1]]}],
+)
+def test_a_manifest_with_no_such_range_is_none(tmp_path, wrong):
+    (tmp_path / "m.so").write_bytes(b"code")
+    target = {"triple": "x86_64-linux-gnu", "cores": 1}
+    whole = {**CALLED, "range": SAID, "target": target, "artifact": {"bytes": 4}}
+    (tmp_path / "m.json").write_text(json.dumps(whole))
+    assert read_json(tmp_path / "m.so") == whole
+    (tmp_path / "m.json").write_text(json.dumps({**whole, "range": {**SAID, **wrong}}))
+    with pytest.raises(AnsorError, match="not a manifest"):
+        read_json(tmp_path / "m.so")
 
 
 def test_lengths_that_are_tried():
