@@ -57,6 +57,15 @@ def randn(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
+def likeness(queries: str, keys: str) -> list[NodeProto]:
+    """A softmax, p, of the products of rows with rows, as in attention."""
+    return [
+        node("Transpose", keys, "t", perm=[0, 2, 1]),
+        node("MatMul", f"{queries} t", "s"),
+        node("Softmax", "s", "p", axis=-1),
+    ]
+
+
 def dense(*widths: int, rows: int = 8) -> ModelProto:
     """Dense layers from one width to the next, each a task of its own."""
     nodes, constants, read = [], {}, "x"

@@ -1,26 +1,16 @@
 """Graphs whose inputs have any length: what counts is what the model makes of that length alone."""
 
-from functools import partial
-
 import numpy as np
 import pytest
-from helpers.graphs import model, node, randn, run
+from helpers.graphs import likeness, model, node, randn, run
+from helpers.ranges import opened
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.batches import Span
-from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.counted import ranges
-from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.model.ranges import Range
 
 MOST = 12
 LONG = Span(1, MOST)
-
-
-def opened(proto, shapes):
-    bound = {name: [MOST if n == LONG else n for n in one] for name, one in shapes.items()}
-    asked = Range.of(shapes)
-    return canonical_graph(bind_shapes(proto, bound), partial(ranges.prepare, asked=asked))
 
 
 def as_given(proto):
@@ -110,9 +100,7 @@ def test_a_stride_and_back_again():
 def test_attention_and_what_torch_writes_behind_its_softmax():
     nodes = [
         node("MatMul", "x q", "a"),
-        node("Transpose", "x", "t", perm=[0, 2, 1]),
-        node("MatMul", "a t", "s"),
-        node("Softmax", "s", "p", axis=-1),
+        *likeness("a", "x"),
         node("IsNaN", "p", "n"),
         node("Where", "n zero p", "w"),
         node("MatMul", "w x", "y"),
@@ -123,9 +111,7 @@ def test_attention_and_what_torch_writes_behind_its_softmax():
 def test_sums_over_rows_of_a_softmax_of_which_not_all_count():
     """What lies behind is zeros along the axis of the softmax alone."""
     nodes = [
-        node("Transpose", "x", "t", perm=[0, 2, 1]),
-        node("MatMul", "x t", "s"),
-        node("Softmax", "s", "p", axis=-1),
+        *likeness("x", "x"),
         node("Transpose", "p", "u", perm=[0, 2, 1]),
         node("MatMul", "u x", "y"),
     ]
@@ -135,9 +121,7 @@ def test_sums_over_rows_of_a_softmax_of_which_not_all_count():
 def test_a_softmax_of_nothing_and_its_product():
     nodes = [
         node("Slice", "x one end one", "k"),
-        node("Transpose", "k", "t", perm=[0, 2, 1]),
-        node("MatMul", "x t", "s"),
-        node("Softmax", "s", "p", axis=-1),
+        *likeness("x", "k"),
         node("MatMul", "p k", "y"),
     ]
     check(nodes, ROWS, (12, 2, 1), {"one": np.array([1]), "end": np.array([MOST])})

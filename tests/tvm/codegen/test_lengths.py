@@ -1,18 +1,14 @@
 """Kernels whose loops end where what counts ends: what lies behind is not computed."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from helpers.built import HOST
 from helpers.graphs import model, node, randn, run
+from helpers.ranges import opened
 
 from ansor_deploy.codegen.model import Scheduled, compile_model
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
-from ansor_deploy.model.counted import ranges
-from ansor_deploy.model.onnx.bind import bind_shapes
-from ansor_deploy.model.ranges import Range
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import import_model
 from ansor_deploy.runtime.functions import into_functions
@@ -22,11 +18,9 @@ MOST, WIDTH = 96, 32
 
 def library(folder, nodes, rows, constants):
     """A library for any length up to 96 as a function of arrays, and its model."""
-    shape = [Span(1, MOST) if n == "n" else n for n in rows]
+    shape = tuple(Span(1, MOST) if n == "n" else n for n in rows)
     proto = model(nodes, {"x": rows}, constants=constants, opset=18)
-    asked = Range.of({"x": tuple(shape)})
-    fixed = bind_shapes(proto, {"x": tuple(MOST if n == "n" else n for n in rows)})
-    imported = import_model(canonical_graph(fixed, partial(ranges.prepare, asked=asked)), HOST)
+    imported = import_model(opened(proto, {"x": shape}), HOST)
     built = compile_model(imported, extract(imported.mod, HOST), {}, HOST)
     built.export(path := folder / "net.so", HOST)
     _, (function,), _ = into_functions(path, 1, 1, None)

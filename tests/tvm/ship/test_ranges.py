@@ -8,8 +8,8 @@ import onnx
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
+from helpers.graphs import likeness, node, randn, run
 from helpers.graphs import model as graph
-from helpers.graphs import node, randn, run
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.runtime import load
@@ -22,9 +22,7 @@ def network():
     """Rows that are mixed by their likeness, in the way of attention."""
     nodes = [
         node("MatMul", "x w", "q"),
-        node("Transpose", "x", "t", perm=[0, 2, 1]),
-        node("MatMul", "q t", "s"),
-        node("Softmax", "s", "p", axis=-1),
+        *likeness("q", "x"),
         node("MatMul", "p x", "y"),
     ]
     return graph(nodes, {"x": (1, "n", WIDTH)}, constants={"w": randn(0, WIDTH, WIDTH)}, opset=18)
