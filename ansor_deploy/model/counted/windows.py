@@ -83,7 +83,7 @@ def spread(step: Step) -> list[tuple[str, Axes]] | None:
     plain = shape and own and step.graph.opset >= 11 and not step.attribute("axes")
     if not shape or not plain or not _is_nearest(step):
         return None
-    factors = _factors(step, shape)
+    factors = _factors(step)
     if factors is None or any(factors[axis] != int(factors[axis]) for axis in own):
         return None
     sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
@@ -104,7 +104,7 @@ def _is_nearest(step: Step) -> bool:
     return step.attribute("mode", "nearest") == "nearest" and any(map(all, pairs))
 
 
-def _factors(step: Step, shape: tuple[int, ...]) -> list[float] | None:
+def _factors(step: Step) -> list[float] | None:
     """How many times as long each axis becomes."""
     if step.input(2) and (scales := step.graph.value(step.input(2))) is not None and len(scales):
         return list(map(float, scales))
