@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import UsageError, VerificationError
 from ..runtime.fit import fitting
-from ..runtime.interface import CALLING, declared, interfaces, of_true_size, ranges
+from ..runtime.interface import declared, interfaces, of_calls, of_true_size, ranges
 from ..runtime.manifest_json import threads_of
 from ..runtime.out_of_range import OUT_OF_RANGE, RANGE_HINT
 from ..runtime.tensors import in_memory, memory_bytes
@@ -53,7 +53,7 @@ class BareModel:
         self.batches = ranges(manifest, declared(manifest))
         self.threads = threads or threads_of(manifest)
         self._worker = worker
-        sent = json.dumps({key: manifest.get(key) for key in CALLING})
+        sent = json.dumps(of_calls(manifest))
         # The number, since another build's library may have had the path.
         self._library = [next(_numbers), str(path.absolute()), sent, threads, code]
 

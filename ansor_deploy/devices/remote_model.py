@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import AnsorError, DeviceLost, UsageError
 from ..runtime.fit import fitting
-from ..runtime.interface import CALLING, Interface, declared, interfaces, of_true_size, ranges
+from ..runtime.interface import Interface, declared, interfaces, of_calls, of_true_size, ranges
 from ..runtime.manifest_json import read_json
 from ..runtime.profile import Profile, described
 from ..runtime.tensors import to_bytes
@@ -40,7 +40,7 @@ class RemoteModel:
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         self._site = site
         # Code for several targets is not asked for there.
-        sent = {key: manifest.get(key) for key in CALLING if key != "codes"}
+        sent = {**of_calls(manifest), "codes": None}
         self._manifest = json.dumps(sent)
         check_room(site, path, manifest)
         self._place = site.put(path)

@@ -66,8 +66,7 @@ class Interface:
         return cls(tuple(map(_tensor, data["inputs"])), tuple(map(_tensor, data["outputs"])))
 
 
-# What of a manifest says how a library is called.
-CALLING = (
+_OF_CALLS = [
     "inputs",
     "outputs",
     "target",
@@ -77,7 +76,12 @@ CALLING = (
     "range",
     "codes",
     "preset",
-)
+]
+
+
+def of_calls(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a manifest says how a library is called."""
+    return {key: manifest.get(key) for key in _OF_CALLS}
 
 
 def _entry(info: TensorInfo) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from ...devices.bare import BareModel
 from ...errors import AnsorError, MachineError, ModelError, UsageError
 from ...runtime import native
-from ...runtime.interface import CALLING
+from ...runtime.interface import of_calls
 from ...runtime.model import Model
 from ...system.child import describe
 from ...system.machine_fault import fault_of
@@ -54,7 +54,7 @@ def on_this_machine(library: Library) -> TypeGuard[Local]:
 
 def library_side(library: Local) -> Side:
     """A library of this machine. Its manifest need not lie beside it."""
-    manifest = {key: library.manifest.get(key) for key in CALLING}
+    manifest = of_calls(library.manifest)
     path = str(library.path.absolute())
     return {"library": path, "manifest": manifest, "threads": library.threads}
 
