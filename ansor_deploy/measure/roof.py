@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 # By how many times Winograd's tiles take fewer multiplications along an axis of a window, at best.
 SAVED = 2.0
+# Operators that read their weights in every step, of which each waits for the one before.
+STEPWISE = ("gru", "lstm", "rnn")
+_FLOAT = 4  # bytes
+
+Shapes = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,9 @@ class Roof:
         task = kernel.task or {}
         if "bytes" not in task:
             return None
-        return self._least(flops(task), task["bytes"], task.get("byte_products", 0.0)) or None
+        computed, size = flops(task), task["bytes"]
+        least = self._least(computed, size, task.get("byte_products", 0.0))
+        return max(least, self._stepping(kernel.op, kernel.shapes, size)) or None
 
     def room(self, profile: Profile) -> float:
         """Seconds of a run that better kernels could save at most, of those that have a limit."""
@@ -55,9 +63,11 @@ class Roof:
         products: of bytes, that it adds up. rewrites: whether a program may compute the same in
         fewer multiplications.
         """
-        axes = _windows(task.title) if rewrites and task.workload.op.startswith("conv") else ()
+        made = task.workload
+        axes = _windows(task.title) if rewrites and made.op.startswith("conv") else ()
         fewest = task.flops / SAVED ** sum(window > 1 for window in axes)
-        return self._least(fewest, task.workload.bytes, products)
+        least = self._least(fewest, made.bytes, products)
+        return max(least, self._stepping(made.op, made.shapes, made.bytes))
 
     def share(self, kernel: KernelTime) -> float | None:
         """That of the kernel's time; None where it is not known."""
@@ -66,8 +76,32 @@ class Roof:
 
     def _least(self, computed: float, size: float, products: float) -> float:
         rate, amount = (self.byte_gops, 2 * products) if products else (self.gflops, computed)
-        moved = max((rate for limit, rate in self.levels if size <= limit), default=math.inf)
-        return max(amount / ((rate or math.inf) * 1e9), size / moved)
+        return max(amount / ((rate or math.inf) * 1e9), size / self._speed(size))
+
+    def _stepping(self, op: str, shapes: Shapes, size: float) -> float:
+        """Seconds that a recurrent layer's steps take to read its weights; 0 of anything else.
+
+        The first caches may keep a part of them from one step to the next.
+        """
+        if op not in STEPWISE:
+            return 0.0
+        weights = _weights(shapes, size)
+        kept = self.levels[0][0] if self.levels else math.inf
+        return shapes[0][0] * max(0.0, weights - kept) / self._speed(weights)
+
+    def _speed(self, size: float) -> float:
+        """Bytes a second by which so many move from where they all fit."""
+        return max((rate for limit, rate in self.levels if size <= limit), default=math.inf)
+
+
+def _weights(shapes: Shapes, size: float) -> float:
+    """Bytes of a recurrent layer's weights, which stand behind its inputs and may be of 16 bits.
+
+    size: of all its tensors, of which the others are of float32.
+    """
+    inputs, *others = shapes
+    count = len(list(takewhile(lambda shape: len(shape) == len(inputs) - 1, others)))
+    return size - _FLOAT * sum(map(math.prod, (inputs, *others[count:])))
 
 
 def flops(task: Mapping[str, Any]) -> float:

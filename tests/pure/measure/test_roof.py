@@ -1,6 +1,7 @@
 """What a kernel takes at least, by the threads of a run and by where its tensors lie."""
 
 from dataclasses import replace
+from math import prod
 from types import SimpleNamespace
 
 import pytest
@@ -30,13 +31,35 @@ def test_winograd_is_held_to_the_multiplications_that_it_makes():
     assert least(1e9, 1e3, rewriting="winograd conv 2") == pytest.approx(1e-2 / 2.25)
 
 
+LAYER = (50, 1, 1, 8, 3, 32), (1, 8, 256, 3, 32), (1, 1, 8, 32), (1, 8, 32), (50, 1, 1, 8, 32)
+WEIGHTS = 4 * prod(LAYER[1])
+
+
+@pytest.mark.parametrize(
+    ("short", "first", "seconds"),
+    [
+        (0, 1e5, 50 * (WEIGHTS - 1e5) / 1e11),
+        (WEIGHTS / 2, 1e5, 50 * (WEIGHTS / 2 - 1e5) / 1e11),  # of 16 bits
+        (0, 8e5, 4 * sum(map(prod, LAYER)) / 1e11),
+    ],
+)
+def test_each_step_of_a_layer_reads_the_weights_that_no_first_cache_keeps(short, first, seconds):
+    roof = Roof(1, 1e6, ((first, 1e12), (1e6, 1e11), (float("inf"), 1e10)))
+    size = 4 * sum(map(prod, LAYER)) - short
+    task = {"op": "gru", "flops": 1.0, "bytes": size, "title": "gru"}
+    assert roof.seconds(KernelTime("k", "gru", 1e-3, LAYER, task)) == pytest.approx(seconds)
+    program = SimpleNamespace(op="gru", bytes=size, shapes=LAYER)
+    layer = SimpleNamespace(flops=1.0, title="gru", workload=program)
+    assert roof.least(layer, rewrites=True) == pytest.approx(seconds)
+
+
 class Program:
     """The part of a task that its limit is read from."""
 
     def __init__(self, flops, size, title="conv2d 3x3 64->64 @56x56"):
         op = title.partition(" ")[0]
         self.flops, self.title = flops, title
-        self.workload = SimpleNamespace(op=op, bytes=size)
+        self.workload = SimpleNamespace(op=op, bytes=size, shapes=())
 
 
 def test_a_task_is_limited_as_its_kernel_is():
