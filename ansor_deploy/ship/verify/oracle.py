@@ -12,6 +12,7 @@ from ...errors import ModelError
 from ...model.graph.activations import in_float32
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
+from ...model.onnx.skeleton import nodes
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ...runtime.interface import TensorInfo
 
 SAMPLES = 4  # runs with noise
+# What puts rows in an order, which rounding may decide.
+_SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
 _SEED = 20_260_101  # of the noise: the same in each build
 
 
@@ -32,6 +35,7 @@ class Oracle:
 
     extents: how many rows there are where an input of indices looks, by its name. steps: how far
     apart the numbers of each output of a quantised model lie (`model/graph/steps.py`); else None.
+    sorts: whether rounding may decide which row of an output comes first.
 
     Made before the costly part of a build: what cannot be verified is not worth tuning.
     """
@@ -40,6 +44,7 @@ class Oracle:
         self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
         self.steps = steps_of(proto)
+        self.sorts = any(node.op_type in _SORTS for node in nodes(proto.graph))
         self._masks = masks(proto)
         self.proto, self._threads = in_float32(proto), threads
         try:

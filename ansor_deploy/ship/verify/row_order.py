@@ -1,7 +1,8 @@
 """Rows in the order that fits: where rounding decides which comes first, any order is right.
 
 A detector sorts its boxes by scores, many of which are as good as equal. Where the oracle itself,
-with noise, gives the same rows in another order, so may a library: of all outputs alike.
+with noise, gives the same rows in another order, so may a library: of all outputs alike. A model
+that sorts nothing is not asked: to compare all rows with all others can take a minute.
 """
 
 from __future__ import annotations

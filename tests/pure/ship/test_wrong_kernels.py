@@ -159,6 +159,10 @@ def test_rows_may_come_in_any_order_that_rounding_explains():
     assert verify_model(Plain(detector(), exchanged), [Oracle(detector())], seed=0).ok
 
 
+def test_rows_of_a_model_that_sorts_nothing_come_in_one_order():
+    assert not Oracle(network()).sorts
+
+
 @pytest.mark.parametrize("spoil", [score_off, box_off, doubled])
 def test_a_small_output_beside_large_ones_is_held_to_its_own(spoil):
     said = verify_model(Plain(detector(), spoil), [Oracle(detector())], seed=0)
