@@ -112,6 +112,7 @@ def command(
     At least one run is made in each shape, and one turn beside each engine, however long that
     takes. With several streams, the runs in a second are those of all copies together.
     """
+    from ..ship.race.rates import bench_rate
     from ..ship.race.timing import bench, bench_streams, split_of
 
     if engines and (streams > 1 or rate):
@@ -119,14 +120,16 @@ def command(
         raise UsageError("--beside times one copy of the library", f"leave out {option}")
     one = bool(engines or devices)
     width, streams = split_of(artifact, threads, 1 if one else streams)
-    here = bool(engines or threads or model or rate or streams > 1)
+    here = bool(engines or threads or model or streams > 1)
     if devices and here:
-        what = "--beside, --rate, --streams and --threads are for this machine"
+        what = "--beside, --streams and --threads are for this machine"
         raise UsageError(what, "leave out --device")
-    if rate:
-        return _at_rate(artifact, rate, run_seconds, width, streams)
     with report() as events:
         where = () if here else devices
+        if rate:
+            served = bench_rate(artifact, rate, run_seconds, width, streams, where, events)
+            rated = Rated.of(served, rate, width, streams)
+            return Answer(rated, rate_lines(rated))
         if streams > 1:
             timed = bench_streams(artifact, run_seconds, width, streams)
         else:
@@ -140,13 +143,6 @@ def command(
         for interface, figures in each.items()
     ]
     return Answer(BenchVariants(variants), list(named_lines(each, run_seconds)))
-
-
-def _at_rate(artifact: Path, rate: float, seconds: float, threads: int, streams: int) -> Answer:
-    from ..ship.race.arrivals import bench_rate
-
-    rated = Rated.of(bench_rate(artifact, rate, seconds, threads, streams), rate, threads, streams)
-    return Answer(rated, rate_lines(rated))
 
 
 def lines(figures: Bench, seconds: float) -> list[str]:

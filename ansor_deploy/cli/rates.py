@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,7 +11,7 @@ from ..system.words import count
 from ..views.text import latency
 
 if TYPE_CHECKING:
-    from ..ship.race.arrivals import Served
+    from ..devices.arrivals import Points, Served
 
 
 class Percentiles(Struct, frozen=True):
@@ -44,25 +42,21 @@ class Rated(Struct, frozen=True):
     @classmethod
     def of(cls, served: Served, asked: float, threads: int, streams: int) -> Rated:
         """The figures of what became of the requests."""
-        both = [sum(pair) for pair in zip(served.waiting, served.running, strict=True)]
         return cls(
             asked=asked,
-            per_second=len(both) / served.seconds,
-            arrived=len(both) + served.missed,
+            per_second=served.begun / served.seconds,
+            arrived=served.begun + served.missed,
             missed=served.missed,
             threads=threads,
             streams=streams,
-            total=_percentiles(both, served.missed),
-            waiting=_percentiles(served.waiting, served.missed),
-            running=_percentiles(served.running, 0),
+            total=_percentiles(served.total),
+            waiting=_percentiles(served.waiting),
+            running=_percentiles(served.running),
         )
 
 
-def _percentiles(seconds: Sequence[float], missed: int) -> Percentiles:
-    """Nearest ranks; whatever was missed takes longer than all else."""
-    known = sorted(seconds)
-    ranks = [math.ceil(part * (len(known) + missed)) - 1 for part in (0.5, 0.9, 0.99)]
-    return Percentiles(*(known[at] * 1e3 if at < len(known) else None for at in ranks))
+def _percentiles(points: Points) -> Percentiles:
+    return Percentiles(*(None if seconds is None else seconds * 1e3 for seconds in points))
 
 
 def rate_lines(rated: Rated) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ..system.untrusted import Refused, admit, fit
+from .arrivals import MOST
 
 MOST_JSON = 1 << 20  # bytes in one frame
 MOST_ITEMS = 1 << 14  # of a list in one: their numbers are shorter than a frame
@@ -15,6 +16,7 @@ Word = Annotated[str, Meta(max_length=100)]
 Words = Annotated[str, Meta(max_length=1 << 16)]
 Place = Annotated[str, Meta(pattern="^/", max_length=4096)]
 Seconds = Annotated[float, Meta(ge=-1e9, le=1e9)]  # whether a machine can have taken them: later
+Points = tuple[Seconds | None, Seconds | None, Seconds | None]
 Difference = Annotated[float, Meta(ge=0, le=1e300)]
 
 
@@ -87,6 +89,17 @@ class Profiled(Struct, forbid_unknown_fields=True):
     calls: Annotated[list[Call], Meta(max_length=MOST_ITEMS)]
 
 
+class Served(Struct, forbid_unknown_fields=True):
+    """What became of requests that came at a rate, as of `arrivals.Served`."""
+
+    seconds: Annotated[float, Meta(gt=0, le=1e9)]
+    begun: Annotated[int, Meta(ge=1, le=MOST)]
+    missed: Annotated[int, Meta(ge=0, le=MOST)]
+    total: Points
+    waiting: Points
+    running: tuple[Seconds, Seconds, Seconds]
+
+
 class Reference(Struct, forbid_unknown_fields=True):
     """Whether the inputs of a reference were made positive."""
 
@@ -97,6 +110,7 @@ class Reference(Struct, forbid_unknown_fields=True):
 _ANSWERS: Mapping[str, Any] = {
     "ansor_deploy.devices.library_calls:profile": Profiled,
     "ansor_deploy.devices.library_calls:run": None,
+    "ansor_deploy.devices.library_calls:serve": Served,
     "ansor_deploy.devices.library_calls:threads": Annotated[int, Meta(ge=1, le=2**16)],
     "ansor_deploy.devices.library_calls:times": list[Seconds],
     "ansor_deploy.measure.head_to_head:head_to_head": list[Found],

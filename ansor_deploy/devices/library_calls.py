@@ -1,8 +1,11 @@
 """Whole libraries in the run worker of a site; `devices.remote_model` calls these functions."""
 
+import itertools
 import json
 import math
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ from ..runtime.interface import Interface, TensorInfo
 from ..runtime.model import Model
 from ..runtime.profile import measure
 from ..runtime.tensors import from_bytes, numpy_dtype, to_bytes
+from .arrivals import arrivals, span, summed_up
+from .arrivals import serve as serve_requests
 
 
 def threads(payload: dict[str, Any]) -> int:
@@ -43,6 +48,25 @@ def profile(payload: dict[str, Any]) -> dict[str, Any]:
     """A profile's figures, of about "seconds" seconds; the rest of the payload is that of `run`."""
     model = _model(payload["path"], payload["manifest"])
     return measure(model, _given(payload), payload["seconds"])
+
+
+def serve(payload: dict[str, Any]) -> dict[str, Any]:
+    """What becomes of requests that come at "rate" for "seconds", summed up; each is a run.
+
+    "feeds": an "interface" and "inputs" each, as of `run`, which the requests take turns in.
+    """
+    model = _model(payload["path"], payload["manifest"])
+    feeds = [_given(one) for one in payload["feeds"]]
+    for inputs in feeds:
+        model.times(inputs, 1)  # the first run of a library takes longer
+    coming = arrivals(payload["rate"], payload["seconds"])
+    ends, begin = span(coming, payload["seconds"]), time.monotonic()
+
+    def one(at: int) -> float:
+        return model.times(feeds[at % len(feeds)], 1)[0]
+
+    times = serve_requests(coming, begin, begin + ends, itertools.count(), one)
+    return asdict(summed_up(times, len(coming), ends))
 
 
 def bytes_of(tensors: Sequence[TensorInfo]) -> int:

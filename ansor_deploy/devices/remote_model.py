@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ from ..runtime.tensors import to_bytes
 from ..system.run_times import impossible
 from ..system.worker import WorkerFailure
 from .answers import MOST_ITEMS
+from .arrivals import Served
 from .library_calls import by_name, bytes_of
 from .room import check_room
 from .site import Site
 
 RUN_SECONDS = 600.0  # for the runs of one call
 _CALLS = "ansor_deploy.devices.library_calls"
+Arrays = dict[str, np.ndarray]
 
 
 class RemoteModel:
@@ -44,9 +47,9 @@ class RemoteModel:
         self._manifest = json.dumps(sent)
         check_room(site, path, manifest)
         self._place = site.put(path)
-        self._sent = ("", "")  # digest of the inputs, and where they lie
+        self._sent: dict[str, str] = {}  # where inputs lie, by their digests
 
-    def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
+    def __call__(self, /, **inputs: np.ndarray) -> Arrays:
         """Run once, in the shapes that the inputs have; UsageError where it has none such."""
         place = self._site.scratch("outputs")
         self._call("run", inputs, outputs=place)
@@ -55,7 +58,7 @@ class RemoteModel:
         self._site.drop(place)
         return of_true_size(outputs, by_name(outputs, data))
 
-    def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
+    def times(self, inputs: Arrays, runs: int) -> list[float]:
         """Seconds of each of so many runs, one after the other, by the site's clock."""
         seconds: list[float] = []
         while len(seconds) < runs:  # in parts, each of which is an answer that a frame holds
@@ -65,29 +68,34 @@ class RemoteModel:
             raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
         return seconds
 
-    def profile(self, inputs: dict[str, np.ndarray], seconds: float) -> Profile:
+    def profile(self, inputs: Arrays, seconds: float) -> Profile:
         """The times of its kernels in place, by the site's clock."""
         figures: dict[str, Any] = self._call("profile", inputs, seconds=seconds)
         if wrong := impossible([figures["seconds"]]):
             raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
         return described(figures, self.manifest)
 
+    def serve(self, feeds: Sequence[Arrays], rate: float, seconds: float) -> Served:
+        """What becomes of requests at a rate, summed up by the site; they take turns in feeds."""
+        words = {"feeds": self._given(*feeds), "rate": rate, "seconds": seconds}
+        served = Served(**self._ask("serve", words, seconds + RUN_SECONDS))
+        if wrong := impossible(served.running):
+            raise DeviceLost(f"{self._site.name}: {wrong}", "look at its clock")
+        return served
+
     def close(self) -> None:
         """Remove its files from the site."""
-        for place in (self._place, self._sent[1]):
-            if place:
-                self._site.drop(place)
+        for place in (self._place, *self._sent.values()):
+            self._site.drop(place)
 
-    def _call(self, function: str, inputs: dict[str, np.ndarray], **words: Any) -> Any:
-        one = self._fitting(inputs)
-        payload = {
-            "path": self._place,
-            "manifest": self._manifest,
-            "interface": json.dumps(one.to_json()),
-            "inputs": self._send(to_bytes([inputs[info.name] for info in one.inputs])),
-        }
+    def _call(self, function: str, inputs: Arrays, **words: Any) -> Any:
+        (given,) = self._given(inputs)
+        return self._ask(function, {**given, **words}, RUN_SECONDS)
+
+    def _ask(self, function: str, words: dict[str, Any], limit: float) -> Any:
+        payload = {"path": self._place, "manifest": self._manifest, **words}
         try:
-            return self._site.call(f"{_CALLS}:{function}", {**payload, **words}, RUN_SECONDS)
+            return self._site.call(f"{_CALLS}:{function}", payload, limit)
         except WorkerFailure as failure:
             if failure.message.startswith(f"{UsageError.__name__}: "):
                 raise UsageError(failure.message, "see what the library takes") from failure
@@ -95,19 +103,32 @@ class RemoteModel:
             hint = "was it built for that device's target? see `target` in its manifest"
             raise AnsorError(what, hint) from failure
 
-    def _fitting(self, inputs: dict[str, np.ndarray]) -> Interface:
+    def _fitting(self, inputs: Arrays) -> Interface:
         return fitting(self.path, self.interfaces, inputs, self.batches)
 
-    def _send(self, data: bytes) -> str:
-        digest = hashlib.sha256(data).hexdigest()
-        if digest != self._sent[0]:
-            if self._sent[1]:
-                self._site.drop(self._sent[1])
-            with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
-                path = Path(folder, "inputs")
-                path.write_bytes(data)
-                self._sent = (digest, self._site.put(path))
-        return self._sent[1]
+    def _given(self, *feeds: Arrays) -> list[dict[str, str]]:
+        """Words of a call for each of the inputs, which lie there; others no longer do."""
+        shapes = [self._fitting(inputs) for inputs in feeds]
+        data = [
+            to_bytes([inputs[info.name] for info in one.inputs])
+            for one, inputs in zip(shapes, feeds, strict=True)
+        ]
+        digests = [hashlib.sha256(one).hexdigest() for one in data]
+        for digest in self._sent.keys() - {*digests}:
+            self._site.drop(self._sent.pop(digest))
+        for digest, one in zip(digests, data, strict=True):
+            if digest not in self._sent:
+                self._sent[digest] = self._put(one)
+        return [
+            {"interface": json.dumps(one.to_json()), "inputs": self._sent[digest]}
+            for one, digest in zip(shapes, digests, strict=True)
+        ]
+
+    def _put(self, data: bytes) -> str:
+        with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+            path = Path(folder, "inputs")
+            path.write_bytes(data)
+            return self._site.put(path)
 
 
 def load(site: Site, path: Path) -> RemoteModel:

@@ -129,6 +129,12 @@ def test_the_library_is_timed_and_verified_on_the_board(built):
     user, _ = built
     words = ("light_squeezenet.so", "--device", "pi")
     assert user.asks("bench", *words, "--time", "1s")["runs"] >= 1
+    rated = user.asks("bench", *words, "--time", "1s", "--rate", "2/s")
+    assert rated["arrived"] > rated["missed"]  # one is run, however slow the board is
+    assert (rated["streams"], rated["threads"]) == (
+        1,
+        user.manifest("light_squeezenet.json")["target"]["cores"],
+    )
     assert user.asks("verify", "light_squeezenet.so", NET, "--device", "pi")["ok"]
 
 

@@ -12,6 +12,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from ...devices import arrivals
 from ...errors import AnsorError
 from ...runtime.model import Model
 from ...system.worker import Worker, WorkerFailure
@@ -102,24 +103,22 @@ def serve(payload: dict[str, Any]) -> list[tuple[float, float]]:
 
     The seconds that each of them has waited since it came, and run. They take turns in the shapes.
     """
-    coming, shapes, served = payload["coming"], payload["shapes"], []
-    with Path(payload["tickets"]).open("ab", buffering=0) as tickets:
-        while (at := _next(tickets)) < len(coming):
-            due = payload["begin"] + coming[at]
-            time.sleep(max(0.0, due - time.monotonic()))
-            if (began := time.monotonic()) >= payload["end"] and at > 0:
-                break  # the first is always run
-            served.append((began - due, _run({**payload, "shapes": [shapes[at % len(shapes)]]})))
-    return served
+    shapes, span = payload["shapes"], (payload["begin"], payload["end"])
+
+    def one(at: int) -> float:
+        return _run({**payload, "shapes": [shapes[at % len(shapes)]]})
+
+    with Path(payload["tickets"]).open("ab", buffering=0) as file:
+        return arrivals.serve(payload["coming"], *span, _tickets(file), one)
 
 
-def _next(tickets: FileIO) -> int:
-    """The number of the next ticket, from 0 on, which no other process gets.
+def _tickets(file: FileIO) -> Iterator[int]:
+    """Numbers from 0 on, each of which no other process gets.
 
     Where a file is only appended to, the kernel says where each byte went.
     """
-    tickets.write(b"x")
-    return tickets.tell() - 1
+    while file.write(b"x"):
+        yield file.tell() - 1
 
 
 def _run(payload: dict[str, Any]) -> float:

@@ -25,6 +25,7 @@ from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.codegen.kernels.signature import signature
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.devices import board as boards
+from ansor_deploy.devices.arrivals import arrivals
 from ansor_deploy.devices.remote_model import RemoteModel
 from ansor_deploy.errors import AnsorError, DeviceError, DeviceLost, UsageError
 from ansor_deploy.model.prepare import prepare
@@ -329,6 +330,12 @@ def test_a_model_of_several_shapes_on_a_board(site, tmp_path):
         np.testing.assert_array_equal(there(x=x)["y"], here(x=x)["y"])
         assert len(there.times({"x": x}, 2)) == 2
     assert len(there.times({"x": x}, 20_000)) == 20_000  # more than one answer holds
+    feeds = [{"x": np.zeros(shape, "float32")} for shape in shapes]
+    served = there.serve(feeds, 40_000.0, 0.2)  # no Python program begins so many calls
+    assert served.begun + served.missed == len(arrivals(40_000.0, 0.2))
+    assert served.missed > 0
+    assert served.running[0] > 0
+    there.close()
 
 
 def test_a_model_on_a_board_computes_what_it_does_here(site, library):

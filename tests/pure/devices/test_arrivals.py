@@ -1,11 +1,14 @@
 """Requests that come by themselves: when they come, and what is told of those that waited."""
 
+from dataclasses import asdict, replace
 from itertools import pairwise
 
 import pytest
 
 from ansor_deploy.cli.rates import Rated, rate_lines
-from ansor_deploy.ship.race.arrivals import Served, arrivals
+from ansor_deploy.devices.answers import check_answer
+from ansor_deploy.devices.arrivals import arrivals, summed_up
+from ansor_deploy.system.untrusted import Refused
 
 
 def test_they_come_at_the_rate_and_at_random():
@@ -23,7 +26,7 @@ def test_they_come_at_the_rate_and_at_random():
 
 
 def test_what_was_missed_waits_longer_than_all_else():
-    served = Served(2.0, [n / 1e3 for n in range(90)], [2e-3] * 90, missed=10)
+    served = summed_up([(n / 1e3, 2e-3) for n in range(90)], 100, 2.0)
     rated = Rated.of(served, 50.0, 2, 1)
     assert (rated.arrived, rated.missed, rated.per_second) == (100, 10, 45.0)
     assert (rated.waiting.p50_ms, rated.waiting.p90_ms) == pytest.approx((49, 89))
@@ -36,5 +39,16 @@ def test_what_was_missed_waits_longer_than_all_else():
         "waiting: p50 49.0 ms, p90 89.0 ms, p99 missed",
         "run: p50 2.00 ms, p90 2.00 ms, p99 2.00 ms",
     ]
-    none = rate_lines(Rated.of(Served(2.0, [0.0], [1e-3], 0), 0.5, 1, 2))
+    none = rate_lines(Rated.of(summed_up([(0.0, 1e-3)], 1, 2.0), 0.5, 1, 2))
     assert none[0] == "0.5 a second asked, 0.5 begun by 2 streams of 1 thread; none of 1 missed"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"begun": 0}, {"missed": 10**9}, {"running": [None] * 3}, {"waiting": [0.1] * 4}]
+)
+def test_a_board_may_answer_with_sums_alone(wrong):
+    function = "ansor_deploy.devices.library_calls:serve"
+    served = summed_up([(0.0, 1e-3)] * 3, 4, 2.0)
+    check_answer(function, {}, asdict(served))
+    with pytest.raises(Refused):
+        check_answer(function, {}, asdict(replace(served, **wrong)))
