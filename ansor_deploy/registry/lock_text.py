@@ -5,6 +5,8 @@
     {"id":"<SHA-256 of the record>","record":{...}}
     # softmax (softmax) 1x1000: the default schedule
     {"default":"<key of a workload>"}
+    # net.onnx: 2 streams of 1 thread for throughput
+    {"for":"throughput","streams":2,"tasks":"<SHA-256 of a model's keys>","threads":1}
 
 A task is named with its record, or as one that gets the default schedule on purpose. Canonical
 JSON, one whole record a line, in the order of their keys: a changed schedule is two changed lines,
@@ -20,10 +22,11 @@ from typing import Any
 from .. import __version__
 from ..errors import MissingRecordError, RegistryError
 from ..system.atomic_file import write_whole
-from ..system.digest import canonical_json
+from ..system.digest import canonical_json, sha256
 from ..system.host import lacks
 from ..system.regular_file import read_regular
 from ..system.untrusted import Refused, exactly, quoted, refuse, strict_json
+from ..system.words import count
 from ..target import HOST, IDENTITY, Target, differences
 from .bundle import MOST_BYTES, MOST_LINE, record_line
 from .firewall import check_record, check_target, target_fields
@@ -31,18 +34,44 @@ from .forms import DIGEST
 from .record import Record, TaskKey, Workload
 
 VERSION = 2
+PRESETS = ("latency", "throughput")
 REMAKE = "ansor-deploy tune MODEL --lock FILE"
 _FORMAT = "ansor-deploy-lock"
-_DEFAULT = "default"
+_DEFAULT, _FOR = "default", "for"
+_MOST_SPLIT = 1 << 16  # threads, or streams
 _NAMES = ("name", "description")  # of a machine; its fingerprint has neither
 _MOST_CHARS = 160  # of a name, and of a label
 _MOST_NAMED = 4  # differences of two targets
+
+
+@dataclass(frozen=True, order=True)
+class LockedSplit:
+    """How the cores are split for a model. tasks: `tasks_digest` of it. preset: of `PRESETS`.
+
+    threads: that a run takes. streams: processes that each load its library.
+    """
+
+    tasks: str
+    preset: str
+    threads: int
+    streams: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Its line."""
+        sizes = {"threads": self.threads, "streams": self.streams}
+        return {"tasks": self.tasks, _FOR: self.preset, **sizes}
+
+    def text(self) -> str:
+        """What people read of it."""
+        sizes = count(self.streams, "stream"), count(self.threads, "thread")
+        return f"{sizes[0]} of {sizes[1]} for {self.preset}"
 
 
 @dataclass(frozen=True)
 class Lock:
     """What a build may use. defaults: keys of workloads that get the default schedule.
 
+    splits: that builds for a preset have found, in their order.
     machine: that it was made for; None where none was read. labels: what people read of workloads,
     by their keys: whatever somebody wrote there.
     """
@@ -51,6 +80,12 @@ class Lock:
     defaults: frozenset[str] = frozenset()
     machine: Target | None = field(default=None, compare=False)
     labels: dict[str, str] = field(default_factory=dict, compare=False)
+    splits: tuple[LockedSplit, ...] = ()
+
+    def split(self, tasks: str, preset: str) -> LockedSplit | None:
+        """What it says of a model's split."""
+        asked = (tasks, preset)
+        return next((one for one in self.splits if (one.tasks, one.preset) == asked), None)
 
     def names(self, key: TaskKey) -> bool:
         """Whether it says what becomes of a task."""
@@ -61,6 +96,11 @@ class Lock:
 class _Header:
     tvm: str
     machine: Target
+
+
+def tasks_digest(keys: Iterable[TaskKey]) -> str:
+    """What stands for a model in a lock: its tasks, whatever its weights are."""
+    return sha256(canonical_json(sorted(key.workload for key in keys)))
 
 
 def label(workload: Workload) -> str:
@@ -76,11 +116,13 @@ def write_lock(
     records: Iterable[Record],
     defaults: Iterable[str] = (),
     labels: Mapping[str, str] | None = None,
+    splits: Iterable[LockedSplit] = (),
 ) -> bool:
     """Write the lock of a build; whether it differs from what was there.
 
     One record of each key, all for this target and TVM. defaults: keys of the other workloads.
-    labels: of workloads by their keys. An equal file is left alone, its time of change too.
+    labels: of workloads by their keys, and of models by the digests of their tasks. An equal file
+    is left alone, its time of change too.
     """
     named = labels or {}
     machine = target_fields(target.to_json()) | {name: getattr(target, name) for name in _NAMES}
@@ -92,6 +134,9 @@ def write_lock(
     for key in sorted(set(defaults)):
         lines.append(_for_people(key, named, "the default schedule"))
         lines.append(canonical_json({_DEFAULT: key}))
+    for split in sorted(splits):
+        lines.append(_for_people(split.tasks, named, split.text()))
+        lines.append(canonical_json(split.to_json()))
     content = "".join(f"{line}\n" for line in lines).encode()
     if path.exists() and path.read_bytes() == content:
         return False
@@ -108,6 +153,7 @@ def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Loc
     number, last = 1, None
     found: dict[TaskKey, Record] = {}
     defaults: list[str] = []
+    splits: list[LockedSplit] = []
     labels: dict[str, str] = {}
     said = ""
     try:
@@ -119,6 +165,11 @@ def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Loc
             if line.startswith("#"):
                 said = line.lstrip("# ").rpartition(": ")[0]
                 continue
+            if line.startswith(f'{{"{_FOR}":'):
+                splits.append(_split(line, splits))
+                labels[splits[-1].tasks], said = said, ""
+                continue
+            refuse(bool(splits), "it stands behind the splits")
             if line.startswith(f'{{"{_DEFAULT}":'):
                 defaults.append(_default(line, defaults))
                 labels[defaults[-1]], said = said, ""
@@ -130,7 +181,7 @@ def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Loc
             labels[last.workload], said = said, ""
     except Refused as refused:
         raise RegistryError(str(refused), _remedy(path, remake), path, number) from refused
-    return Lock(found, frozenset(defaults), header.machine, labels)
+    return Lock(found, frozenset(defaults), header.machine, labels, tuple(splits))
 
 
 def machine_of(path: Path, remake: str = REMAKE) -> Target:
@@ -229,6 +280,18 @@ def _default(line: str, before: Sequence[str]) -> str:
     refuse(not DIGEST.fits(key), "it names no workload's key")
     refuse(before and key <= before[-1], "its key is not behind that before it")
     return str(key)
+
+
+def _split(line: str, before: Sequence[LockedSplit]) -> LockedSplit:
+    said = exactly(strict_json(line, MOST_LINE), _FOR, "streams", "tasks", "threads")
+    tasks, preset, *sizes = (said[name] for name in ("tasks", _FOR, "threads", "streams"))
+    refuse(not DIGEST.fits(tasks) or preset not in PRESETS, "it is no split of a model")
+    fit = all(type(size) is int and 1 <= size <= _MOST_SPLIT for size in sizes)
+    refuse(not fit, "its threads or streams are no number of them")
+    split = LockedSplit(tasks, preset, *sizes)
+    late = before and (tasks, preset) <= (before[-1].tasks, before[-1].preset)
+    refuse(late, "its tasks are not behind those before it")
+    return split
 
 
 def _record(line: str, target: Target, tvm: str) -> Record:

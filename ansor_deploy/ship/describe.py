@@ -76,6 +76,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         speed=None,
         shipped="tuned" if shipment.records else "untuned",
         lock=None,
+        preset=shipment.preset,
         lenders=UNSET if request.frozen else shipment.lent,
         **of_codes(shipment, codes),
     )

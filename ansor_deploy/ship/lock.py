@@ -5,17 +5,26 @@ And lists of tasks: all that needs to be known of a model to say what a lock mus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from ..errors import MissingRecordError, RegistryError, UsageError
 from ..registry.bundle import MOST_BYTES
-from ..registry.lock_text import Lock, label, machine_of, read_lock, write_lock
+from ..registry.lock_text import (
+    Lock,
+    LockedSplit,
+    label,
+    machine_of,
+    read_lock,
+    tasks_digest,
+    write_lock,
+)
 from ..registry.record import Record, TaskKey
 from ..system.atomic_file import held, write_whole
 from ..system.digest import canonical_json, sha256
@@ -24,6 +33,7 @@ from ..system.host import lacks
 from ..system.regular_file import read_regular
 from ..target import HOST, differences
 from ..tune.workspace import check_buildable
+from .preset import Preset
 
 if TYPE_CHECKING:
     from ..model.prepare import Prepared
@@ -45,13 +55,25 @@ def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
     used = {task.record for task in manifest.tasks}
     best = ledger.best(keys) if manifest.shipped == "tuned" else {}
     records = {key: record for key, record in best.items() if record.id in used}
-    write_entries(keys, records, ledger, report)
+    write_entries(keys, records, ledger, report, _split_of(manifest, keys))
+
+
+def _split_of(manifest: Manifest, keys: Iterable[TaskKey]) -> dict[LockedSplit, str]:
+    """The split that a build has found, with the name of its model."""
+    if (preset := manifest.preset) is None:
+        return {}
+    split = LockedSplit(tasks_digest(keys), preset.name, preset.threads, preset.streams)
+    return {split: manifest.model.name}
 
 
 def write_entries(
-    keys: Iterable[TaskKey], records: Mapping[TaskKey, Record], ledger: Ledger, report: Report
+    keys: Iterable[TaskKey],
+    records: Mapping[TaskKey, Record],
+    ledger: Ledger,
+    report: Report,
+    splits: Mapping[LockedSplit, str] = MappingProxyType({}),
 ) -> None:
-    """Write into the request's lock, if it has one, what these tasks get.
+    """Write into the request's lock, if it has one, what these tasks get, and the model's splits.
 
     Their records, or the default schedule. What it says of other tasks stays, so that several
     models may share it; so does a line with the same schedule, whatever it took here, and one of a
@@ -73,8 +95,15 @@ def write_entries(
         merged = {**kept, **{key: _line_of(old, record) for key, record in records.items()}}
         machine = old.machine if target.name == HOST and old.machine else target
         labels = old.labels | _labels(new, ledger)
-        if write_lock(lock, machine, tvm, merged.values(), defaults, labels):
+        labels |= {split.tasks: name for split, name in splits.items()}
+        others = [one for one in old.splits if not _has_split(splits, one)]
+        everything = (merged.values(), defaults, labels, (*others, *splits))
+        if write_lock(lock, machine, tvm, *everything):
             report.wrote([lock])
+
+
+def _has_split(splits: Iterable[LockedSplit], old: LockedSplit) -> bool:
+    return any((one.tasks, one.preset) == (old.tasks, old.preset) for one in splits)
 
 
 def _labels(keys: Iterable[TaskKey], ledger: Ledger) -> dict[str, str]:
@@ -138,16 +167,36 @@ def lock_of(request: Request) -> Lock:
     return read_lock(lock, request.target, _tvm(), request.remake)
 
 
-def lock_digest(lock: Lock, keys: Iterable[TaskKey]) -> str:
-    """SHA-256 over what a lock says of some tasks."""
+def locked_preset(model: Prepared, lock: Lock, request: Request) -> Preset | None:
+    """The preset that a frozen build asks for, with the split of its lock.
+
+    MissingRecordError where the lock has none for the model.
+    """
+    if not request.preset:
+        return None
+    found = lock.split(tasks_digest(task.key for task in model.tasks), request.preset)
+    if found is None:
+        what = f"it has no split of the cores for {request.preset} of {model.path}"
+        words = f"ansor-deploy build {model.path} --for {request.preset} --lock {request.lock}"
+        hint = f"measure it on such a machine: {words} --no-frozen"
+        raise MissingRecordError(what, hint, request.lock)
+    return Preset(request.preset, found.threads, found.streams, ())
+
+
+def lock_digest(lock: Lock, keys: Sequence[TaskKey], preset: str) -> str:
+    """SHA-256 over what a lock says of some tasks, and of their split for a preset, if any."""
     said = {key: lock.records[key].id if key in lock.records else "" for key in keys}
     said |= {key: "default" for key in keys if key.workload in lock.defaults}
-    return sha256(canonical_json(sorted((key.workload, what) for key, what in said.items())))
+    lines: list[Any] = sorted((key.workload, what) for key, what in said.items())
+    if preset and (split := lock.split(tasks_digest(keys), preset)):
+        lines.append(split.to_json())
+    return sha256(canonical_json(lines))
 
 
 def is_same(manifest: Manifest, request: Request) -> bool:
     """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
-    return manifest.lock == lock_digest(lock_of(request), manifest.keys(request.target))
+    keys = manifest.keys(request.target)
+    return manifest.lock == lock_digest(lock_of(request), keys, request.preset)
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:
@@ -162,7 +211,9 @@ def select(model: TaskList, lock: Path, target: Target, output: Path, remake: st
     keys = {task.key for task in model.tasks}
     records = [record for key, record in said.records.items() if key in keys]
     defaults = said.defaults & {key.workload for key in keys}
-    write_lock(output, said.machine or host, _tvm(), records, defaults, said.labels)
+    splits = [one for one in said.splits if one.tasks == tasks_digest(keys)]
+    machine = said.machine or host
+    write_lock(output, machine, _tvm(), records, defaults, said.labels, splits)
 
 
 def check_complete(

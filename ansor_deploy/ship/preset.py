@@ -20,8 +20,9 @@ class Split(Struct, frozen=True):
 
 
 class Preset(Struct, frozen=True):
-    """What a library is used for, and the split that was best for it. tried: all, the best first.
+    """What a library is used for, and the split that was best for it.
 
+    tried: all, the best first; none where a lock says the split.
     threads: that a run takes unless its caller says otherwise. streams: processes that each load
     it.
     """

@@ -34,6 +34,7 @@ def request_of(manifest: Manifest, model: Path, lock: Path, rules: tuple[Path, .
         lock=lock,
         remake=shlex.join(["ansor-deploy", "tune", str(model), "--lock", str(lock)]),
         frozen=True,
+        preset=manifest.preset.name if manifest.preset else "",
         context=manifest.context.rows if manifest.context else 0,
         verify=known.verified,
         tolerances=tuple(

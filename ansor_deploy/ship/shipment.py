@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ..tune import intake
 from ..tune.lenders import lenders, lenders_digest
 from ..tune.sources.near import borrow
-from .lock import lock_digest
+from .lock import lock_digest, locked_preset
 
 if TYPE_CHECKING:
     from ..codegen.model import Scheduled
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..tune.sources.near import Loan
     from ..tune.workspace import Workspace
     from ..views import Report
+    from .preset import Preset
     from .verify.oracle import Oracle
 
 
@@ -33,9 +34,10 @@ class Shipment:
     machine: that runs it; None where it is emulated, or a stand-in of it is run. oracles: one of
     each of the model's shapes; none where nothing is verified, or the build is frozen. loans: what
     neighbours lend to tasks without a record. lent: their digest. locked: the digest of what the
-    lock of a frozen build says. others: the same for the other targets that it has code for.
-    strict: whether no task may be rewritten. rewritten: those that are, in what was compiled.
-    scheduled: its tasks with their schedules. unfit: why records made no code, by their keys.
+    lock of a frozen build says. preset: with the split of that lock, if it is asked for. others:
+    the same for the other targets that it has code for. strict: whether no task may be rewritten.
+    rewritten: those that are, in what was compiled. scheduled: its tasks with their schedules.
+    unfit: why records made no code, by their keys.
     """
 
     model: Prepared
@@ -48,6 +50,7 @@ class Shipment:
     loans: Mapping[TaskKey, Loan] = field(default_factory=dict)
     lent: str | None = None
     locked: str | None = None
+    preset: Preset | None = None
     others: tuple[Shipment, ...] = ()
     strict: bool = False
     rewritten: set[str] = field(default_factory=set)
@@ -89,7 +92,12 @@ class Shipment:
         """With the records of a lock, and no others: the same library on every machine."""
         keys = [task.key for task in model.tasks]
         records = {key: lock.records[key] for key in keys if key in lock.records}
-        return cls(model, records, outputs, request, report, locked=lock_digest(lock, keys))
+        shipment = cls(model, records, outputs, request, report)
+        preset, locked = (
+            locked_preset(model, lock, request),
+            lock_digest(lock, keys, request.preset),
+        )
+        return replace(shipment, preset=preset, locked=locked)
 
     @property
     def target(self) -> Target:

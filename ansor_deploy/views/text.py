@@ -253,16 +253,29 @@ def run_text(shapes_ms: Sequence[float]) -> str:
 
 def preset_text(preset: Preset) -> str:
     """Which split of the cores is best for what a library is used for, and what others do."""
-    best, *others = (", ".join(split_texts(one, preset.name)) for one in preset.tried)
-    return f"for {preset.name}: {best}" + (f" (beside {'; '.join(others)})" if others else "")
+    best = ", ".join(preset_texts(preset))
+    others = "; ".join(", ".join(split_texts(one, preset.name)) for one in preset.tried[1:])
+    return f"for {preset.name}: {best}" + (f" (beside {others})" if others else "")
 
 
 def split_texts(split: Split, preset: str) -> tuple[str, str]:
     """A split and its figure, such as "2 streams of 1 thread" and "412 runs a second"."""
-    threads = count(split.threads, "thread")
+    name = _split_name(split, preset)
     if preset == "latency":
-        return threads, f"{latency(split.median_ms / 1e3)} a run"
-    return f"{count(split.streams, 'stream')} of {threads}", f"{split.per_second:.4g} runs a second"
+        return name, f"{latency(split.median_ms / 1e3)} a run"
+    return name, f"{split.per_second:.4g} runs a second"
+
+
+def preset_texts(preset: Preset) -> tuple[str, str]:
+    """The split of a preset, and its figure where it was measured for this very library."""
+    if preset.tried:
+        return split_texts(preset.tried[0], preset.name)
+    return _split_name(preset, preset.name), "as the lock says"
+
+
+def _split_name(split: Split | Preset, preset: str) -> str:
+    threads = count(split.threads, "thread")
+    return threads if preset == "latency" else f"{count(split.streams, 'stream')} of {threads}"
 
 
 def gain_texts(race: Race) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from html import escape
 
 from ...system.words import size_text
 from ..quantising import gain_figure
-from ..text import gain_texts, latency, split_texts
+from ..text import gain_texts, latency, preset_texts
 from . import sections
 from .content import Facts
 from .quantised import quantisation
@@ -86,7 +86,7 @@ def figures(facts: Facts) -> Iterator[Figure]:
         if beside := speed.beside:
             yield f"beside {beside.peer}", *gain_texts(beside)
     if preset := manifest.preset:
-        yield f"for {preset.name}", *split_texts(preset.tried[0], preset.name)
+        yield f"for {preset.name}", *preset_texts(preset)
     if facts.quantised and (gain := facts.quantised.gain):
         yield "beside the float model", *gain_figure(gain)
     if verify:

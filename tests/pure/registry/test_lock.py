@@ -9,7 +9,15 @@ from helpers.foreign import TVM, identified, parts, record
 from helpers.registry_samples import TARGET, workload
 
 from ansor_deploy.errors import MissingRecordError, RegistryError
-from ansor_deploy.registry.lock_text import Lock, label, machine_of, read_lock, write_lock
+from ansor_deploy.registry.lock_text import (
+    Lock,
+    LockedSplit,
+    label,
+    machine_of,
+    read_lock,
+    tasks_digest,
+    write_lock,
+)
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.system.digest import canonical_json
 
@@ -47,6 +55,27 @@ def test_what_gets_the_default_schedule_is_named_too(tmp_path):
     for fault in (f"{7:063x}", f"{2:064x}"):
         path.write_text(before + canonical_json({"default": fault}) + "\n")
         with pytest.raises(RegistryError, match=r"records\.lock:12"):
+            read_lock(path, TARGET, TVM)
+
+
+def test_the_splits_of_models_stand_last(path):
+    tasks = tasks_digest(record.key for record in RECORDS)
+    splits = [LockedSplit(tasks, "throughput", 1, 2), LockedSplit(tasks, "latency", 2, 1)]
+    assert write_lock(path, TARGET, TVM, RECORDS, [f"{7:064x}"], {tasks: "net.onnx"}, splits)
+    lines = path.read_text().splitlines()
+    assert lines[-2] == "# net.onnx: 2 streams of 1 thread for throughput"
+    lock = read_lock(path, TARGET, TVM)
+    assert lock.splits == (splits[1], splits[0])
+    assert lock.split(tasks, "throughput") == splits[0]
+    assert lock.split("0" * 64, "throughput") is None
+    assert not write_lock(path, TARGET, TVM, RECORDS, lock.defaults, lock.labels, lock.splits)
+    for old, new in (('threads":1', 'threads":0'), ('streams":2', 'streams":true')):
+        path.write_text("\n".join([*lines[:-1], lines[-1].replace(old, new), ""]))
+        with pytest.raises(RegistryError, match="threads or streams"):
+            read_lock(path, TARGET, TVM)
+    for wrong in (lines[-1], lines[-1].replace("throughput", "speed"), lines[2]):
+        path.write_text("\n".join([*lines, wrong, ""]))
+        with pytest.raises(RegistryError, match=f"records.lock:{len(lines) + 1}: "):
             read_lock(path, TARGET, TVM)
 
 

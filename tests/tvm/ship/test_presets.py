@@ -82,12 +82,38 @@ def test_another_use_is_another_build(shop):
     assert preset_of(shop, "one") is None
 
 
+def test_a_frozen_build_keeps_the_split_of_its_lock(shop):
+    """Every host makes the same bytes with it, and a model that the lock has no split of, none."""
+    words = (*BUILD[:2], *TWO, "--for", "throughput", "--lock", "net.lock")
+    shape = ("--input-shape", "x=1,3,8,8")
+    found = answer(shop, *words, *shape, *BUILD[2:], "-o", "one.so")["preset"]
+    frozen = (*words, *shape, "--frozen", "-o")
+    said = {**found, "tried": []}
+    assert answer(shop, *frozen, "a.so")["preset"] == said == preset_of(shop, "a")
+    assert answer(shop, *frozen, "a.so")["up_to_date"]
+    assert program(shop, *frozen, "b.so", "--report", "b.html").returncode == 0
+    assert (shop / "a.json").read_bytes().replace(b"a.so", b"b.so") == (
+        shop / "b.json"
+    ).read_bytes()
+    assert "as the lock says" in (shop / "b.html").read_text()
+    rebuilt = ("verify", "a.so", "net.onnx", "--rebuild", "--lock", "net.lock")
+    assert program(shop, *rebuilt).returncode == 0
+    tasks = ("lock", "tasks", "net.onnx", *shape, "-o", "net.tasks", *TWO)
+    assert program(shop, *tasks).returncode == 0
+    select = ("lock", "select", "net.lock", "--tasks", "net.tasks", "-o", "own.lock", *TWO)
+    assert program(shop, *select).returncode == 0
+    assert (shop / "own.lock").read_bytes() == (shop / "net.lock").read_bytes()
+    other = program(shop, *frozen, "c.so", "--for", "latency")
+    refused(other, 5, "no split of the cores for latency of net.onnx", "--for latency", "--no-froz")
+    lock = shop / "net.lock"
+    lock.write_text(lock.read_text().replace('"streams":', '"streams":3'))
+    assert not answer(shop, *frozen, "a.so")["up_to_date"]
+
+
 def test_what_cannot_be_measured_is_refused(shop):
     def build(*words):
         return program(shop, *BUILD, "--for", "latency", "-o", "no.so", *words)
 
-    frozen = ("--frozen", "--lock", "net.lock")
-    refused(build(*frozen), 2, "a frozen build measures nothing", "--no-frozen")
     several = ("--target", "x86-64-v4,x86-64-v3")
     refused(build(*several), 2, "for one target, and the library is for several")
     refused(build("--target", "rpi3"), 2, "code of rpi3 runs elsewhere", "leave out --for")
