@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansor_deploy.model.operators import appended, coupling
+from ansor_deploy.model.operators import appended, block_products, coupling
 from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
 from ansor_deploy.model.operators.refused import DOMAINS, REASONS
 from ansor_deploy.model.operators.table import OPERATORS
 
 PAGE = Path(__file__).with_name("operators.md")
 GROUPS = (("any", ANY), ("integers", INTEGER), ("real", REAL), ("numbers", REAL | INTEGER))
-OURS = (*appended.OPERATORS, *coupling.OPERATORS)  # in no file
+OURS = (*appended.OPERATORS, *block_products.OPERATORS, *coupling.OPERATORS)  # in no file
 PREFACE = """\
 # Operators
 
@@ -32,8 +32,9 @@ refused. NaN, infinities and the like: [edge values](edge_values.md).
 float16 and bfloat16 are computed in float32, and rounded where values leave a kernel. Weights keep
 their 16 bits in the library and are made float32 where they are loaded, if the processor converts
 (x86 without F16C does not, of float16). Those that Winograd's algorithm transforms are of float32:
-`--precision strict` does without it. Matrices that DequantizeLinear has by blocks take a byte for
-each weight and the scales, if bytes hold all steps from the zero points.
+`--precision strict` does without it. Matrices that DequantizeLinear has by blocks, and those of
+MatMulNBits, take a byte for each weight and the scales, if bytes hold all steps from the zero
+points; half a byte where one row is multiplied by weights of four bits.
 
 """
 

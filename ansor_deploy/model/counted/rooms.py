@@ -9,15 +9,13 @@ from onnx import TensorProto, helper
 from ..graph.graph import Graph
 from ..onnx.bind import set_shape
 from ..onnx.skeleton import with_initializers
-from ..operators.appended import DOMAIN
 from .known import Known
 from .numbers import Number
 
 
 def own_model(graph: Graph) -> None:
-    """Give a graph a model of its own, to be changed, with operators of ours."""
+    """Give a graph a model of its own, to be changed."""
     graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
-    graph.proto.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
 
 def say(known: Known, counted: Iterable[tuple[str, int, Number]]) -> None:

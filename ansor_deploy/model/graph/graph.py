@@ -13,7 +13,7 @@ from itertools import chain, count
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
-from onnx.helper import make_tensor_value_info
+from onnx.helper import make_opsetid, make_tensor_value_info
 
 from ...errors import ModelError
 from ...runtime.context import Context
@@ -26,6 +26,8 @@ from .constant_room import Room
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
+# The domain of operators of ours, in no file.
+OWN = "ansor"
 CONTRADICTION = "shapes or types contradict each other: "
 # As ONNX writes them, one after the other.
 _FAULT = re.compile(
@@ -157,10 +159,15 @@ class Graph:
         self.nodes[at : at + 1] = new
         self._at = at
 
-    def declare(self, name: str, kind: int, shape: Shape) -> None:
-        """Say what a tensor is that is made by an operator of which ONNX does not know it."""
+    def declare(self, name: str, kind: int, shape: Shape | None) -> None:
+        """Say what a tensor is that is made by an operator of which ONNX does not know it.
+
+        shape: None where it is not known yet.
+        """
         self._declared[name] = make_tensor_value_info(name, kind, shape)
-        self.dtypes[name], self.shapes[name] = kind, shape
+        self.dtypes[name] = kind
+        if shape is not None:
+            self.shapes[name] = shape
 
     def infer(self, *, strict: bool = False, check_types: bool = False) -> None:
         """Find element types and static shapes of as many tensors as can be.
@@ -223,6 +230,8 @@ class Graph:
         model.ir_version = max(self.proto.ir_version, 4)  # constants need not be inputs
         model.graph.input.extend(model_inputs(self.proto))
         model.graph.node.extend(self.nodes)
+        if any(node.domain == OWN for node in self.nodes):
+            model.opset_import.append(make_opsetid(OWN, 1))
         model.graph.value_info.extend(self._declared.values())
         for name in dict.fromkeys(length.name for length in self.lengths):
             model.graph.output.append(make_tensor_value_info(name, TensorProto.INT64, ()))

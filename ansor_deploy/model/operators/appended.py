@@ -16,12 +16,13 @@ from typing import Any
 from onnx import helper
 
 from ..._lazy_tvm import tirx, tvm
+from ..graph.graph import OWN
 from .converting import Call
 from .emitter import Emitter
 from .indices import in_range
 from .operator import Limit, Operator, Use
 
-DOMAIN = "ansor"
+DOMAIN = OWN
 MARK = "ansor.appends"  # attribute of a function that does it: the axis of rows
 
 

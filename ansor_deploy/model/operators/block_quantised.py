@@ -1,19 +1,16 @@
 """Weights of few bits in blocks, each with a scale and a zero point: what onnxruntime-genai writes.
 
-They must be constants. A matrix becomes its float32 numbers, as ONNX Runtime's are on the way (of
-which a library keeps bytes, `relax/blockwise.py`); of a table that is looked into, whole numbers of
-a byte stay.
+They must be constants. Those of a matrix stay bytes or less (`block_products.py`), unless zero
+points between whole numbers make them float32; of a table that is looked into, whole numbers of a
+byte stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
-from ..graph.graph import optional_input
-from ..onnx.skeleton import attribute
+from .block_products import block_product
 from .emitter import Emitter
 from .operator import REAL, contrib
 
@@ -23,46 +20,57 @@ _BITS = (2, 4, 8)
 
 def mat_mul_n_bits(emit: Emitter) -> str:
     """Compute a @ b^T + bias in float32, whichever `accuracy_level` there is."""
-    left, bias = emit.input(0), emit.input(5)
+    bias = emit.input(5)
     if emit.attribute("weight_prepacked", 0):
         raise emit.refuse("its weights are packed for a processor: export it without that")
     if emit.input(4):
         raise emit.refuse("its g_idx is not supported: quantise it without reordering (act_order)")
-    weight = emit.constant(_matrix(emit).T)
-    result = emit("MatMul", emit.cast(left, FLOAT), weight)
+    result = _product(emit)
     if bias:
         result = emit("Add", result, emit.cast(bias, FLOAT))
     return emit.cast(result, emit.dtype(emit.input(2)))  # of scales, which is known at once
 
 
-def _matrix(emit: Emitter) -> np.ndarray:
-    """The weights, (N, K), in float32."""
+def _product(emit: Emitter) -> str:
+    """The rows times the weights, which stay steps of a byte where these hold them."""
     _bits(emit)
-    steps, scales = steps_and_scales(emit.node, lambda at: _constant(emit, at))
-    return (steps * scales).reshape(len(steps), -1)[:, : emit.attribute("K")]
+    steps, scales = _steps_and_scales(emit)
+    left = emit.cast(emit.input(0), FLOAT)
+    whole = _in_bytes(steps)
+    depth, size = emit.attribute("K"), emit.attribute("block_size")
+    if whole is None:
+        weight = (steps * scales).reshape(len(steps), -1)[:, :depth]
+        return emit("MatMul", left, emit.constant(weight.T))
+    lines = whole.reshape(len(whole), -1)[:, :depth].T
+    shape = emit.known_shape(emit.input(0))
+    lead = None if shape is None else shape[:-1]
+    return block_product(emit, left, lead, lines, scales[..., 0].T, size)
 
 
-def steps_and_scales(
-    node: NodeProto, constant: Callable[[int], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of a MatMulNBits the steps from the zero points, (N, blocks, of one), and the scales.
+def _in_bytes(steps: np.ndarray) -> np.ndarray | None:
+    """Steps as signed bytes; None where these do not hold them."""
+    if steps.dtype == np.int8 or not steps.size:
+        return steps.astype(np.int8)
+    fits = steps.min() >= -128 and steps.max() <= 127
+    short = steps.astype(np.int8) if fits else None
+    return short if short is not None and np.array_equal(short, steps) else None
 
-    Both are float32. constant: gives an input by its number.
-    """
-    rows, bits = attribute(node, "N"), attribute(node, "bits", 4)
-    sizes = (rows, -1, attribute(node, "block_size"))
-    steps = unpacked(constant(1), bits).reshape(sizes).astype(np.float32)
-    if optional_input(node, 3):
-        steps -= _zeros(constant(3), bits, *steps.shape[:2])
-    else:
-        steps -= 2 ** (bits - 1)
-    return steps, constant(2).reshape(rows, -1, 1).astype(np.float32)
+
+def _steps_and_scales(emit: Emitter) -> tuple[np.ndarray, np.ndarray]:
+    """The steps from the zero points, (N, blocks, of one), and the scales, in float32."""
+    rows, bits = emit.attribute("N"), emit.attribute("bits", 4)
+    steps = unpacked(_constant(emit, 1), bits).reshape(rows, -1, emit.attribute("block_size"))
+    scales = _constant(emit, 2).reshape(rows, -1, 1).astype(np.float32)
+    if emit.input(3):
+        return steps - _zeros(_constant(emit, 3), bits, *steps.shape[:2]), scales
+    return (steps - np.uint8(2 ** (bits - 1))).view(np.int8), scales
 
 
 def _zeros(given: np.ndarray, bits: int, rows: int, blocks: int) -> np.ndarray:
     """The zero point of each block, (N, blocks, 1): packed as the weights are, or floats."""
     if given.dtype == np.uint8:
-        given = unpacked(given.reshape(rows, -1), bits)[:, :blocks]
+        whole = unpacked(given.reshape(rows, -1), bits)[:, :blocks]
+        return whole.reshape(rows, blocks, 1).astype(np.int16)
     return given.reshape(rows, blocks, 1).astype(np.float32)
 
 

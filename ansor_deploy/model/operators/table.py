@@ -14,6 +14,7 @@ from . import (
     arithmetic,
     attention,
     attention_contrib,
+    block_products,
     block_quantised,
     casting,
     contrib,
@@ -53,8 +54,8 @@ FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     resize, regions, deformable, signal, normalization, softmax, attention, recurrent, repetition,
     defined, contrib, attention_contrib, integers, integer_products, quantization,
-    quantization_contrib, block_quantised, group_query, features, linear_models, tree_ensembles,
-    forerunners, found, grids, suppression, appended, coupling,
+    quantization_contrib, block_quantised, block_products, group_query, features, linear_models,
+    tree_ensembles, forerunners, found, grids, suppression, appended, coupling,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

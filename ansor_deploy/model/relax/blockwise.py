@@ -1,60 +1,60 @@
 """Weights of blocks: a byte each in the library, made float32 by the scale of their block.
 
-    DequantizeLinear of a constant, with block_size; or MatMulNBits
+    DequantizeLinear of a constant, with block_size
     -->
     w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
 
 Other passes turn weights as float32; what is left of them is known again by its numbers. Those of
-four bits are eight a word where one row is multiplied by them (`four_bits.py`).
+four bits are eight a word where one row is multiplied by them, as those of operators of blocks are
+(`operators/block_products.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, numpy_helper
 
 from ..._tvm import tirx
-from ..graph.graph import optional_input
-from ..onnx.skeleton import attribute, domain_of
-from ..operators.block_quantised import steps_and_scales
-from .four_bits import FourBits
+from ..onnx.skeleton import attribute
+from ..operators.block_products import weight
+from ..operators.four_bits import words_of
 
 # What a byte holds of steps from the zero point.
 _LEAST, _MOST = -128, 127
-# Gives an input of a node by its number.
-Constants = Callable[[int], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Blockwise:
-    """A matrix of steps (int8), and the scale of each block of so many along an axis."""
+    """A matrix of steps (int8), and the scale of each block of so many along an axis.
+
+    words: the steps, eight a word, in their place; None where they are a byte each.
+    """
 
     steps: np.ndarray
     scales: np.ndarray
     axis: int
     size: int
+    words: np.ndarray | None = None
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The constants that are stored."""
-        return self.steps, self.scales
+        return self.steps if self.words is None else self.words, self.scales
 
     @property
     def key(self) -> Hashable:
         """Equal where elements are loaded alike."""
-        return self.axis, self.size
+        return self.words is None, self.axis, self.size
 
     def loaded(self, buffers: Sequence[Any], indices: Sequence[Any]) -> Any:
         """An element as float32."""
-        steps, scales = buffers
-        block = [i // self.size if at == self.axis else i for at, i in enumerate(indices)]
-        step = tirx.Cast("float32", tirx.BufferLoad(steps, indices))
-        return step * tirx.BufferLoad(scales, block)
+        stored, scales = buffers
+        return weight(tirx.BufferLoad, stored, scales, indices, self.axis, self.size)
 
     @property
     def values(self) -> np.ndarray:
@@ -67,10 +67,10 @@ class Blockwise:
         """Of one row that is multiplied by them: blocks lie along what is summed up."""
         return self.steps.size // self.steps.shape[self.axis]
 
-    @cached_property
-    def in_words(self) -> FourBits | None:
-        """Eight a word; None where four bits do not hold them."""
-        return FourBits.of(self.steps, self.scales, self.axis, self.size)
+    @property
+    def in_words(self) -> Blockwise:
+        """Eight a word, where four bits hold them."""
+        return replace(self, words=words_of(self.steps, self.axis))
 
     @property
     def turned(self) -> Blockwise:
@@ -89,7 +89,7 @@ class BlockwiseWeights:
         both = (one for found in self._found for one in (found, found.turned))
         return {_digest(one.values): one for one in both}
 
-    def of(self, values: np.ndarray, results: int) -> Blockwise | FourBits | None:
+    def of(self, values: np.ndarray, results: int) -> Blockwise | None:
         """The weights that have these numbers; None where there are none.
 
         results: elements of what is made of them.
@@ -97,8 +97,7 @@ class BlockwiseWeights:
         known = self._by_numbers.get(_digest(values)) if self._found else None
         if known is None or not np.array_equal(known.values, values):
             return None
-        one_row = results == known.outputs
-        return (known.in_words if one_row else None) or known
+        return known.in_words if results == known.outputs else known
 
 
 def _digest(values: np.ndarray) -> int:
@@ -108,47 +107,25 @@ def _digest(values: np.ndarray) -> int:
 def _of(model: ModelProto) -> Iterator[Blockwise]:
     given = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
-        first, made = _MADE.get((domain_of(node), node.op_type), (0, None))
-        if made and all(name in given for name in node.input[first:4] if name):
-            found = made(node, partial(_input, node, given))
+        named = [name for name in node.input if name]
+        if node.op_type == "DequantizeLinear" and all(name in given for name in named):
+            found = _dequantised(node, [numpy_helper.to_array(given[name]) for name in named])
             if found is not None:
                 yield found
 
 
-def _input(node: NodeProto, given: Mapping[str, TensorProto], at: int) -> np.ndarray:
-    return numpy_helper.to_array(given[node.input[at]])
+def _dequantised(node: NodeProto, constants: Sequence[np.ndarray]) -> Blockwise | None:
+    """What a DequantizeLinear makes float32; None where no bytes and scales of blocks stand for it.
 
-
-def _dequantised(node: NodeProto, constant: Constants) -> Blockwise | None:
-    """What a DequantizeLinear makes float32."""
+    constants: steps, scales and, mostly not, zero points.
+    """
     size, axis = attribute(node, "block_size", 0), attribute(node, "axis", 1) % 2
-    steps, scales = constant(0), constant(1)
-    if not size or steps.ndim != 2:
+    steps, scales, *zeros = constants
+    if not size or steps.ndim != 2 or scales.dtype != np.float32 or not steps.size:
         return None
-    steps = steps.astype(np.int32)
-    if optional_input(node, 2):
+    steps = steps.astype(np.int16)
+    for zero in zeros:
         block = np.arange(steps.shape[axis]) // size
-        steps -= np.take(constant(2).astype(np.int32), block, axis)
-    return _in_bytes(steps, scales, axis, size)
-
-
-def _multiplied(node: NodeProto, constant: Constants) -> Blockwise | None:
-    """What a MatMulNBits multiplies by, an output a line: its steps are whole, mostly."""
-    steps, scales = steps_and_scales(node, constant)
-    steps = steps.reshape(len(steps), -1)[:, : attribute(node, "K")]
-    return _in_bytes(steps, scales[..., 0], 1, attribute(node, "block_size"))
-
-
-def _in_bytes(steps: np.ndarray, scales: np.ndarray, axis: int, size: int) -> Blockwise | None:
-    """A matrix of steps that bytes hold; None where they do not."""
-    fits = steps.size and steps.min() >= _LEAST and steps.max() <= _MOST
-    short = steps.astype(np.int8) if fits and scales.dtype == np.float32 else None
-    whole = short is not None and np.array_equal(short, steps)
-    return Blockwise(short, scales, axis, size) if whole else None
-
-
-# By operator, the first of the inputs that are to be known, and what makes the weights of them.
-_MADE = {
-    ("", "DequantizeLinear"): (0, _dequantised),
-    ("com.microsoft", "MatMulNBits"): (1, _multiplied),
-}
+        steps -= np.take(zero.astype(np.int16), block, axis)
+    fits = steps.min() >= _LEAST and steps.max() <= _MOST
+    return Blockwise(steps.astype(np.int8), scales, axis, size) if fits else None

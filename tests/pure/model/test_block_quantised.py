@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.graph.activations import in_float32
+from ansor_deploy.model.operators.four_bits import steps_of, words_of
 from ansor_deploy.ship.verify.oracle import Oracle
 
 FLOAT, FLOAT16, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64
@@ -64,6 +65,13 @@ def test_a_product_with_weights_of_few_bits(bits, size, zeros):
     assert_close(product(bits, size, zeros), randn(5, 2, 3, DEPTH))
 
 
+def test_steps_of_words():
+    steps = np.random.default_rng(0).integers(-8, 8, (16, 3), np.int8)
+    np.testing.assert_array_equal(steps_of(words_of(steps)), steps)
+    assert words_of(steps[:15]) is None
+    assert words_of(steps + np.int8(1)) is None
+
+
 @pytest.mark.parametrize("kind", [FLOAT, FLOAT16])
 def test_a_product_with_a_bias_and_its_type(kind):
     dtype = helper.tensor_dtype_to_np_dtype(kind)
@@ -71,8 +79,23 @@ def test_a_product_with_a_bias_and_its_type(kind):
     assert_close(proto, randn(5, 2, 3, DEPTH).astype(dtype), 1e-5 if kind == FLOAT else 3e-3)
 
 
-def assert_close(proto, given, tolerance=1e-5):
+def standard(proto):
+    """The canonical model, with products of blocks as others of float32."""
     after = canonicalize(proto)
+    constants = {one.name: numpy_helper.to_array(one) for one in after.graph.initializer}
+    for entry in [entry for entry in after.graph.node if entry.op_type == "BlockProduct"]:
+        rows, *weights = entry.input
+        steps, scales = (constants[name] for name in weights)
+        steps = steps_of(steps) if steps.dtype == np.int32 else steps
+        size = entry.attribute[0].i
+        weight = numpy_helper.from_array(steps * scales[np.arange(len(steps)) // size], "weight")
+        after.graph.initializer.append(weight)
+        entry.CopyFrom(node("MatMul", f"{rows} weight", entry.output[0]))
+    return after
+
+
+def assert_close(proto, given, tolerance=1e-5):
+    after = standard(proto)
     assert {entry.domain for entry in after.graph.node} == {""}
     feed = {value.name: given for value in proto.graph.input}
     (want,), (have,) = run(proto, feed), run(after, feed)
@@ -83,7 +106,7 @@ def assert_close(proto, given, tolerance=1e-5):
 def test_onnx_runtime_is_not_asked_to_round_what_it_multiplies():
     proto, feed = product(4, 32, accuracy_level=4), {"x": randn(5, 2, 3, DEPTH)}
     assert in_float32(product(4, 32)) == product(4, 32)
-    (have,), (rounded,) = (run(each, feed) for each in (canonicalize(proto), proto))
+    (have,), (rounded,) = (run(each, feed) for each in (standard(proto), proto))
     want = Oracle(proto).outputs(feed)["y"]
     assert np.abs(have - want).max() < 1e-4 < np.abs(rounded - want).max()
 
