@@ -32,6 +32,7 @@ from .schema import BEATEN, SEARCHES, WORKLOADS
 VERSION = 1
 MOST_BYTES = 1 << 28
 MOST_LINE = 1 << 20
+MOST_LINES = 1 << 17  # a record has two to four thousand bytes
 NAMED = 20  # refused lines that a message names
 MOST_REFUSED = 100  # lines, after which nobody looks at the rest
 _REST = "what follows was not looked at"
@@ -137,11 +138,13 @@ def refused(name: str, refusals: list[str]) -> BundleRefused:
 
 def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
     """The lines after the header, and where each stands; BundleRefused if it is no bundle."""
+    if len(content) > MOST_BYTES:
+        raise refused(name, [f"line 1: it is larger than {MOST_BYTES >> 20} MiB"])
+    if content.count(b"\n") > MOST_LINES:  # before anything is made of them
+        raise refused(name, [f"line {MOST_LINES + 1}: it has more than {MOST_LINES} lines"])
     reason = ""
     lines = content.decode("ascii", errors="replace").split("\n")
-    if len(content) > MOST_BYTES:
-        reason = f"it is larger than {MOST_BYTES >> 20} MiB"
-    elif not lines[0].startswith('{"ansor-deploy-bundle":'):
+    if not lines[0].startswith('{"ansor-deploy-bundle":'):
         reason = "it is not a bundle of ansor-deploy"
     elif lines[0] != _HEADER:
         reason = f"this ansor-deploy reads version {VERSION} of bundles: update it"

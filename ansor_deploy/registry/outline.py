@@ -13,16 +13,22 @@ from typing import Any
 
 from .bundle import MOST_REFUSED, Bundle, numbered, read_entries, refused
 
+ONE_IN = 1000  # lines that are checked before any is filed
+
 _DIGEST = "[0-9a-f]{64}"
 _KEY = rf'"key":\{{"target":"(?P<target>{_DIGEST})","workload":"(?P<workload>{_DIGEST})"\}}'
 _FORMS = {
-    '{"id":': rf'"(?P<id>{_DIGEST})","record":\{{{_KEY},.*?"tvm":"(?P<tvm>[0-9A-Za-z.+-]+)"\}},'
-    r'"seconds":\[(?P<seconds>[0-9.e+,-]+)\],"trace":',
+    '{"id":': rf'"(?P<id>{_DIGEST})","record":\{{{_KEY},',
     '{"workload":': rf'\{{[^{{}}]*?"key":"(?P<workload>{_DIGEST})"',
     '{"search":': rf"\{{[^{{}}]*?{_KEY}",
     '{"contest":': rf'\{{[^{{}}]*?"loser":"(?P<loser>{_DIGEST})","winner":"(?P<winner>{_DIGEST})"',
     '{"target":': "",
 }
+# What a record has further on, which is looked for faster than an expression would.
+_FURTHER = '"tvm":"'
+_TIMES = re.compile(
+    rf'{_FURTHER}(?P<tvm>[0-9A-Za-z.+-]+)"\}},"seconds":\[(?P<seconds>[0-9.e+,-]+)\],"trace":'
+)
 _BEGINNINGS = {begin: re.compile(re.escape(begin) + form) for begin, form in _FORMS.items()}
 
 
@@ -49,8 +55,8 @@ class Outline:
 def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
     """The targets of a bundle's text, checked, and what each of its lines is about, unchecked.
 
-    BundleRefused if it is no bundle, or if a target, or a line that is about nothing, is refused;
-    name: of the file, for the message.
+    BundleRefused if it is no bundle, or if a target is refused, a line that is about nothing, or
+    one of the few that are checked at once; name: of the file, for the message.
     """
     lines = numbered(content, name)
     found = {place: one for place, line in lines if (one := _outline(place, line))}
@@ -63,10 +69,22 @@ def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
     at_once = [
         (place, line) for place, line in lines if not (place in found and found[place].workload)
     ]
-    targets, refusals = read_entries(at_once, MOST_REFUSED)
+    every = list(found.values())
+    read, refusals = read_entries(at_once + _few(every), MOST_REFUSED)
     if refusals:
         raise refused(name, refusals)
-    return targets, list(found.values())
+    return Bundle(read.targets), every
+
+
+def _few(found: list[Outline]) -> list[tuple[str, str]]:
+    """One line in a thousand with those that it refers to: junk, of whatever form, shows there."""
+    few = {one.place: one for one in found[ONE_IN - 1 :: ONE_IN]}
+    rivals = {name for one in few.values() for name in one.rivals}
+    few |= {one.place: one for one in found if one.id in rivals}
+    keys = {one.workload for one in few.values()}
+    workloads = (one for one in found if not one.target and one.workload in keys)
+    few |= {one.place: one for one in workloads}
+    return [(one.place, one.line) for one in few.values() if one.workload]
 
 
 def _outline(place: str, line: str) -> Outline | None:
@@ -76,6 +94,11 @@ def _outline(place: str, line: str) -> Outline | None:
     if match is None:
         return None
     said: dict[str, Any] = match.groupdict()
+    if "id" in said:
+        times = _TIMES.match(line, line.find(_FURTHER, match.end()))
+        if times is None:
+            return None
+        said |= times.groupdict()
     rivals = tuple(said.pop(one) for one in ("loser", "winner") if one in said)
     try:
         latency = median(map(float, said.pop("seconds", "0").split(",")))

@@ -55,6 +55,26 @@ def test_after_a_number_of_refusals_the_rest_is_not_looked_at(name, monkeypatch)
     assert len(looked_at) == bundles.MOST_REFUSED
 
 
+def record_like(n):
+    """A line that is filed as a record's, and is none."""
+    key = f'"key":{{"target":"{n:064x}","workload":"{n:064x}"}}'
+    return f'{{"id":"{n:064x}","record":{{{key},"tvm":"1"}},"seconds":[1.0],"trace":""}}'
+
+
+def test_junk_of_the_form_of_records_is_not_filed(tmp_path):
+    team = tmp_path / "team"
+    team.mkdir()
+    junk = content(sorted([*map(record_like, range(3000)), *lines(parts(64))]))
+    (team / name_of(junk)).write_bytes(junk)
+    assert "line 1001: fields" in "".join(warned(team))
+
+
+def test_lines_are_counted_before_anything_is_made_of_them(monkeypatch):
+    monkeypatch.setattr(bundles, "MOST_LINES", 3)
+    with pytest.raises(BundleRefused, match="line 4: it has more than 3 lines"):
+        read_bundle(b"x\n" * 4, "junk")
+
+
 def test_junk_is_read_once(tmp_path, monkeypatch):
     team = tmp_path / "team"
     team.mkdir()
