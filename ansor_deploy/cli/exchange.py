@@ -80,8 +80,8 @@ def export_command(file: Path, registry: Path, key: Path | None) -> Answer:
 
     Measurements, their features, and builds stay here: `registry backup` copies these, too.
 
-    Equal records give equal bytes. A name that ends in .zst is compressed. A signature is written
-    beside it, as FILE.sig.
+    Equal records give equal bytes, unless it is signed, and then says when it was made. A name that
+    ends in .zst is compressed. A signature is written beside it, as FILE.sig.
     """
     from ..registry.exchange import export_file
 

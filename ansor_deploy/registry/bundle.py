@@ -7,9 +7,9 @@
     {"target":{...}}
     {"workload":{...}}
 
-A line for each, canonical JSON, sorted, none twice: equal contents are equal bytes. A record's
-workload and target, and the two records of a contest, are in the same bundle. Reading one is all
-or nothing.
+A line for each, canonical JSON, sorted, none twice: equal contents are equal bytes, but for the
+first line of one that is signed (`stamp.py`). A record's workload and target, and the two records
+of a contest, are in the same bundle. Reading one is all or nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..target import Target
 from .firewall import check_contest, check_record, check_target, check_workload, target_fields
 from .record import Contest, Record, SearchEnd, Workload
 from .schema import BEATEN, SEARCHES, WORKLOADS
+from .stamp import Stamp, header, stamp_of
 
-VERSION = 1
 MOST_BYTES = 1 << 28
 MOST_LINE = 1 << 20
 MOST_LINES = 1 << 17  # a record has two to four thousand bytes
@@ -37,7 +37,6 @@ NAMED = 20  # refused lines that a message names
 MOST_REFUSED = 100  # lines, after which nobody looks at the rest
 _REST = "what follows was not looked at"
 
-_HEADER = canonical_json({"ansor-deploy-bundle": VERSION})
 # What others refer to comes before them. Each is a method of `_Reading`.
 _ORDER = ("target", "workload", "record", "search", "contest")
 # How the line of each begins: keys are sorted.
@@ -50,6 +49,7 @@ class Bundle:
 
     searches: which searches have ended, so that another machine need not begin them again.
     contests: which records were compared, so that another machine takes the same for the best.
+    stamp: of one that is to be signed, or that says when it was made.
     """
 
     targets: dict[str, Target] = field(default_factory=dict)
@@ -57,6 +57,7 @@ class Bundle:
     records: dict[str, Record] = field(default_factory=dict)
     searches: set[SearchEnd] = field(default_factory=set)
     contests: set[Contest] = field(default_factory=set)
+    stamp: Stamp | None = None
 
     def to_bytes(self) -> bytes:
         """The one text of this content."""
@@ -67,7 +68,7 @@ class Bundle:
         parts = ((WORKLOADS, workloads), (SEARCHES, self.searches), (BEATEN, self.contests))
         for table, nouns in parts:
             lines += [canonical_json({table.entry: table.sent_of(noun)}) for noun in nouns]
-        return "".join(f"{line}\n" for line in [_HEADER, *sorted(lines)]).encode()
+        return "".join(f"{line}\n" for line in [header(self.stamp), *sorted(lines)]).encode()
 
     def without(self, known: Iterable[Bundle]) -> Bundle:
         """The records, ends of searches and contests that none of the others has.
@@ -117,7 +118,7 @@ def read_bundle(content: bytes, name: str) -> Bundle:
     bundle, refusals = read_lines(numbered(content, name), MOST_REFUSED)
     if refusals:
         raise refused(name, refusals)
-    return bundle
+    return replace(bundle, stamp=stamp_of(content))
 
 
 class BundleRefused(RegistryError):  # noqa: N818 - what was done to it, not what went wrong
@@ -138,23 +139,24 @@ def refused(name: str, refusals: list[str]) -> BundleRefused:
 
 def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
     """The lines after the header, and where each stands; BundleRefused if it is no bundle."""
-    if len(content) > MOST_BYTES:
-        raise refused(name, [f"line 1: it is larger than {MOST_BYTES >> 20} MiB"])
-    if content.count(b"\n") > MOST_LINES:  # before anything is made of them
-        raise refused(name, [f"line {MOST_LINES + 1}: it has more than {MOST_LINES} lines"])
-    reason = ""
+    try:
+        lines = _framed(content)
+    except Refused as error:
+        raise refused(name, [f"line 1: {error}"]) from None
+    return [(f"line {number}", line) for number, line in enumerate(lines, 2)]
+
+
+def _framed(content: bytes) -> list[str]:
+    """The lines after the first; Refused unless all is as in a bundle, whatever they say."""
+    refuse(len(content) > MOST_BYTES, f"it is larger than {MOST_BYTES >> 20} MiB")
+    # Before anything is made of them.
+    refuse(content.count(b"\n") > MOST_LINES, f"it has more than {MOST_LINES} lines")
+    stamp_of(content)
     lines = content.decode("ascii", errors="replace").split("\n")
-    if not lines[0].startswith('{"ansor-deploy-bundle":'):
-        reason = "it is not a bundle of ansor-deploy"
-    elif lines[0] != _HEADER:
-        reason = f"this ansor-deploy reads version {VERSION} of bundles: update it"
-    elif lines[-1]:
-        reason = "its end is missing"
-    elif any(before >= after for before, after in pairwise(lines[1:-1])):
-        reason = "its lines are not sorted, or one stands there twice"
-    if reason:
-        raise refused(name, [f"line 1: {reason}"])
-    return [(f"line {number}", line) for number, line in enumerate(lines[1:-1], 2)]
+    refuse(lines.pop(), "its end is missing")
+    wrong = any(before >= after for before, after in pairwise(lines[1:]))
+    refuse(wrong, "its lines are not sorted, or one stands there twice")
+    return lines[1:]
 
 
 def read_lines(

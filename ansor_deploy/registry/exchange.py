@@ -7,12 +7,14 @@ repetition matters, and nobody has to serve anything.
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError, RegistryError, UsageError
 from ..system.atomic_file import write_whole
+from ..system.digest import canonical_json, sha256
+from ..system.environment import cache_folder
 from ..system.regular_file import read_regular
 from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
 from .remote import (
@@ -27,6 +29,7 @@ from .remote import (
 )
 from .signing import MOST_BYTES as SHORT
 from .signing import Signer, check_signature, signed_by
+from .stamp import Seen, Stamp
 from .transfer import Taken, contents, contents_of_other, take_in
 
 Trusted = frozenset[bytes]
@@ -68,6 +71,8 @@ def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Giv
     if not file.parent.is_dir():
         raise UsageError(f"there is no folder {file.parent}", "Make it, or write elsewhere.")
     bundle, left_out = contents(registry)
+    if signer is not None:
+        bundle = replace(bundle, stamp=Stamp.succeeding((), ()))
     plain = bundle.to_bytes()
     content = _zstandard().ZstdCompressor().compress(plain) if file.suffix == _ZSTD else plain
     signature = file.with_name(file.name + SIGNATURE)
@@ -89,17 +94,20 @@ def _read(file: Path) -> bytes:
 
 def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> Taken:
     """Take in a bundle's file, all or nothing. trusted: keys, one of which must have signed it."""
-    return take_in(registry, read_bundle(read_file(file, trusted), str(file)))
+    return take_in(registry, read_bundle(read_signed(file, trusted)[0], str(file)))
 
 
-def read_file(file: Path, trusted: Trusted | None = None) -> bytes:
-    """The text of a bundle's file, unpacked. trusted: keys, one of which must have signed it."""
-    content = _read(file)
+def read_signed(file: Path, trusted: Trusted | None) -> tuple[bytes, str]:
+    """The text of a bundle's file, unpacked, and the fingerprint of the key that has signed it.
+
+    trusted: keys, one of which must have; None if nobody has to, and then it is "".
+    """
+    content, key = _read(file), ""
     if trusted is not None:
         signature = file.with_name(file.name + SIGNATURE)
         signed = _read(signature) if signature.exists() else None
-        check_signature(str(file), content, signed, trusted)
-    return _expanded(file, content) if file.suffix == _ZSTD else content
+        key = check_signature(str(file), content, signed, trusted)
+    return (_expanded(file, content) if file.suffix == _ZSTD else content), key
 
 
 def import_bytes(registry: Path, content: bytes, name: str) -> Taken:
@@ -122,9 +130,15 @@ def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
     """
     bundle, left_out = contents(registry)
     store = BundleStore(url)
-    new = bundle.without(_known(store, signer) if store.exists() else ())
+    known = list(_known(store, signer)) if store.exists() else []
+    new = bundle.without(known)
     if not new.records and not new.searches:
         return Given("", 0, left_out)
+    if signer is not None:
+        gone = set[str]()
+        if known:
+            _not_withdrawn(store, frozenset([signer.public]), gone)
+        new = replace(new, stamp=Stamp.succeeding((one.stamp for one in known), gone))
     content = new.to_bytes()
     name = name_of(content)
     if signer is not None:  # first, so that the bundle is never there without it
@@ -134,26 +148,67 @@ def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
 
 
 def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
-    """Take in every whole bundle at a URL; a hostile one is left there, with the reasons."""
-    store = BundleStore(url)
-    taken, count, refusals = Taken(0, 0), 0, []
+    """Take in every whole bundle at a URL; a hostile one is left there, with the reasons.
+
+    Where they have to be signed, all are read before any is taken: a later one may withdraw others.
+    """
+    store, seen = BundleStore(url), _seen(url, trusted)
+    names, withdrawn = _not_withdrawn(store, trusted, seen.withdrawn)
+    taken, count, refusals = Taken(0, 0), 0, list[BundleRefused]()
     other: dict[str, str] = {}  # of those under a wrong name, the right one
-    names, withdrawn = _not_withdrawn(store, trusted)
+    found = _whole(store, names, trusted, seen, refusals, other)
+    for name, bundle in found if trusted is None else list(found):
+        if Path(name).stem in seen.withdrawn:
+            withdrawn.append(name)
+            continue
+        taken += take_in(registry, bundle)
+        count += 1
+    if trusted is not None:
+        seen.save(whole=True)
+    torn = [name for name, right in other.items() if not right and NAME.fullmatch(name)]
+    misnamed = {name: right for name, right in other.items() if right}
+    return Pulled(taken, count, torn, refusals, misnamed, withdrawn)
+
+
+def _seen(url: str, trusted: Trusted | None) -> Seen:
+    """What a place has shown to those who trust these keys and pull from it."""
+    identity = canonical_json([url, sorted(key.hex() for key in trusted or ())])
+    return Seen(cache_folder("layers") / f"pull-{sha256(identity)[:16]}.seen")
+
+
+def _whole(
+    store: BundleStore,
+    names: list[str],
+    trusted: Trusted | None,
+    seen: Seen,
+    refusals: list[BundleRefused],
+    other: dict[str, str],
+) -> Iterator[tuple[str, Bundle]]:
+    """The bundles of a place that may be taken. refusals, other: get what is said of the rest."""
     for name in names:
         content = store.read(name)
         if name_of(content) != name:
             other[name] = right_name(content)
             continue
         try:
-            if trusted is not None:
-                check_signature(name, content, store.signature(name), trusted)
-            taken += take_in(registry, read_bundle(content, name))
-            count += 1
+            bundle = _checked(store, name, content, trusted, seen)
         except BundleRefused as error:
             refusals.append(error)
-    torn = [name for name, right in other.items() if not right and NAME.fullmatch(name)]
-    misnamed = {name: right for name, right in other.items() if right}
-    return Pulled(taken, count, torn, refusals, misnamed, withdrawn)
+            continue
+        yield name, bundle
+
+
+def _checked(
+    store: BundleStore, name: str, content: bytes, trusted: Trusted | None, seen: Seen
+) -> Bundle:
+    if trusted is None:
+        return read_bundle(content, name)
+    key = check_signature(name, content, store.signature(name), trusted)
+    bundle, digest = read_bundle(content, name), Path(name).stem
+    if old := seen.replayed(digest, key, bundle.stamp):
+        raise BundleRefused(f"{name} is refused: {old}")
+    seen.note(digest, key, bundle.stamp)
+    return bundle
 
 
 def withdraw(url: str, bundle: str, signer: Signer | None = None) -> str:
@@ -169,13 +224,21 @@ def withdraw(url: str, bundle: str, signer: Signer | None = None) -> str:
     return name
 
 
-def _not_withdrawn(store: BundleStore, trusted: Trusted | None) -> tuple[list[str], list[str]]:
-    """The names of the bundles at a place, and of those that are withdrawn."""
-    files, left, gone = store.files(), list[str](), list[str]()
+def _not_withdrawn(
+    store: BundleStore, trusted: Trusted | None, known: set[str]
+) -> tuple[list[str], list[str]]:
+    """The names of the bundles at a place, and of those that are withdrawn.
+
+    known: digests of what was withdrawn; gets those that are there.
+    """
+    files = store.files()
+    for words in (one for one in files if one.endswith(WITHDRAWN)):
+        name = words.removesuffix(WITHDRAWN)
+        if withdraws(name, store.read(words, SHORT), trusted):
+            known.add(Path(name).stem)
+    left, gone = list[str](), list[str]()
     for name in (one for one in files if not one.endswith(WITHDRAWN)):
-        words = name + WITHDRAWN
-        is_gone = words in files and withdraws(name, store.read(words, SHORT), trusted)
-        (gone if is_gone else left).append(name)
+        (gone if Path(name).stem in known else left).append(name)
     return left, gone
 
 

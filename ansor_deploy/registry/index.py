@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..system.digest import canonical_json, file_sha256
 from .lookups import FEW
+from .stamp import Seen, stamp_of
 from .store import Registry
 
 if TYPE_CHECKING:
@@ -47,11 +48,9 @@ _TABLES = (
     """,
     "CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target)",
     "CREATE TABLE IF NOT EXISTS passed (line INTEGER PRIMARY KEY) STRICT",
-    "CREATE TABLE IF NOT EXISTS withdrawn (digest TEXT PRIMARY KEY) STRICT",  # at any time
 )
 _TAKEN = "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _USELESS = "INSERT INTO useless VALUES (?, ?) ON CONFLICT DO NOTHING"
-_GONE = "INSERT INTO withdrawn VALUES (?) ON CONFLICT DO NOTHING"
 _COLUMNS = ("place", "line", "workload", "target", "id", "tvm", "latency", "compared")
 _LINE = f"INSERT INTO lines VALUES (NULL, ?{', ?' * len(_COLUMNS)}) ON CONFLICT DO NOTHING"  # noqa: S608
 _columns = attrgetter(*_COLUMNS)
@@ -86,10 +85,11 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
     bundles: by what their digest is said to be, or by `state`. trusted: keys, one of which must
     have signed each. Files that nothing was taken from are not read again until they change.
     """
+    seen = Seen(path.with_suffix(".seen"))
     with Registry.open(path) as index:
         for sql in _TABLES:
             index.rows(sql)
-        bundles = _less_withdrawn(index, bundles, trusted, warn)
+        bundles = _less_withdrawn(seen, bundles, trusted, warn)
         taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
         if gone := taken - bundles.keys():
             _withdraw(index, gone)
@@ -98,31 +98,33 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
             if digest in taken:
                 continue
             if (why := useless.get(file := state(bundle))) is None:
-                if (why := _take(index, digest, bundle, trusted)) is None:
+                if (why := _take(index, digest, bundle, trusted, seen)) is None:
                     continue
                 index.write(_USELESS, [(file, why)])
             if why:
                 warn(why)
+        if gone := seen.withdrawn & bundles.keys():  # by one that came after it by its name
+            _withdraw(index, gone)
+    seen.save(whole=not path.with_suffix(".failed").exists())
 
 
 def _less_withdrawn(
-    index: Registry, bundles: Mapping[str, Path], trusted: Trusted | None, warn: Warn
+    seen: Seen, bundles: Mapping[str, Path], trusted: Trusted | None, warn: Warn
 ) -> dict[str, Path]:
-    """The bundles without those that were ever withdrawn, which the index remembers.
+    """The bundles without those that were ever withdrawn.
 
     One that is there again, without what withdrew it, is of an old copy of the layer.
     """
     from .remote import WITHDRAWN, withdraws
 
-    known = {row["digest"] for row in index.rows("SELECT digest FROM withdrawn")}
     left = {}
     for digest, path in bundles.items():
         words = path.with_name(path.name + WITHDRAWN)
-        if digest in known:
+        if digest in seen.withdrawn:
             if not words.exists():
                 warn(f"{path} was withdrawn, and is not used: an old copy of the layer is served")
         elif words.exists() and withdraws(path.name, words, trusted):
-            index.write(_GONE, [(digest,)])
+            seen.withdrawn.add(digest)
         else:
             left[digest] = path
     return left
@@ -200,10 +202,12 @@ def _refuse(index: Registry, refusals: Mapping[str, list[str]], warn: Warn) -> N
     _withdraw(index, refusals.keys())
 
 
-def _take(index: Registry, digest: str, path: Path, trusted: Trusted | None) -> str | None:
+def _take(
+    index: Registry, digest: str, path: Path, trusted: Trusted | None, seen: Seen
+) -> str | None:
     """Take a bundle into the index; else what to warn of, "" while it is not yet all there."""
     from .bundle import BundleRefused
-    from .exchange import read_file
+    from .exchange import read_signed
     from .outline import outlines
     from .remote import misnamed, right_name
     from .transfer import add_bundle
@@ -213,13 +217,18 @@ def _take(index: Registry, digest: str, path: Path, trusted: Trusted | None) -> 
         name = right_name(path.read_bytes())
         return misnamed(str(path), name) if name else ""
     try:
-        targets, found = outlines(read_file(path, trusted), str(path))
+        content, key = read_signed(path, trusted)
+        targets, found = outlines(content, str(path))
     except BundleRefused as error:
         return error.message
+    stamp, name = (stamp_of(content) if key else None), "" if digest == file else digest
+    if old := seen.replayed(name, key, stamp):
+        return f"{path} is not used: {old}"
     with index.writing() as run:
         add_bundle(index, targets)
         run.executemany(_LINE, ((digest, *_columns(one)) for one in found))
         run.execute(_TAKEN, (digest, file, str(path)))
+    seen.note(name, key, stamp)
     return None
 
 

@@ -87,12 +87,16 @@ def load_trusted(path: Path) -> frozenset[bytes]:
 
 def check_signature(
     name: str, content: bytes, signature: bytes | None, trusted: frozenset[bytes]
-) -> None:
-    """BundleRefused unless one of the keys has signed the content. signature: None if missing."""
+) -> str:
+    """The fingerprint of the key that has signed the content; BundleRefused if it is none of these.
+
+    signature: None if missing.
+    """
     problem = _problem(content, signature, trusted)
     if problem:
         hint = "Have it signed by who is trusted: `registry export` or `push` with --sign KEY."
         raise BundleRefused(f"{name} is refused: {problem}", hint)
+    return fingerprint(_parse(signature or b"")[0])
 
 
 def signed_by(content: bytes, signature: bytes | None, key: bytes) -> bool:
