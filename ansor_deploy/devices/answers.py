@@ -53,6 +53,9 @@ class Failure(Struct, tag_field="says", tag="failure", forbid_unknown_fields=Tru
 Said = Hello | Waiting | Answer | Failure
 
 
+Clock = Annotated[int, Meta(ge=0, le=100_000)]  # MHz; 0 where nobody says
+
+
 class Errors(Struct, forbid_unknown_fields=True):
     """How far outputs are from what they should be."""
 
@@ -67,6 +70,7 @@ class Found(Struct, forbid_unknown_fields=True):
     error: Literal["", "load", "wrong-output"]
     message: Words
     errors: Errors | None
+    clock: Clock = 0
 
     def __post_init__(self) -> None:
         if bool(self.seconds) == bool(self.error) or not (self.error or self.errors):

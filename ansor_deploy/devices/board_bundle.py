@@ -31,7 +31,7 @@ _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_exten
 _OWN = {
     "": "errors",
     "devices": "agent arrivals frames library_calls",
-    "measure": "check cold_weights guarded head_to_head offline on_cpu on_gpu runner",
+    "measure": "check clock cold_weights guarded head_to_head offline on_cpu on_gpu runner",
     "runtime": "batches context cpu_pinning cuda dlpack fit functions gpu_code interface lengths "
     "manifest_json model native out_of_range profile session shared steps tensors wrong_processor",
     "system": "child host limits lock_file machine_fault regular_file run_times scratch worker",

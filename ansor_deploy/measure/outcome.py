@@ -20,6 +20,7 @@ class Outcome:
     error: "" or one of `KINDS`; "infrastructure" and "unmeasured" say nothing of the candidate.
     proof: how the output was checked, {"oracle", "seed", "max_abs_err", "max_rel_err"}; None
     where it never came to that. device: the name of the site that it ran on.
+    clock: MHz of its processor right after; 0 where it does not say.
     """
 
     trace: str
@@ -28,6 +29,7 @@ class Outcome:
     message: str = ""
     proof: dict[str, Any] | None = None
     device: str = ""
+    clock: int = 0
 
     @property
     def latency(self) -> float:

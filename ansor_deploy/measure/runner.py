@@ -27,7 +27,7 @@ from ..runtime.tensors import Signature
 from ..system.child import describe
 from ..system.machine_fault import about, raise_if_fault
 from ..system.run_times import spread
-from . import cold_weights
+from . import clock, cold_weights
 from .check import Expected
 
 MIN_REPEAT_MS = 5.0  # the best few are measured again, in turns
@@ -109,7 +109,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(payload: dict[str, Any]) -> dict[str, Any]:
-    """Check a candidate and time it: {"seconds", "error", "message", "errors"}.
+    """Check a candidate and time it: {"seconds", "error", "message", "errors"}, and "clock" in MHz.
 
     payload: "machine" ("cpu" unless it is given), "path", "steps", "signature", "seed", "room"
     (bytes for copies of weights), "expected" and "best" (seconds, or None).
@@ -146,11 +146,13 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
 
 
 def recheck(bound: Bound, found: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of what was timed: void, if it was not right any more at the end."""
+    """The outcome of what was timed, with the clock: void, if it was not right at the end."""
+    on_cpu = bound.machine.__name__.endswith("cpu")
+    now = clock.megahertz() if on_cpu else 0
     fault, errors = _check(bound)
     if fault:
         return outcome("wrong-output", f"right at first; repeated, it {fault}", errors)
-    return {**found, "errors": errors}
+    return {**found, "errors": errors, "clock": now}
 
 
 def _measure(bound: Bound, first: float, best: float | None) -> list[float]:

@@ -186,8 +186,8 @@ class SiteRunner:
         proof = None
         if found.get("errors") is not None:
             proof = {"oracle": oracle, "seed": self._seed, **found["errors"]}
-        seconds = tuple(found["seconds"])
-        return Outcome(trace, seconds, found["error"], found["message"], proof, self.site.name)
+        words = tuple(found["seconds"]), found["error"], found["message"], proof, self.site.name
+        return Outcome(trace, *words, found.get("clock", 0))
 
     def _reference_of(self, task: Task) -> _Reference:
         """The reference of the default schedule; of the plain program where that one fails."""

@@ -101,4 +101,5 @@ PROVENANCE: Forms = {
     "created": TIME,
     "rules": Form(text(r"|[0-9a-f]{64}")),
     "derived_by": Form(list_of(_rule_name, 1, MOST_RULES), late=True),
+    "clock": Form(integer(1, 100_000), late=True),
 }

@@ -118,12 +118,16 @@ def forecast(tasks: Mapping[K, tuple[float, float]], measured: Mapping[K, float]
     return {key: measured.get(key, limit * factor) for key, (_, limit) in tasks.items()}
 
 
+_LATE = ("derived_by", "clock")  # which earlier versions do not have
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Where a measured program came from: never part of its identity.
 
     rules: digest of the set of rules that were asked; "" where none were. derived_by: the names of
-    the rules of its sketch; none where no rule made it, and in what earlier versions wrote.
+    the rules of its sketch; none where no rule made it, and in what earlier versions wrote. clock:
+    MHz of the processor when it was measured, as its kernel says; 0 where it does not.
     """
 
     tool: str
@@ -134,6 +138,7 @@ class Provenance:
     created: str  # ISO 8601, UTC
     rules: str = ""
     derived_by: tuple[str, ...] = ()
+    clock: int = 0
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Provenance:
@@ -142,7 +147,7 @@ class Provenance:
 
     def to_json(self) -> dict[str, Any]:
         """Its fields, as JSON has them. Records' ids rest on it: what came late is never empty."""
-        return {name: value for name, value in vars(self).items() if name != "derived_by" or value}
+        return {name: value for name, value in vars(self).items() if name not in _LATE or value}
 
 
 @dataclass(frozen=True)

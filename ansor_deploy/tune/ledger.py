@@ -34,7 +34,7 @@ class Ledger(Standings):
         """The same origin of a program that was measured now, with this tool and TVM."""
         here = self.provenance("", device)
         return replace(
-            origin, tool=here.tool, tvm=here.tvm, device=here.device, created=here.created
+            origin, tool=here.tool, tvm=here.tvm, device=here.device, created=here.created, clock=0
         )
 
     def add(
@@ -51,7 +51,7 @@ class Ledger(Standings):
         is left out.
         """
         known = [one for one in outcomes if one.error != INFRASTRUCTURE]
-        origins = [origin(one) for one in known]
+        origins = [replace(origin(one), clock=one.clock) for one in known]
         measurements = [
             Measurement(key, one.trace, one.seconds, one.error, one.message, where, features(one))
             for one, where in zip(known, origins, strict=True)

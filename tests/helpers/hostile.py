@@ -296,6 +296,7 @@ HOSTILE = {
     "control characters": (field("record", "provenance", "device", "a\x1b[2Jb"), "device"),
     "path": (field("record", "provenance", "device", "../../etc/passwd"), "device"),
     "rule's name": (field("record", "provenance", "derived_by", ["a\x1b[2J"]), "derived_by"),
+    "no clock": (field("record", "provenance", "clock", 0), "clock"),
     "no rules": (field("record", "provenance", "derived_by", []), "derived_by"),
     "look-alike letters": (field("record", "provenance", "search", "\u0430nsor"), "search"),
     "right to left": (field("record", "provenance", "tool", "0.1\u202e0"), "tool"),

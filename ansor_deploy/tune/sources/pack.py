@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...devices.answers import Errors, Seconds, Words
+from ...devices.answers import Clock, Errors, Seconds, Words
 from ...errors import RegistryError, UsageError
 from ...measure.offline import PACK, RESULTS
 from ...measure.outcome import Outcome
@@ -46,6 +46,7 @@ class Found(Struct, forbid_unknown_fields=True):
     error: Kind
     message: Words
     errors: Errors | None
+    clock: Clock = 0
 
     def __post_init__(self) -> None:
         if bool(self.seconds) == bool(self.error) or not (self.error or self.errors):
@@ -57,7 +58,8 @@ class Found(Struct, forbid_unknown_fields=True):
         if self.errors is not None:
             proof = {**oracle, "max_abs_err": self.errors.max_abs_err}
             proof["max_rel_err"] = self.errors.max_rel_err
-        return Outcome(trace, tuple(self.seconds), self.error, self.message, proof, device)
+        times = tuple(self.seconds)
+        return Outcome(trace, times, self.error, self.message, proof, device, self.clock)
 
 
 class Measured(Struct, forbid_unknown_fields=True):

@@ -76,3 +76,15 @@ def test_the_best_is_by_the_median_of_the_hosts_that_measured_it(tmp_path):
     assert [row["place"] for row in shown] == [1, 2, 3, 4, 5, 6]
     said = program(tmp_path, "registry", "show", key(0).workload, "--registry", "r.db").stdout
     assert "1.10 ms on 3 hosts" in " ".join(said.split())
+
+
+def test_a_record_says_the_clock_at_which_it_was_measured(tmp_path):
+    with Registry.open(tmp_path / "r.db") as registry:
+        registry.add_target(TARGET)
+        registry.add_workloads([workload(0)])
+        slow, fast = (record(key(0), seconds) for seconds in (2e-3, 1e-3))
+        known = replace(fast, provenance=replace(fast.provenance, clock=2600))
+        registry.add_batch([], [slow, known])
+    shown = answer(tmp_path, "registry", "show", key(0).workload[:12], "--registry", "r.db")
+    said = [one["provenance"].get("clock") for one in shown["records"]]
+    assert sorted(said, key=str) == [2600, None]
