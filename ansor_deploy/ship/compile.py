@@ -71,5 +71,5 @@ def _compiled(
     rules = rule_set(files, kind, shipment.precision, heard)
     chosen = {key: loan.schedule for key, loan in shipment.loans.items()} | {**records}
     model, progress = shipment.model, partial(shipment.report.step, "kernels")
-    words = (chosen, shipment.target, rules, shipment.warn, progress)
+    words = (chosen, shipment.target, rules, shipment.report.warn_once, progress)
     return compile_model(model.imported, model.by_function, *words, code, others)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
 from ..tune import intake
@@ -130,8 +129,3 @@ class Shipment:
         """Claims that made no code, and why: no library has them, and none will."""
         claims = {key: one for key, one in self.records.items() if one.claimed}
         return [(claims[key], why) for key, why in self.unfit.items() if key in claims]
-
-    @cached_property
-    def warn(self) -> Callable[[str], None]:
-        """Warns of each thing once, where two libraries are compiled."""
-        return cache(self.report.warn)

@@ -63,7 +63,7 @@ class Rounds:
         fixed = _fixed(plan, rows)
         self.scheduler = Scheduler(states, budget, fixed, request.objective, request.seed)
         self.context = open_context(
-            work.registry, request.target, work.rules, request.seed, work.report.warn
+            work.registry, request.target, work.rules, request.seed, work.report.warn_once
         )
         each = work.registry.seconds_per_trial(request.target.fingerprint)
         self.plan, self.pace = plan, Pace(each or SECONDS_PER_TRIAL)

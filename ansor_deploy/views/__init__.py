@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,3 +70,8 @@ class Report:
 
     def warn(self, message: str) -> None:
         """Something the user should know does not stop the build."""
+
+    @cached_property
+    def warn_once(self) -> Callable[[str], None]:
+        """The same of what several steps find, each by itself, such as a rule that fails."""
+        return cache(self.warn)

@@ -95,7 +95,7 @@ def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None
         words = (library, engine, model, 0, seed, until, LOOKS, library.path.parent)
         outcome = race_engine(*words).at(ours_ms)
     except (ModelError, UsageError, MachineError, OSError) as error:  # it is none the worse
-        shipment.warn(f"not timed beside it: {error}")
+        shipment.report.warn_once(f"not timed beside it: {error}")
         return None
     shipment.report.raced(outcome)
     return outcome

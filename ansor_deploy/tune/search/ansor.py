@@ -69,7 +69,7 @@ class AnsorSearch:
         self._task, self._context, self._options = task, context, context.options
         derivation = derive(task.mod, context.target, context.rules)
         for fault in derivation.faults:
-            context.warn(f"{task.name}: {fault}")
+            context.warn(f"task {task.name}: {fault}")
         self._sketches = derivation.sketches
         self._rng = random.Random(f"{context.seed} {task.key.workload} {len(known)}")  # noqa: S311
         self._evolution = Evolution(self._sketches, task, context, self._rng)

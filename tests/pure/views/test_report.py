@@ -138,11 +138,14 @@ def test_plain_results(plain):
     plain.verified(WRONG)
     plain.compared(FASTER)
     plain.wrote([Path("a directory") / ("x" * 90), Path("net.so.json")])
+    for _ in range(2):
+        plain.warn_once("a rule failed")
     plain.warn("no records yet")
     said = plain._stream.getvalue()
     assert "outputs agree with ONNX Runtime: largest error 1e-06 absolute" in said
     assert "OUTPUTS DIFFER from ONNX Runtime" in said
     assert "1.84x faster than untuned" in said
+    assert said.count("warning: a rule failed\n") == 1
     assert f"wrote a directory/{'x' * 90}\nwrote net.so.json\n" in said
     assert said.endswith("warning: no records yet\n")
 
