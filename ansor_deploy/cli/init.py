@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -131,7 +132,8 @@ def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("nothing is written: there is nobody to ask", "ansor-deploy init --yes")
+        same = shlex.join(["ansor-deploy", *click.get_current_context().find_root().obj, "--yes"])
+        raise UsageError("nothing is written: there is nobody to ask", same)
     if not click.confirm("write these?", default=True):
         click.get_current_context().exit(1)
 

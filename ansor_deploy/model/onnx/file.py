@@ -14,6 +14,7 @@ from ...system.regular_file import read_regular
 from .bounds import check_graph
 from .class_labels import Labels, say_in_numbers
 from .file_digest import digest, unreadable
+from .git_lfs import check_fetched
 from .order import sort_model
 from .skeleton import domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
@@ -73,6 +74,7 @@ def _parse(path: Path) -> ModelProto:
                 f"{size} bytes, more than the 2 GiB a protobuf file can hold",
                 "Save the model with external data (onnx.save, save_as_external_data=True).",
             )
+        check_fetched(path, "the file")
         data = read_regular(path, _PROTOBUF_LIMIT)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -88,6 +90,8 @@ def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
     """Bring external data in; the files it came from."""
     named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
     files = {file for _, file in named}
+    for file in files:
+        check_fetched(file, f"its external data file {file.name}")
     check_external((tensor for tensor, _ in named), files)
     for tensor, file in named:
         load_external(tensor, file)

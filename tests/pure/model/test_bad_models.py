@@ -81,6 +81,15 @@ def test_garbage(tmp_path):
     refused(path, "not an ONNX file")
 
 
+def test_a_pointer_of_git_lfs(tmp_path):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    path = external(tmp_path, "w.bin")
+    (path.parent / "w.bin").write_text(pointer)
+    assert "git lfs pull" in refused(path, "its external data file w.bin is a Git LFS poin").hint
+    path.write_text(pointer)
+    assert "git lfs pull" in refused(path, "the file is a Git LFS pointer").hint
+
+
 def test_cut_short_anywhere(tmp_path):
     path = written(tmp_path, good())
     whole = path.read_bytes()

@@ -114,7 +114,7 @@ def test_below_a_project_is_a_project(folder):
 def test_nobody_to_ask(folder):
     before = everything(folder)
     result = program(folder, "init", NAME, stdin=subprocess.DEVNULL)
-    refused(result, 2, "nobody to ask", "--yes")
+    refused(result, 2, "nobody to ask", f"ansor-deploy init '{NAME}' --yes")
     assert everything(folder) == before
 
 
