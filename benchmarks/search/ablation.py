@@ -13,7 +13,7 @@ turns at the end, and the best of each few counts, as when a build settles. Vari
     no-crossover       every child has one parent
     warm               the cost model starts with what it learnt of another network
     no-register-tile   without the rules that keep a tile of the output in vector registers
-    no-register-tile-random, -no-crossover: both
+    no-register-tile-random, -no-crossover, -no-draft: both; the draft ranks what nobody measured
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ WARM_TASKS, WARM_PROGRAMS = 6, 24
 MOMENTS = (0.25, 0.5, 1.0)  # of the trials
 ENDLESS = Objective(patience=1 << 30)
 FULL = EvolutionOptions()
-RANDOM = EvolutionOptions(fresh=1.0, enough=sys.maxsize)
+RANDOM = EvolutionOptions(fresh=1.0, enough=sys.maxsize, programs=1)
 NO_CROSSOVER = EvolutionOptions(crossed=0.0)
+NO_DRAFT = EvolutionOptions(drafted=0.0)
 
 
 class Ignorant(CostModel):
@@ -89,6 +90,7 @@ VARIANTS = {
     "no-register-tile": Variant(without=REGISTER_TILES),
     "no-register-tile-random": Variant(REGISTER_TILES, RANDOM, learns=False),
     "no-register-tile-no-crossover": Variant(REGISTER_TILES, NO_CROSSOVER),
+    "no-register-tile-no-draft": Variant(REGISTER_TILES, NO_DRAFT),
 }
 FIGURE_7 = ("full", "random", "limited")
 

@@ -1,8 +1,9 @@
 """Our own search: sketches from the rules, evolved under a learned cost model (Ansor, section 5).
 
 Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, which
-the cost model ranks by their features. The best of them are measured, and a few at random, so that
-the models learn of more than they already believe.
+the cost model ranks by their features, and a draft of their speeds (`draft`) until it was trained.
+The best of them are measured, and a few at random, so that the models learn of more than they
+already believe.
 
 Sketches are drawn on in their order, in which the rules expect most of the first: the next is
 opened once the last had its look, or has nothing new. It then gets its share of each batch until
@@ -27,6 +28,7 @@ from ...space.derivation import derive, newly_ended
 from ...space.question import Guess, Random
 from ...space.trace import dump
 from .context import SearchContext
+from .draft import draft
 from .evolution import Evolution
 from .features import decode, decode_choices
 from .genome import Genome, Made, build, program, recover
@@ -150,7 +152,7 @@ class AnsorSearch:
             return []
         learnt, options = self._context.model.trained, self._options
         generations = options.generations if learnt else 1
-        wanted = max(1, count * options.programs // generations) if learnt else count
+        wanted = max(1, count * options.programs // generations)
         population = self._ranked(self._population)
         for _ in range(generations):
             promising = [one.genome for one in population[: len(population) // 4]]
@@ -188,15 +190,17 @@ class AnsorSearch:
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The most promising first, by the cost model and by their decisions.
 
-        Both predict the logarithm of a speed, and err differently: their sum errs less. Of what has
-        no features the cost model expects what it does of the others in the mean.
+        With the draft, all three predict the logarithm of a speed, and err differently: their sum
+        errs less. Of what has no features is expected what is of the others in the mean.
         """
         lowered = [one.features for one in candidates if one.features is not None]
-        predicted = np.log(np.maximum(self._context.model.predict(lowered), SLOWEST))
+        learnt = np.log(np.maximum(self._context.model.predict(lowered), SLOWEST))
+        predicted = COST_MODEL * learnt
+        predicted += self._options.drafted * draft(lowered, self._context.target)
         mean, each = predicted.mean() if lowered else 0.0, iter(predicted)
         known = [mean if one.features is None else next(each) for one in candidates]
         decided = self._evolution.scores([one.genome for one in candidates])
-        scores = COST_MODEL * np.array(known) + decided
+        scores = np.array(known) + decided
         return [candidates[at] for at in np.argsort(-scores, kind="stable")]
 
     def _unmeasured(

@@ -14,7 +14,8 @@ class EvolutionOptions:
     are the children of the first. population: unmeasured programs kept for the next batch.
     epsilon: share of a batch that is picked at random. look: programs of each sketch that are
     measured before the next is opened; looking: share of a batch for the one opened last.
-    recovered: programs of earlier runs that are taken up again, some 10 ms each.
+    recovered: programs of earlier runs that are taken up again, some 10 ms each. drafted: weight of
+    the draft of a program's speed, beside the trees over decisions.
     """
 
     enough: int = 16
@@ -30,3 +31,4 @@ class EvolutionOptions:
     look: int = 16
     looking: float = 0.25
     recovered: int = 64
+    drafted: float = 0.5

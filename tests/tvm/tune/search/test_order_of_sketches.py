@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from helpers.built import HOST
 from helpers.programs import conv2d, matmul
@@ -13,6 +14,8 @@ from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext
+from ansor_deploy.tune.search.draft import draft
+from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from ansor_deploy.tune.search.features import decode, decode_choices
 from ansor_deploy.tune.search.genome import recover
 
@@ -58,6 +61,20 @@ def test_a_sketch_with_nothing_new_opens_the_next():
     size, (batch,) = drawn_on(matmul(4, 8, 16), 1)
     assert size < BATCH == batch.total()
     assert batch[1] > 1  # its default, and more
+
+
+def test_the_first_programs_of_a_wide_space_fill_their_vectors():
+    text = canonical_text(matmul(96, 96, 96)["main"])
+    task = _task("task", text, parse(text), 1, HOST)
+    wide = [rule for rule in RULES if rule.name.startswith(("multi-level", "skip"))]
+
+    def drafts(programs):
+        context = SearchContext(HOST, wide, options=EvolutionOptions(programs=programs))
+        traces = open_search("ansor", task, [], context).propose(BATCH)
+        return draft([decode(context.features(task, trace)) for trace in traces], HOST)
+
+    chosen, drawn = drafts(4), drafts(1)
+    assert np.exp(np.median(chosen) - np.median(drawn)) > 2
 
 
 def test_a_program_without_features_keeps_its_choices():
