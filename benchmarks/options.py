@@ -56,6 +56,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def crowd() -> float:
+    """How many programs want each core, at least 1: limits in seconds are multiplied by it."""
+    return max(1.0, os.getloadavg()[0] / cores())
+
+
 def save(found: Any, file: Path | None) -> None:
     """Write numbers as JSON, where a file was asked for."""
     if file:

@@ -36,6 +36,7 @@ from ansor_deploy.system.worker import Worker, WorkerFailure
 from ansor_deploy.target import Target
 from benchmarks.fuzz.conformance_cases import shipped_target
 from benchmarks.fuzz.trace_edits import mutate
+from benchmarks.options import crowd
 
 BATCH = 20  # traces of a try
 _TESTS = Path(__file__).resolve().parents[2] / "tests"  # which have programs of every kind
@@ -125,7 +126,7 @@ def court_of(task: Task, target: Target, folder: Path, builds: str = BUILDS) -> 
     payload |= {"expected": str(folder / "expected.npz"), "room": 0, "best": 1e-9}
     court = Court(task, target, payload, builds)
     built = _built(replace(court, builds=BUILDS), folder / "plain.so", "plain")
-    _site().call(f"{_RUNNER}:reference", payload | built, _RUN_SECONDS)
+    _site().call(f"{_RUNNER}:reference", payload | built, _RUN_SECONDS * crowd())
     return court
 
 
@@ -170,7 +171,7 @@ def _judged(court: Court, trace: str, library: Path) -> tuple[str, str]:
 
 def _run(court: Court, built: dict[str, Any]) -> tuple[str, str]:
     try:
-        found = _site().call(f"{_RUNNER}:run", court.payload | built, _RUN_SECONDS)
+        found = _site().call(f"{_RUNNER}:run", court.payload | built, _RUN_SECONDS * crowd())
     except WorkerFailure as failure:
         _site().restart()
         return "refused" if failure.kind == "timeout" else "wrong", f"run: {failure}"
@@ -188,7 +189,9 @@ def _built(court: Court, path: Path, how: str, trace: str = "") -> dict[str, Any
     }
     words |= {"target": court.target.to_json(), "seconds": _BUILD_SECONDS}
     compiler = _compiler(court.builds)
-    built: dict[str, Any] = compiler.call(f"{court.builds}:build", words, 4 * _BUILD_SECONDS)
+    built: dict[str, Any] = compiler.call(
+        f"{court.builds}:build", words, 4 * _BUILD_SECONDS * crowd()
+    )
     return built
 
 

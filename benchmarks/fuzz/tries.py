@@ -3,9 +3,9 @@
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over, or Ctrl-C ends them. The same seed makes the same tries. A try ends
 well where the tool does its work, or refuses with an error of its own. What must never be: a
-traceback, exit code 70, a command that takes more than 20 s or 4 GB, a process that dies, an answer
-where ONNX Runtime refuses, and a random graph that gives another answer. What is found is kept in
-the folder of findings, and said as it comes.
+traceback, exit code 70, a command that takes more than 20 s (more where others want the cores, too)
+or 4 GB, a process that dies, an answer where ONNX Runtime refuses, and a random graph that gives
+another answer. What is found is kept in the folder of findings, and said as it comes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import click
 
 from ansor_deploy.system.worker import Worker, WorkerFailure
-from benchmarks.options import Listed, json_option, number, save
+from benchmarks.options import Listed, crowd, json_option, number, save
 
 CHILD = "benchmarks.fuzz.command"
 SECONDS = 20.0
@@ -69,13 +69,14 @@ class Bench:
 
     def call(self, function: str, payload: dict[str, Any]) -> dict[str, Any]:
         """What a function of the child's side says; how the child ended where it cannot."""
+        patience = PATIENCE * crowd()
         try:
             found: dict[str, Any] = self.worker.call(
-                f"benchmarks.fuzz.{function}", payload, PATIENCE
+                f"benchmarks.fuzz.{function}", payload, patience
             )
         except WorkerFailure as failure:
             end = {"timeout": "hang", "raised": "traceback"}.get(failure.kind, "dead")
-            return {"end": end, "said": failure.message, "seconds": PATIENCE}
+            return {"end": end, "said": failure.message, "seconds": patience}
         return found
 
     def command(
@@ -92,7 +93,7 @@ def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) 
     holds = {
         "traceback": ended.get("traceback"),
         "exit 70": code == BUG,
-        "hang": ended["seconds"] > SECONDS,
+        "hang": ended["seconds"] > SECONDS * crowd(),
         "memory": ended.get("megabytes", 0.0) > MEGABYTES,
         "differs": code == DIFFER,
         "refused": code != 0,
