@@ -5,10 +5,13 @@ from importlib.metadata import version
 
 import pytest
 from helpers import foreign
+from helpers.ssh_keys import make_key
 
 from ansor_deploy.project import Project
-from ansor_deploy.registry.bundle import Bundle
+from ansor_deploy.registry.bundle import Bundle, read_bundle
+from ansor_deploy.registry.exchange import read_signed
 from ansor_deploy.registry.layers import bring_in, indexes, layers_of
+from ansor_deploy.registry.signing import load_signer, load_trusted
 from ansor_deploy.registry.store import Registry
 from benchmarks.registry import base
 
@@ -56,6 +59,17 @@ def test_the_bundle_is_the_lowest_layer_of_builds(tuned, tmp_path, monkeypatch):
         bring_in(layers, [FOUND[1].key], mine, pytest.fail)
         (record,) = mine.top(FOUND[1].key, TVM, 9)
     assert (record.provenance.device, record.claimed) == ("shipped", True)
+
+
+def test_the_bundle_is_signed_and_replaces_the_one_before(tuned, tmp_path):
+    make_key(tmp_path / "id")
+    found, folder = base.united([base.winners(tuned)], "shipped"), tmp_path / "seed"
+    for _ in range(2):
+        base.write(found, folder, load_signer(tmp_path / "id"))
+        (bundle,) = folder.glob("*.jsonl")
+        text, _ = read_signed(bundle, load_trusted(tmp_path / "id.pub"))
+        assert read_bundle(text, "base").records == found.records
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_nothing_is_written_where_nothing_has_won(tmp_path):
