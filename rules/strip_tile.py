@@ -33,10 +33,12 @@ from ansor_deploy.space import (
     extent,
     factor,
     first_that_fits,
+    groups_of_steps,
     inline_producers,
     is_marked,
     keeps_busy,
     lanes,
+    matrix_sizes,
     pack_operands,
     panel_bytes,
     parallel,
@@ -44,6 +46,7 @@ from ansor_deploy.space import (
     reading_vectors,
     register_tiles,
     split_tiles,
+    sums_matrices,
     sums_pairs,
     takes_lanes,
     tirx,
@@ -99,7 +102,8 @@ def apply(state, block, target):
     offered = strips.tiles(target) if strips else []
     if strips is None or not offered:
         raise ValueError("no tile fits the registers")
-    guess = first_that_fits(view, epilogue, offered, target)
+    groups = groups_of_steps(view) if sums_matrices(view, target) else 0
+    guess = 0 if groups else first_that_fits(view, epilogue, offered, target)
     tile = state.choose("register", offered, guess, ordered=True)
     by_panels = strips.divides(tile) and state.choose(
         "span",
@@ -109,10 +113,10 @@ def apply(state, block, target):
     rows = strips.rows(state, tile, by_panels, target)
     if view.is_contraction:
         pack_operands(state, view, tile[-1], target)
-    outer, inner, reducing = split_tiles(sch, view, tile)
+    outer, inner, reducing = split_tiles(sch, view, tile, groups)
     vectors = math.prod(tile) // math.gcd(tile[-1], lanes(target, view.bits))
     most = MOST_WRITTEN if strips.moves_with_columns else 0
-    reduced = _taps_written_out(state, reducing, vectors, most)
+    reduced = reducing if groups else _taps_written_out(state, reducing, vectors, most)
     if takes_lanes(view, tile, target):
         reduced = _by_lanes(sch, reduced)
     # Bytes of several panels lie in one line of the cache: all panels of a place before the next.
@@ -125,7 +129,7 @@ def apply(state, block, target):
         widen_once(state, view, [*tasks, *tiles[:at]], tiles[at:], target)
     sch.reverse_compute_at(epilogue.rv, tiles[-1], preserve_unit_loops=True)
     _pad(sch, strips.padding, tasks[-1], target)
-    written_out(sch, epilogue.rv, len(view.spatial), target, columns=tile[-1])
+    written_out(sch, epilogue.rv, 1 if groups else len(view.spatial), target, columns=tile[-1])
     init = write_out_tile(sch, view, tile, reduced[0], target)
     cut_columns(sch, [init, view.rv, epilogue.rv], view.spatial[-1], tile[-1])
     state.finish(init, view.rv, epilogue.rv, strips.padding.rv)
@@ -198,6 +202,8 @@ class _Strips:
 
     def tiles(self, target):
         """Sizes of register tiles, the best first."""
+        if sums_matrices(self.view, target):
+            return matrix_sizes(self.view, target)
         found = _window_tiles(self.view, target) if self.has_own_columns else []
         return found or register_tiles(self.view, target, [1] * len(self.view.node.iter_vars))
 

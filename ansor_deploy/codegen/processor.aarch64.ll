@@ -1,4 +1,4 @@
-; Made by docs/make_llvm.py of processor.c, 212aad2134e999979137174359ef75c16af43fd6519e30ae0bc63db099ab0366
+; Made by docs/make_llvm.py of processor.c, ef0b2b445627f466d004756a7ff4b1fb88c0cec72205302f56c4a0893e08134c
 %struct.any = type { i32, i32, i64 }
 %struct.feature = type { [16 x i8], i32, i32 }
 

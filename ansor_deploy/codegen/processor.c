@@ -24,7 +24,8 @@ typedef struct { char name[16]; u32 word, bit; } feature;
 #if defined(__x86_64__)
 
 enum { F1_ECX, F7_EBX, F7_ECX, F7_EDX, F7_1_EAX, F81_ECX, WORDS };
-enum { OSXSAVE = 27, YMM = 0x6, ZMM = 0xe6 };
+enum { OSXSAVE = 27, YMM = 0x6, ZMM = 0xe6, TILES = 0x60000 };
+enum { ARCH_PRCTL = 158, ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };  // of Linux
 
 static const feature features[] = {
     {"sse3", F1_ECX, 0}, {"ssse3", F1_ECX, 9}, {"fma", F1_ECX, 12}, {"sse4.1", F1_ECX, 19},
@@ -35,7 +36,8 @@ static const feature features[] = {
     {"avx512ifma", F7_EBX, 21}, {"avx512cd", F7_EBX, 28}, {"avx512bw", F7_EBX, 30},
     {"avx512vl", F7_EBX, 31}, {"avx512vbmi", F7_ECX, 1}, {"avx512vbmi2", F7_ECX, 6},
     {"gfni", F7_ECX, 8}, {"avx512vnni", F7_ECX, 11}, {"avx512bitalg", F7_ECX, 12},
-    {"avx512vpopcntdq", F7_ECX, 14}, {"avx512fp16", F7_EDX, 23}, {"avxvnni", F7_1_EAX, 4},
+    {"avx512vpopcntdq", F7_ECX, 14}, {"amx-bf16", F7_EDX, 22}, {"avx512fp16", F7_EDX, 23},
+    {"amx-tile", F7_EDX, 24}, {"amx-int8", F7_EDX, 25}, {"avxvnni", F7_1_EAX, 4},
     {"avx512bf16", F7_1_EAX, 5}, {"avxifma", F7_1_EAX, 23},
 };
 
@@ -55,6 +57,15 @@ static u32 kept(void) {
     return low;
 }
 
+// Whether a process may use tiles of matrices, which it has to ask for: its threads then may as well.
+static int may_use_tiles(void) {
+    long answer;
+    __asm__ volatile("syscall"
+                     : "=a"(answer) : "0"((long)ARCH_PRCTL), "D"((long)ASK_FOR_STATE), "S"((long)TILE_DATA)
+                     : "rcx", "r11", "memory");
+    return answer == 0;
+}
+
 // A feature that widens vectors counts only where the system keeps the wide registers.
 static void hide(u32 *words, const char *prefix) {
     for (u64 at = 0; at < sizeof features / sizeof *features; at++) {
@@ -62,6 +73,16 @@ static void hide(u32 *words, const char *prefix) {
         while (prefix[k] && prefix[k] == features[at].name[k]) k++;
         if (!prefix[k]) words[features[at].word] &= ~(1u << features[at].bit);
     }
+}
+
+// Whether any code of the library may use a feature: no word has a part of this one's name.
+static int wanted(const char *name) {
+    for (const char *at = ansor_deploy_codes; *at; at++) {
+        u64 k = 0;
+        while (name[k] && name[k] == at[k]) k++;
+        if (!name[k]) return 1;
+    }
+    return 0;
 }
 
 static void look(u32 *words) {
@@ -76,6 +97,7 @@ static void look(u32 *words) {
     }
     if (cpuid(0x80000000u, 0).a >= 0x80000001u) words[F81_ECX] = cpuid(0x80000001u, 0).c;
     if (words[F1_ECX] >> OSXSAVE & 1) state = kept();
+    if ((state & TILES) != TILES || !wanted("amx-tile") || !may_use_tiles()) hide(words, "amx");
     if ((state & ZMM) != ZMM) hide(words, "avx512");
     if ((state & YMM) == YMM) return;
     hide(words, "avx");

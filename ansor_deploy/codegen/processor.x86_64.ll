@@ -1,4 +1,4 @@
-; Made by docs/make_llvm.py of processor.c, 212aad2134e999979137174359ef75c16af43fd6519e30ae0bc63db099ab0366
+; Made by docs/make_llvm.py of processor.c, ef0b2b445627f466d004756a7ff4b1fb88c0cec72205302f56c4a0893e08134c
 %struct.any = type { i32, i32, i64 }
 %struct.feature = type { [16 x i8], i32, i32 }
 
@@ -7,26 +7,28 @@
 @__tvm_ffi_choose_code.set = internal global i32 0, align 4
 @.str = private constant [13 x i8] c"RuntimeError\00", align 1
 @.str.1 = private constant [30 x i8] c"it has no code of that number\00", align 1
-@.str.2 = private constant [7 x i8] c"avx512\00", align 1
-@.str.3 = private constant [4 x i8] c"avx\00", align 1
-@.str.5 = private constant [4 x i8] c"xop\00", align 1
-@features = internal constant [33 x %struct.feature] [%struct.feature { [16 x i8] c"sse3\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 0 }, %struct.feature { [16 x i8] c"ssse3\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 9 }, %struct.feature { [16 x i8] c"fma\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 12 }, %struct.feature { [16 x i8] c"sse4.1\00\00\00\00\00\00\00\00\00\00", i32 0, i32 19 }, %struct.feature { [16 x i8] c"sse4.2\00\00\00\00\00\00\00\00\00\00", i32 0, i32 20 }, %struct.feature { [16 x i8] c"movbe\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 22 }, %struct.feature { [16 x i8] c"popcnt\00\00\00\00\00\00\00\00\00\00", i32 0, i32 23 }, %struct.feature { [16 x i8] c"avx\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 28 }, %struct.feature { [16 x i8] c"f16c\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 29 }, %struct.feature { [16 x i8] c"lzcnt\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 5 }, %struct.feature { [16 x i8] c"sse4a\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 6 }, %struct.feature { [16 x i8] c"xop\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 11 }, %struct.feature { [16 x i8] c"fma4\00\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 16 }, %struct.feature { [16 x i8] c"tbm\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 21 }, %struct.feature { [16 x i8] c"bmi\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 1, i32 3 }, %struct.feature { [16 x i8] c"avx2\00\00\00\00\00\00\00\00\00\00\00\00", i32 1, i32 5 }, %struct.feature { [16 x i8] c"bmi2\00\00\00\00\00\00\00\00\00\00\00\00", i32 1, i32 8 }, %struct.feature { [16 x i8] c"avx512f\00\00\00\00\00\00\00\00\00", i32 1, i32 16 }, %struct.feature { [16 x i8] c"avx512dq\00\00\00\00\00\00\00\00", i32 1, i32 17 }, %struct.feature { [16 x i8] c"avx512ifma\00\00\00\00\00\00", i32 1, i32 21 }, %struct.feature { [16 x i8] c"avx512cd\00\00\00\00\00\00\00\00", i32 1, i32 28 }, %struct.feature { [16 x i8] c"avx512bw\00\00\00\00\00\00\00\00", i32 1, i32 30 }, %struct.feature { [16 x i8] c"avx512vl\00\00\00\00\00\00\00\00", i32 1, i32 31 }, %struct.feature { [16 x i8] c"avx512vbmi\00\00\00\00\00\00", i32 2, i32 1 }, %struct.feature { [16 x i8] c"avx512vbmi2\00\00\00\00\00", i32 2, i32 6 }, %struct.feature { [16 x i8] c"gfni\00\00\00\00\00\00\00\00\00\00\00\00", i32 2, i32 8 }, %struct.feature { [16 x i8] c"avx512vnni\00\00\00\00\00\00", i32 2, i32 11 }, %struct.feature { [16 x i8] c"avx512bitalg\00\00\00\00", i32 2, i32 12 }, %struct.feature { [16 x i8] c"avx512vpopcntdq\00", i32 2, i32 14 }, %struct.feature { [16 x i8] c"avx512fp16\00\00\00\00\00\00", i32 3, i32 23 }, %struct.feature { [16 x i8] c"avxvnni\00\00\00\00\00\00\00\00\00", i32 4, i32 4 }, %struct.feature { [16 x i8] c"avx512bf16\00\00\00\00\00\00", i32 4, i32 5 }, %struct.feature { [16 x i8] c"avxifma\00\00\00\00\00\00\00\00\00", i32 4, i32 23 }], align 16
-@.str.6 = private constant [7 x i8] c"%s%.*s\00", align 1
-@.str.7 = private constant [3 x i8] c", \00", align 1
-@.str.8 = private constant [1 x i8] zeroinitializer, align 1
-@.str.9 = private constant [128 x i8] c"it is built for a processor with %s, which this one (%s%s%s) lacks; build it with %s, or for both in one file with --target A,B\00", align 1
-@levels = internal constant [4 x [3 x ptr]] [[3 x ptr] [ptr @.str.10, ptr @.str.11, ptr @.str.12], [3 x ptr] [ptr @.str.13, ptr @.str.14, ptr @.str.15], [3 x ptr] [ptr @.str.16, ptr @.str.17, ptr @.str.18], [3 x ptr] [ptr @.str.19, ptr @.str.8, ptr @.str.20]], align 16
-@.str.10 = private constant [10 x i8] c"x86-64-v4\00", align 1
-@.str.11 = private constant [44 x i8] c"avx512f avx512bw avx512cd avx512dq avx512vl\00", align 1
-@.str.12 = private constant [26 x i8] c"--target intel-cpu-avx512\00", align 1
-@.str.13 = private constant [10 x i8] c"x86-64-v3\00", align 1
-@.str.14 = private constant [39 x i8] c"avx avx2 bmi bmi2 f16c fma lzcnt movbe\00", align 1
-@.str.15 = private constant [24 x i8] c"--target intel-cpu-avx2\00", align 1
-@.str.16 = private constant [10 x i8] c"x86-64-v2\00", align 1
-@.str.17 = private constant [32 x i8] c"sse3 ssse3 sse4.1 sse4.2 popcnt\00", align 1
-@.str.18 = private constant [30 x i8] c"a target of cpu = \22x86-64-v2\22\00", align 1
-@.str.19 = private constant [7 x i8] c"x86-64\00", align 1
-@.str.20 = private constant [27 x i8] c"a target of cpu = \22x86-64\22\00", align 1
+@.str.2 = private constant [9 x i8] c"amx-tile\00", align 1
+@.str.3 = private constant [4 x i8] c"amx\00", align 1
+@.str.4 = private constant [7 x i8] c"avx512\00", align 1
+@.str.5 = private constant [4 x i8] c"avx\00", align 1
+@.str.7 = private constant [4 x i8] c"xop\00", align 1
+@features = internal constant [36 x %struct.feature] [%struct.feature { [16 x i8] c"sse3\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 0 }, %struct.feature { [16 x i8] c"ssse3\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 9 }, %struct.feature { [16 x i8] c"fma\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 12 }, %struct.feature { [16 x i8] c"sse4.1\00\00\00\00\00\00\00\00\00\00", i32 0, i32 19 }, %struct.feature { [16 x i8] c"sse4.2\00\00\00\00\00\00\00\00\00\00", i32 0, i32 20 }, %struct.feature { [16 x i8] c"movbe\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 22 }, %struct.feature { [16 x i8] c"popcnt\00\00\00\00\00\00\00\00\00\00", i32 0, i32 23 }, %struct.feature { [16 x i8] c"avx\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 28 }, %struct.feature { [16 x i8] c"f16c\00\00\00\00\00\00\00\00\00\00\00\00", i32 0, i32 29 }, %struct.feature { [16 x i8] c"lzcnt\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 5 }, %struct.feature { [16 x i8] c"sse4a\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 6 }, %struct.feature { [16 x i8] c"xop\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 11 }, %struct.feature { [16 x i8] c"fma4\00\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 16 }, %struct.feature { [16 x i8] c"tbm\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 5, i32 21 }, %struct.feature { [16 x i8] c"bmi\00\00\00\00\00\00\00\00\00\00\00\00\00", i32 1, i32 3 }, %struct.feature { [16 x i8] c"avx2\00\00\00\00\00\00\00\00\00\00\00\00", i32 1, i32 5 }, %struct.feature { [16 x i8] c"bmi2\00\00\00\00\00\00\00\00\00\00\00\00", i32 1, i32 8 }, %struct.feature { [16 x i8] c"avx512f\00\00\00\00\00\00\00\00\00", i32 1, i32 16 }, %struct.feature { [16 x i8] c"avx512dq\00\00\00\00\00\00\00\00", i32 1, i32 17 }, %struct.feature { [16 x i8] c"avx512ifma\00\00\00\00\00\00", i32 1, i32 21 }, %struct.feature { [16 x i8] c"avx512cd\00\00\00\00\00\00\00\00", i32 1, i32 28 }, %struct.feature { [16 x i8] c"avx512bw\00\00\00\00\00\00\00\00", i32 1, i32 30 }, %struct.feature { [16 x i8] c"avx512vl\00\00\00\00\00\00\00\00", i32 1, i32 31 }, %struct.feature { [16 x i8] c"avx512vbmi\00\00\00\00\00\00", i32 2, i32 1 }, %struct.feature { [16 x i8] c"avx512vbmi2\00\00\00\00\00", i32 2, i32 6 }, %struct.feature { [16 x i8] c"gfni\00\00\00\00\00\00\00\00\00\00\00\00", i32 2, i32 8 }, %struct.feature { [16 x i8] c"avx512vnni\00\00\00\00\00\00", i32 2, i32 11 }, %struct.feature { [16 x i8] c"avx512bitalg\00\00\00\00", i32 2, i32 12 }, %struct.feature { [16 x i8] c"avx512vpopcntdq\00", i32 2, i32 14 }, %struct.feature { [16 x i8] c"amx-bf16\00\00\00\00\00\00\00\00", i32 3, i32 22 }, %struct.feature { [16 x i8] c"avx512fp16\00\00\00\00\00\00", i32 3, i32 23 }, %struct.feature { [16 x i8] c"amx-tile\00\00\00\00\00\00\00\00", i32 3, i32 24 }, %struct.feature { [16 x i8] c"amx-int8\00\00\00\00\00\00\00\00", i32 3, i32 25 }, %struct.feature { [16 x i8] c"avxvnni\00\00\00\00\00\00\00\00\00", i32 4, i32 4 }, %struct.feature { [16 x i8] c"avx512bf16\00\00\00\00\00\00", i32 4, i32 5 }, %struct.feature { [16 x i8] c"avxifma\00\00\00\00\00\00\00\00\00", i32 4, i32 23 }], align 16
+@.str.8 = private constant [7 x i8] c"%s%.*s\00", align 1
+@.str.9 = private constant [3 x i8] c", \00", align 1
+@.str.10 = private constant [1 x i8] zeroinitializer, align 1
+@.str.11 = private constant [128 x i8] c"it is built for a processor with %s, which this one (%s%s%s) lacks; build it with %s, or for both in one file with --target A,B\00", align 1
+@levels = internal constant [4 x [3 x ptr]] [[3 x ptr] [ptr @.str.12, ptr @.str.13, ptr @.str.14], [3 x ptr] [ptr @.str.15, ptr @.str.16, ptr @.str.17], [3 x ptr] [ptr @.str.18, ptr @.str.19, ptr @.str.20], [3 x ptr] [ptr @.str.21, ptr @.str.10, ptr @.str.22]], align 16
+@.str.12 = private constant [10 x i8] c"x86-64-v4\00", align 1
+@.str.13 = private constant [44 x i8] c"avx512f avx512bw avx512cd avx512dq avx512vl\00", align 1
+@.str.14 = private constant [26 x i8] c"--target intel-cpu-avx512\00", align 1
+@.str.15 = private constant [10 x i8] c"x86-64-v3\00", align 1
+@.str.16 = private constant [39 x i8] c"avx avx2 bmi bmi2 f16c fma lzcnt movbe\00", align 1
+@.str.17 = private constant [24 x i8] c"--target intel-cpu-avx2\00", align 1
+@.str.18 = private constant [10 x i8] c"x86-64-v2\00", align 1
+@.str.19 = private constant [32 x i8] c"sse3 ssse3 sse4.1 sse4.2 popcnt\00", align 1
+@.str.20 = private constant [30 x i8] c"a target of cpu = \22x86-64-v2\22\00", align 1
+@.str.21 = private constant [7 x i8] c"x86-64\00", align 1
+@.str.22 = private constant [27 x i8] c"a target of cpu = \22x86-64\22\00", align 1
 
 define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef readonly captures(none) %1, i32 noundef %2, ptr noundef %3) {
   %5 = alloca [400 x i8], align 16
@@ -100,350 +102,428 @@ define range(i32 -1, 1) i32 @__tvm_ffi_choose_code(ptr noundef %0, ptr noundef r
 44:                                               ; preds = %40, %36
   %45 = and i32 %20, 134217728
   %46 = icmp eq i32 %45, 0
-  br i1 %46, label %52, label %47
+  br i1 %46, label %74, label %47
 
 47:                                               ; preds = %44
   %48 = tail call { i32, i32 } asm sideeffect "xgetbv", "={ax},={dx},{cx},~{dirflag},~{fpsr},~{flags}"(i32 0)
   %49 = extractvalue { i32, i32 } %48, 0
-  %50 = and i32 %49, 230
-  %51 = icmp eq i32 %50, 230
-  br i1 %51, label %82, label %52
+  %50 = and i32 %49, 393216
+  %51 = icmp eq i32 %50, 393216
+  br i1 %51, label %52, label %74
 
-52:                                               ; preds = %47, %44
-  %53 = phi i32 [ %49, %47 ], [ 0, %44 ]
-  br label %54
+52:                                               ; preds = %47
+  %53 = load i8, ptr @ansor_deploy_codes, align 1
+  %54 = icmp eq i8 %53, 0
+  br i1 %54, label %74, label %55
 
-54:                                               ; preds = %79, %52
-  %55 = phi i64 [ 0, %52 ], [ %80, %79 ]
-  %56 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %55
-  br label %62
+55:                                               ; preds = %52, %67
+  %56 = phi ptr [ %68, %67 ], [ @ansor_deploy_codes, %52 ]
+  br label %60
 
-57:                                               ; preds = %62
-  %58 = add nuw nsw i64 %64, 1
-  %59 = getelementptr inbounds nuw i8, ptr @.str.2, i64 %58
-  %60 = load i8, ptr %59, align 1
-  %61 = icmp eq i64 %58, 6
-  br i1 %61, label %68, label %62
+57:                                               ; preds = %60
+  %58 = add nuw nsw i64 %61, 1
+  %59 = icmp eq i64 %58, 8
+  br i1 %59, label %71, label %60
 
-62:                                               ; preds = %57, %54
-  %63 = phi i8 [ 97, %54 ], [ %60, %57 ]
-  %64 = phi i64 [ 0, %54 ], [ %58, %57 ]
-  %65 = getelementptr inbounds nuw i8, ptr %56, i64 %64
-  %66 = load i8, ptr %65, align 1
-  %67 = icmp eq i8 %63, %66
-  br i1 %67, label %57, label %79
+60:                                               ; preds = %57, %55
+  %61 = phi i64 [ 0, %55 ], [ %58, %57 ]
+  %62 = getelementptr inbounds nuw i8, ptr @.str.2, i64 %61
+  %63 = load i8, ptr %62, align 1
+  %64 = getelementptr inbounds nuw i8, ptr %56, i64 %61
+  %65 = load i8, ptr %64, align 1
+  %66 = icmp eq i8 %63, %65
+  br i1 %66, label %57, label %67
 
-68:                                               ; preds = %57
-  %69 = getelementptr inbounds nuw i8, ptr %56, i64 20
-  %70 = load i32, ptr %69, align 4
-  %71 = shl nuw i32 1, %70
-  %72 = xor i32 %71, -1
-  %73 = getelementptr inbounds nuw i8, ptr %56, i64 16
-  %74 = load i32, ptr %73, align 8
-  %75 = zext i32 %74 to i64
-  %76 = getelementptr inbounds nuw i32, ptr %8, i64 %75
-  %77 = load i32, ptr %76, align 4
-  %78 = and i32 %77, %72
-  store i32 %78, ptr %76, align 4
-  br label %79
+67:                                               ; preds = %60
+  %68 = getelementptr inbounds nuw i8, ptr %56, i64 1
+  %69 = load i8, ptr %68, align 1
+  %70 = icmp eq i8 %69, 0
+  br i1 %70, label %74, label %55
 
-79:                                               ; preds = %62, %68
-  %80 = add nuw nsw i64 %55, 1
-  %81 = icmp eq i64 %80, 33
-  br i1 %81, label %82, label %54
+71:                                               ; preds = %57
+  %72 = tail call i64 asm sideeffect "syscall", "={ax},0,{di},{si},~{rcx},~{r11},~{memory},~{dirflag},~{fpsr},~{flags}"(i64 158, i64 4131, i64 18)
+  %73 = icmp eq i64 %72, 0
+  br i1 %73, label %104, label %74
 
-82:                                               ; preds = %79, %47
-  %83 = phi i32 [ %49, %47 ], [ %53, %79 ]
-  %84 = and i32 %83, 6
-  %85 = icmp eq i32 %84, 6
-  br i1 %85, label %162, label %86
+74:                                               ; preds = %67, %71, %52, %47, %44
+  %75 = phi i32 [ %49, %47 ], [ %49, %71 ], [ 0, %44 ], [ %49, %52 ], [ %49, %67 ]
+  br label %76
 
-86:                                               ; preds = %82, %111
-  %87 = phi i64 [ %112, %111 ], [ 0, %82 ]
-  %88 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %87
-  br label %94
+76:                                               ; preds = %101, %74
+  %77 = phi i64 [ 0, %74 ], [ %102, %101 ]
+  %78 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %77
+  br label %84
 
-89:                                               ; preds = %94
-  %90 = add nuw nsw i64 %96, 1
-  %91 = getelementptr inbounds nuw i8, ptr @.str.3, i64 %90
-  %92 = load i8, ptr %91, align 1
-  %93 = icmp eq i64 %90, 3
-  br i1 %93, label %100, label %94
+79:                                               ; preds = %84
+  %80 = add nuw nsw i64 %86, 1
+  %81 = getelementptr inbounds nuw i8, ptr @.str.3, i64 %80
+  %82 = load i8, ptr %81, align 1
+  %83 = icmp eq i64 %80, 3
+  br i1 %83, label %90, label %84
 
-94:                                               ; preds = %89, %86
-  %95 = phi i8 [ 97, %86 ], [ %92, %89 ]
-  %96 = phi i64 [ 0, %86 ], [ %90, %89 ]
-  %97 = getelementptr inbounds nuw i8, ptr %88, i64 %96
-  %98 = load i8, ptr %97, align 1
-  %99 = icmp eq i8 %95, %98
-  br i1 %99, label %89, label %111
+84:                                               ; preds = %79, %76
+  %85 = phi i8 [ 97, %76 ], [ %82, %79 ]
+  %86 = phi i64 [ 0, %76 ], [ %80, %79 ]
+  %87 = getelementptr inbounds nuw i8, ptr %78, i64 %86
+  %88 = load i8, ptr %87, align 1
+  %89 = icmp eq i8 %85, %88
+  br i1 %89, label %79, label %101
 
-100:                                              ; preds = %89
-  %101 = getelementptr inbounds nuw i8, ptr %88, i64 20
-  %102 = load i32, ptr %101, align 4
-  %103 = shl nuw i32 1, %102
-  %104 = xor i32 %103, -1
-  %105 = getelementptr inbounds nuw i8, ptr %88, i64 16
-  %106 = load i32, ptr %105, align 8
-  %107 = zext i32 %106 to i64
-  %108 = getelementptr inbounds nuw i32, ptr %8, i64 %107
-  %109 = load i32, ptr %108, align 4
-  %110 = and i32 %109, %104
-  store i32 %110, ptr %108, align 4
-  br label %111
+90:                                               ; preds = %79
+  %91 = getelementptr inbounds nuw i8, ptr %78, i64 20
+  %92 = load i32, ptr %91, align 4
+  %93 = shl nuw i32 1, %92
+  %94 = xor i32 %93, -1
+  %95 = getelementptr inbounds nuw i8, ptr %78, i64 16
+  %96 = load i32, ptr %95, align 8
+  %97 = zext i32 %96 to i64
+  %98 = getelementptr inbounds nuw i32, ptr %8, i64 %97
+  %99 = load i32, ptr %98, align 4
+  %100 = and i32 %99, %94
+  store i32 %100, ptr %98, align 4
+  br label %101
 
-111:                                              ; preds = %94, %100
-  %112 = add nuw nsw i64 %87, 1
-  %113 = icmp eq i64 %112, 33
-  br i1 %113, label %114, label %86
+101:                                              ; preds = %84, %90
+  %102 = add nuw nsw i64 %77, 1
+  %103 = icmp eq i64 %102, 36
+  br i1 %103, label %104, label %76
 
-114:                                              ; preds = %111, %131
-  %115 = phi i64 [ %132, %131 ], [ 0, %111 ]
-  %116 = shl nuw i64 1, %115
-  %117 = and i64 %116, 4356
-  %118 = icmp eq i64 %117, 0
-  br i1 %118, label %131, label %119
+104:                                              ; preds = %101, %71
+  %105 = phi i32 [ %49, %71 ], [ %75, %101 ]
+  %106 = and i32 %105, 230
+  %107 = icmp eq i32 %106, 230
+  br i1 %107, label %136, label %108
 
-119:                                              ; preds = %114
-  %120 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %115
-  %121 = getelementptr inbounds nuw i8, ptr %120, i64 20
-  %122 = load i32, ptr %121, align 4
-  %123 = shl nuw i32 1, %122
-  %124 = xor i32 %123, -1
-  %125 = getelementptr inbounds nuw i8, ptr %120, i64 16
-  %126 = load i32, ptr %125, align 8
-  %127 = zext i32 %126 to i64
-  %128 = getelementptr inbounds nuw i32, ptr %8, i64 %127
-  %129 = load i32, ptr %128, align 4
-  %130 = and i32 %129, %124
-  store i32 %130, ptr %128, align 4
-  br label %131
+108:                                              ; preds = %104, %133
+  %109 = phi i64 [ %134, %133 ], [ 0, %104 ]
+  %110 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %109
+  br label %116
 
-131:                                              ; preds = %119, %114
-  %132 = add nuw nsw i64 %115, 1
-  %133 = icmp eq i64 %132, 33
-  br i1 %133, label %134, label %114
+111:                                              ; preds = %116
+  %112 = add nuw nsw i64 %118, 1
+  %113 = getelementptr inbounds nuw i8, ptr @.str.4, i64 %112
+  %114 = load i8, ptr %113, align 1
+  %115 = icmp eq i64 %112, 6
+  br i1 %115, label %122, label %116
 
-134:                                              ; preds = %131, %159
-  %135 = phi i64 [ %160, %159 ], [ 0, %131 ]
-  %136 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %135
-  br label %142
+116:                                              ; preds = %111, %108
+  %117 = phi i8 [ 97, %108 ], [ %114, %111 ]
+  %118 = phi i64 [ 0, %108 ], [ %112, %111 ]
+  %119 = getelementptr inbounds nuw i8, ptr %110, i64 %118
+  %120 = load i8, ptr %119, align 1
+  %121 = icmp eq i8 %117, %120
+  br i1 %121, label %111, label %133
 
-137:                                              ; preds = %142
-  %138 = add nuw nsw i64 %144, 1
-  %139 = getelementptr inbounds nuw i8, ptr @.str.5, i64 %138
-  %140 = load i8, ptr %139, align 1
-  %141 = icmp eq i64 %138, 3
-  br i1 %141, label %148, label %142
+122:                                              ; preds = %111
+  %123 = getelementptr inbounds nuw i8, ptr %110, i64 20
+  %124 = load i32, ptr %123, align 4
+  %125 = shl nuw i32 1, %124
+  %126 = xor i32 %125, -1
+  %127 = getelementptr inbounds nuw i8, ptr %110, i64 16
+  %128 = load i32, ptr %127, align 8
+  %129 = zext i32 %128 to i64
+  %130 = getelementptr inbounds nuw i32, ptr %8, i64 %129
+  %131 = load i32, ptr %130, align 4
+  %132 = and i32 %131, %126
+  store i32 %132, ptr %130, align 4
+  br label %133
 
-142:                                              ; preds = %137, %134
-  %143 = phi i8 [ 120, %134 ], [ %140, %137 ]
-  %144 = phi i64 [ 0, %134 ], [ %138, %137 ]
-  %145 = getelementptr inbounds nuw i8, ptr %136, i64 %144
-  %146 = load i8, ptr %145, align 1
-  %147 = icmp eq i8 %143, %146
-  br i1 %147, label %137, label %159
+133:                                              ; preds = %116, %122
+  %134 = add nuw nsw i64 %109, 1
+  %135 = icmp eq i64 %134, 36
+  br i1 %135, label %136, label %108
 
-148:                                              ; preds = %137
-  %149 = getelementptr inbounds nuw i8, ptr %136, i64 20
-  %150 = load i32, ptr %149, align 4
-  %151 = shl nuw i32 1, %150
-  %152 = xor i32 %151, -1
-  %153 = getelementptr inbounds nuw i8, ptr %136, i64 16
-  %154 = load i32, ptr %153, align 8
-  %155 = zext i32 %154 to i64
-  %156 = getelementptr inbounds nuw i32, ptr %8, i64 %155
-  %157 = load i32, ptr %156, align 4
-  %158 = and i32 %157, %152
-  store i32 %158, ptr %156, align 4
-  br label %159
+136:                                              ; preds = %133, %104
+  %137 = and i32 %105, 6
+  %138 = icmp eq i32 %137, 6
+  br i1 %138, label %215, label %139
 
-159:                                              ; preds = %142, %148
-  %160 = add nuw nsw i64 %135, 1
-  %161 = icmp eq i64 %160, 33
-  br i1 %161, label %162, label %134
+139:                                              ; preds = %136, %164
+  %140 = phi i64 [ %165, %164 ], [ 0, %136 ]
+  %141 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %140
+  br label %147
 
-162:                                              ; preds = %159, %82
-  %163 = icmp eq i32 %2, 1
-  %164 = getelementptr inbounds nuw i8, ptr %1, i64 8
-  %165 = getelementptr inbounds nuw i8, ptr %9, i64 8
-  br label %166
+142:                                              ; preds = %147
+  %143 = add nuw nsw i64 %149, 1
+  %144 = getelementptr inbounds nuw i8, ptr @.str.5, i64 %143
+  %145 = load i8, ptr %144, align 1
+  %146 = icmp eq i64 %143, 3
+  br i1 %146, label %153, label %147
 
-166:                                              ; preds = %162, %208
-  %167 = phi i64 [ 0, %162 ], [ %211, %208 ]
-  %168 = phi ptr [ null, %162 ], [ %202, %208 ]
-  %169 = phi ptr [ @ansor_deploy_codes, %162 ], [ %210, %208 ]
-  br i1 %163, label %170, label %173
+147:                                              ; preds = %142, %139
+  %148 = phi i8 [ 97, %139 ], [ %145, %142 ]
+  %149 = phi i64 [ 0, %139 ], [ %143, %142 ]
+  %150 = getelementptr inbounds nuw i8, ptr %141, i64 %149
+  %151 = load i8, ptr %150, align 1
+  %152 = icmp eq i8 %148, %151
+  br i1 %152, label %142, label %164
 
-170:                                              ; preds = %166
-  %171 = load i64, ptr %164, align 8
-  %172 = icmp eq i64 %171, %167
-  br i1 %172, label %173, label %201
+153:                                              ; preds = %142
+  %154 = getelementptr inbounds nuw i8, ptr %141, i64 20
+  %155 = load i32, ptr %154, align 4
+  %156 = shl nuw i32 1, %155
+  %157 = xor i32 %156, -1
+  %158 = getelementptr inbounds nuw i8, ptr %141, i64 16
+  %159 = load i32, ptr %158, align 8
+  %160 = zext i32 %159 to i64
+  %161 = getelementptr inbounds nuw i32, ptr %8, i64 %160
+  %162 = load i32, ptr %161, align 4
+  %163 = and i32 %162, %157
+  store i32 %163, ptr %161, align 4
+  br label %164
 
-173:                                              ; preds = %170, %166
-  store i64 0, ptr %165, align 8
-  %174 = load i8, ptr %169, align 1
-  %175 = icmp eq i8 %174, 32
-  br i1 %175, label %187, label %176
+164:                                              ; preds = %147, %153
+  %165 = add nuw nsw i64 %140, 1
+  %166 = icmp eq i64 %165, 36
+  br i1 %166, label %167, label %139
 
-176:                                              ; preds = %173, %176
-  %177 = phi i64 [ %183, %176 ], [ 0, %173 ]
-  %178 = phi i8 [ %185, %176 ], [ %174, %173 ]
-  %179 = phi ptr [ %184, %176 ], [ %169, %173 ]
-  %180 = mul nsw i64 %177, 10
-  %181 = sext i8 %178 to i64
-  %182 = add i64 %180, -48
-  %183 = add i64 %182, %181
-  store i64 %183, ptr %165, align 8
-  %184 = getelementptr inbounds nuw i8, ptr %179, i64 1
-  %185 = load i8, ptr %184, align 1
-  %186 = icmp eq i8 %185, 32
-  br i1 %186, label %187, label %176
+167:                                              ; preds = %164, %184
+  %168 = phi i64 [ %185, %184 ], [ 0, %164 ]
+  %169 = shl nuw i64 1, %168
+  %170 = and i64 %169, 4356
+  %171 = icmp eq i64 %170, 0
+  br i1 %171, label %184, label %172
 
-187:                                              ; preds = %176, %173
-  %188 = phi ptr [ %169, %173 ], [ %184, %176 ]
-  %189 = getelementptr inbounds nuw i8, ptr %188, i64 1
-  %190 = call fastcc i32 @lacks(ptr noundef nonnull %189, ptr noundef %8, ptr noundef null, i64 noundef 0)
-  %191 = icmp eq i32 %190, 0
-  br i1 %191, label %192, label %201
+172:                                              ; preds = %167
+  %173 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %168
+  %174 = getelementptr inbounds nuw i8, ptr %173, i64 20
+  %175 = load i32, ptr %174, align 4
+  %176 = shl nuw i32 1, %175
+  %177 = xor i32 %176, -1
+  %178 = getelementptr inbounds nuw i8, ptr %173, i64 16
+  %179 = load i32, ptr %178, align 8
+  %180 = zext i32 %179 to i64
+  %181 = getelementptr inbounds nuw i32, ptr %8, i64 %180
+  %182 = load i32, ptr %181, align 4
+  %183 = and i32 %182, %177
+  store i32 %183, ptr %181, align 4
+  br label %184
 
-192:                                              ; preds = %187
-  br i1 %16, label %212, label %193
+184:                                              ; preds = %172, %167
+  %185 = add nuw nsw i64 %168, 1
+  %186 = icmp eq i64 %185, 36
+  br i1 %186, label %187, label %167
 
-193:                                              ; preds = %192
-  %194 = load i32, ptr @__tvm_ffi_choose_code.set, align 4
-  %195 = add nsw i32 %194, 1
-  store i32 %195, ptr @__tvm_ffi_choose_code.set, align 4
-  %196 = icmp eq i32 %194, 0
-  %197 = icmp ne ptr @__tvm_ffi_use_threads, null
-  %198 = and i1 %197, %196
-  br i1 %198, label %199, label %212
+187:                                              ; preds = %184, %212
+  %188 = phi i64 [ %213, %212 ], [ 0, %184 ]
+  %189 = getelementptr inbounds nuw %struct.feature, ptr @features, i64 %188
+  br label %195
 
-199:                                              ; preds = %193
-  %200 = call i32 @__tvm_ffi_use_threads(ptr noundef %0, ptr noundef nonnull %9, i32 noundef 1, ptr noundef %3)
+190:                                              ; preds = %195
+  %191 = add nuw nsw i64 %197, 1
+  %192 = getelementptr inbounds nuw i8, ptr @.str.7, i64 %191
+  %193 = load i8, ptr %192, align 1
+  %194 = icmp eq i64 %191, 3
+  br i1 %194, label %201, label %195
+
+195:                                              ; preds = %190, %187
+  %196 = phi i8 [ 120, %187 ], [ %193, %190 ]
+  %197 = phi i64 [ 0, %187 ], [ %191, %190 ]
+  %198 = getelementptr inbounds nuw i8, ptr %189, i64 %197
+  %199 = load i8, ptr %198, align 1
+  %200 = icmp eq i8 %196, %199
+  br i1 %200, label %190, label %212
+
+201:                                              ; preds = %190
+  %202 = getelementptr inbounds nuw i8, ptr %189, i64 20
+  %203 = load i32, ptr %202, align 4
+  %204 = shl nuw i32 1, %203
+  %205 = xor i32 %204, -1
+  %206 = getelementptr inbounds nuw i8, ptr %189, i64 16
+  %207 = load i32, ptr %206, align 8
+  %208 = zext i32 %207 to i64
+  %209 = getelementptr inbounds nuw i32, ptr %8, i64 %208
+  %210 = load i32, ptr %209, align 4
+  %211 = and i32 %210, %205
+  store i32 %211, ptr %209, align 4
   br label %212
 
-201:                                              ; preds = %187, %170
-  %202 = phi ptr [ %168, %170 ], [ %189, %187 ]
-  br label %203
+212:                                              ; preds = %195, %201
+  %213 = add nuw nsw i64 %188, 1
+  %214 = icmp eq i64 %213, 36
+  br i1 %214, label %215, label %187
 
-203:                                              ; preds = %206, %201
-  %204 = phi ptr [ %169, %201 ], [ %207, %206 ]
-  %205 = load i8, ptr %204, align 1
-  switch i8 %205, label %206 [
-    i8 0, label %208
-    i8 59, label %208
+215:                                              ; preds = %212, %136
+  %216 = icmp eq i32 %2, 1
+  %217 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %218 = getelementptr inbounds nuw i8, ptr %9, i64 8
+  br label %219
+
+219:                                              ; preds = %215, %261
+  %220 = phi i64 [ 0, %215 ], [ %264, %261 ]
+  %221 = phi ptr [ null, %215 ], [ %255, %261 ]
+  %222 = phi ptr [ @ansor_deploy_codes, %215 ], [ %263, %261 ]
+  br i1 %216, label %223, label %226
+
+223:                                              ; preds = %219
+  %224 = load i64, ptr %217, align 8
+  %225 = icmp eq i64 %224, %220
+  br i1 %225, label %226, label %254
+
+226:                                              ; preds = %223, %219
+  store i64 0, ptr %218, align 8
+  %227 = load i8, ptr %222, align 1
+  %228 = icmp eq i8 %227, 32
+  br i1 %228, label %240, label %229
+
+229:                                              ; preds = %226, %229
+  %230 = phi i64 [ %236, %229 ], [ 0, %226 ]
+  %231 = phi i8 [ %238, %229 ], [ %227, %226 ]
+  %232 = phi ptr [ %237, %229 ], [ %222, %226 ]
+  %233 = mul nsw i64 %230, 10
+  %234 = sext i8 %231 to i64
+  %235 = add i64 %233, -48
+  %236 = add i64 %235, %234
+  store i64 %236, ptr %218, align 8
+  %237 = getelementptr inbounds nuw i8, ptr %232, i64 1
+  %238 = load i8, ptr %237, align 1
+  %239 = icmp eq i8 %238, 32
+  br i1 %239, label %240, label %229
+
+240:                                              ; preds = %229, %226
+  %241 = phi ptr [ %222, %226 ], [ %237, %229 ]
+  %242 = getelementptr inbounds nuw i8, ptr %241, i64 1
+  %243 = call fastcc i32 @lacks(ptr noundef nonnull %242, ptr noundef %8, ptr noundef null, i64 noundef 0)
+  %244 = icmp eq i32 %243, 0
+  br i1 %244, label %245, label %254
+
+245:                                              ; preds = %240
+  br i1 %16, label %265, label %246
+
+246:                                              ; preds = %245
+  %247 = load i32, ptr @__tvm_ffi_choose_code.set, align 4
+  %248 = add nsw i32 %247, 1
+  store i32 %248, ptr @__tvm_ffi_choose_code.set, align 4
+  %249 = icmp eq i32 %247, 0
+  %250 = icmp ne ptr @__tvm_ffi_use_threads, null
+  %251 = and i1 %250, %249
+  br i1 %251, label %252, label %265
+
+252:                                              ; preds = %246
+  %253 = call i32 @__tvm_ffi_use_threads(ptr noundef %0, ptr noundef nonnull %9, i32 noundef 1, ptr noundef %3)
+  br label %265
+
+254:                                              ; preds = %240, %223
+  %255 = phi ptr [ %221, %223 ], [ %242, %240 ]
+  br label %256
+
+256:                                              ; preds = %259, %254
+  %257 = phi ptr [ %222, %254 ], [ %260, %259 ]
+  %258 = load i8, ptr %257, align 1
+  switch i8 %258, label %259 [
+    i8 0, label %261
+    i8 59, label %261
   ]
 
-206:                                              ; preds = %203
-  %207 = getelementptr inbounds nuw i8, ptr %204, i64 1
-  br label %203
+259:                                              ; preds = %256
+  %260 = getelementptr inbounds nuw i8, ptr %257, i64 1
+  br label %256
 
-208:                                              ; preds = %203, %203
-  %209 = icmp eq i8 %205, 0
-  %210 = getelementptr inbounds nuw i8, ptr %204, i64 1
-  %211 = add nuw nsw i64 %167, 1
-  br i1 %209, label %214, label %166
+261:                                              ; preds = %256, %256
+  %262 = icmp eq i8 %258, 0
+  %263 = getelementptr inbounds nuw i8, ptr %257, i64 1
+  %264 = add nuw nsw i64 %220, 1
+  br i1 %262, label %267, label %219
 
-212:                                              ; preds = %192, %193, %199
+265:                                              ; preds = %245, %246, %252
   store i32 1, ptr %3, align 8
-  %213 = getelementptr inbounds nuw i8, ptr %3, i64 8
-  store i64 %167, ptr %213, align 8
-  br label %270
+  %266 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  store i64 %220, ptr %266, align 8
+  br label %323
 
-214:                                              ; preds = %208
-  %215 = icmp eq ptr %202, null
-  br i1 %215, label %269, label %216
+267:                                              ; preds = %261
+  %268 = icmp eq ptr %255, null
+  br i1 %268, label %322, label %269
 
-216:                                              ; preds = %214
+269:                                              ; preds = %267
   call void @llvm.lifetime.start.p0(ptr nonnull %5)
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(400) %5, i8 0, i64 400, i1 false)
   call void @llvm.lifetime.start.p0(ptr nonnull %6)
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(49) %6, i8 0, i64 49, i1 false)
   call void @llvm.lifetime.start.p0(ptr nonnull %7)
-  br label %217
+  br label %270
 
-217:                                              ; preds = %224, %216
-  %218 = phi i64 [ 3, %216 ], [ %225, %224 ]
-  %219 = getelementptr [3 x ptr], ptr @levels, i64 %218
-  %220 = getelementptr i8, ptr %219, i64 -16
-  %221 = load ptr, ptr %220, align 8
-  %222 = call fastcc i32 @lacks(ptr noundef %221, ptr noundef nonnull readonly %8, ptr noundef null, i64 noundef 0)
-  %223 = icmp eq i32 %222, 0
-  br i1 %223, label %224, label %227
+270:                                              ; preds = %277, %269
+  %271 = phi i64 [ 3, %269 ], [ %278, %277 ]
+  %272 = getelementptr [3 x ptr], ptr @levels, i64 %271
+  %273 = getelementptr i8, ptr %272, i64 -16
+  %274 = load ptr, ptr %273, align 8
+  %275 = call fastcc i32 @lacks(ptr noundef %274, ptr noundef nonnull readonly %8, ptr noundef null, i64 noundef 0)
+  %276 = icmp eq i32 %275, 0
+  br i1 %276, label %277, label %280
 
-224:                                              ; preds = %217
-  %225 = add nsw i64 %218, -1
-  %226 = icmp eq i64 %225, 0
-  br i1 %226, label %227, label %217
+277:                                              ; preds = %270
+  %278 = add nsw i64 %271, -1
+  %279 = icmp eq i64 %278, 0
+  br i1 %279, label %280, label %270
 
-227:                                              ; preds = %224, %217
-  %228 = phi i64 [ 0, %224 ], [ %218, %217 ]
-  %229 = call fastcc i32 @lacks(ptr noundef nonnull %202, ptr noundef nonnull readonly %8, ptr noundef nonnull %5, i64 noundef 400)
-  %230 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 -2147483648, i32 0)
-  %231 = extractvalue { i32, i32, i32, i32 } %230, 0
-  %232 = icmp ult i32 %231, -2147483644
-  br i1 %232, label %255, label %233
+280:                                              ; preds = %277, %270
+  %281 = phi i64 [ 0, %277 ], [ %271, %270 ]
+  %282 = call fastcc i32 @lacks(ptr noundef nonnull %255, ptr noundef nonnull readonly %8, ptr noundef nonnull %5, i64 noundef 400)
+  %283 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 -2147483648, i32 0)
+  %284 = extractvalue { i32, i32, i32, i32 } %283, 0
+  %285 = icmp ult i32 %284, -2147483644
+  br i1 %285, label %308, label %286
 
-233:                                              ; preds = %227, %233
-  %234 = phi i64 [ %253, %233 ], [ 0, %227 ]
-  %235 = trunc i64 %234 to i32
-  %236 = add i32 %235, -2147483646
-  %237 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 range(i32 0, -2147483643) %236, i32 0)
-  %238 = extractvalue { i32, i32, i32, i32 } %237, 0
-  %239 = extractvalue { i32, i32, i32, i32 } %237, 1
-  %240 = extractvalue { i32, i32, i32, i32 } %237, 2
-  %241 = extractvalue { i32, i32, i32, i32 } %237, 3
-  %242 = zext i32 %239 to i64
-  %243 = shl nuw i64 %242, 32
-  %244 = zext i32 %238 to i64
-  %245 = or disjoint i64 %243, %244
-  %246 = zext i32 %241 to i64
-  %247 = shl nuw i64 %246, 32
-  %248 = zext i32 %240 to i64
-  %249 = or disjoint i64 %247, %248
-  %250 = shl nuw nsw i64 %234, 4
-  %251 = getelementptr inbounds nuw i8, ptr %6, i64 %250
-  store i64 %245, ptr %251, align 16
-  %252 = getelementptr inbounds nuw i8, ptr %251, i64 8
-  store i64 %249, ptr %252, align 8
-  %253 = add nuw nsw i64 %234, 1
-  %254 = icmp eq i64 %253, 3
-  br i1 %254, label %255, label %233
+286:                                              ; preds = %280, %286
+  %287 = phi i64 [ %306, %286 ], [ 0, %280 ]
+  %288 = trunc i64 %287 to i32
+  %289 = add i32 %288, -2147483646
+  %290 = tail call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},0,2,~{dirflag},~{fpsr},~{flags}"(i32 range(i32 0, -2147483643) %289, i32 0)
+  %291 = extractvalue { i32, i32, i32, i32 } %290, 0
+  %292 = extractvalue { i32, i32, i32, i32 } %290, 1
+  %293 = extractvalue { i32, i32, i32, i32 } %290, 2
+  %294 = extractvalue { i32, i32, i32, i32 } %290, 3
+  %295 = zext i32 %292 to i64
+  %296 = shl nuw i64 %295, 32
+  %297 = zext i32 %291 to i64
+  %298 = or disjoint i64 %296, %297
+  %299 = zext i32 %294 to i64
+  %300 = shl nuw i64 %299, 32
+  %301 = zext i32 %293 to i64
+  %302 = or disjoint i64 %300, %301
+  %303 = shl nuw nsw i64 %287, 4
+  %304 = getelementptr inbounds nuw i8, ptr %6, i64 %303
+  store i64 %298, ptr %304, align 16
+  %305 = getelementptr inbounds nuw i8, ptr %304, i64 8
+  store i64 %302, ptr %305, align 8
+  %306 = add nuw nsw i64 %287, 1
+  %307 = icmp eq i64 %306, 3
+  br i1 %307, label %308, label %286
 
-255:                                              ; preds = %233, %227
-  br label %256
+308:                                              ; preds = %286, %280
+  br label %309
 
-256:                                              ; preds = %255, %256
-  %257 = phi ptr [ %260, %256 ], [ %6, %255 ]
-  %258 = load i8, ptr %257, align 1
-  %259 = icmp eq i8 %258, 32
-  %260 = getelementptr inbounds nuw i8, ptr %257, i64 1
-  br i1 %259, label %256, label %261
+309:                                              ; preds = %308, %309
+  %310 = phi ptr [ %313, %309 ], [ %6, %308 ]
+  %311 = load i8, ptr %310, align 1
+  %312 = icmp eq i8 %311, 32
+  %313 = getelementptr inbounds nuw i8, ptr %310, i64 1
+  br i1 %312, label %309, label %314
 
-261:                                              ; preds = %256
-  %262 = getelementptr inbounds nuw [3 x ptr], ptr @levels, i64 %228
-  %263 = icmp eq i8 %258, 0
-  %264 = select i1 %263, ptr @.str.8, ptr @.str.7
-  %265 = load ptr, ptr %262, align 8
-  %266 = getelementptr inbounds nuw i8, ptr %262, i64 16
-  %267 = load ptr, ptr %266, align 8
-  %268 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 700, ptr noundef nonnull @.str.9, ptr noundef nonnull %5, ptr noundef nonnull %257, ptr noundef nonnull %264, ptr noundef %265, ptr noundef %267)
+314:                                              ; preds = %309
+  %315 = getelementptr inbounds nuw [3 x ptr], ptr @levels, i64 %281
+  %316 = icmp eq i8 %311, 0
+  %317 = select i1 %316, ptr @.str.10, ptr @.str.9
+  %318 = load ptr, ptr %315, align 8
+  %319 = getelementptr inbounds nuw i8, ptr %315, i64 16
+  %320 = load ptr, ptr %319, align 8
+  %321 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 700, ptr noundef nonnull @.str.11, ptr noundef nonnull %5, ptr noundef nonnull %310, ptr noundef nonnull %317, ptr noundef %318, ptr noundef %320)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str, ptr noundef nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %6)
   call void @llvm.lifetime.end.p0(ptr nonnull %5)
-  br label %270
+  br label %323
 
-269:                                              ; preds = %214
+322:                                              ; preds = %267
   tail call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str, ptr noundef nonnull @.str.1)
-  br label %270
+  br label %323
 
-270:                                              ; preds = %212, %269, %261
-  %271 = phi i32 [ -1, %261 ], [ -1, %269 ], [ 0, %212 ]
+323:                                              ; preds = %265, %322, %314
+  %324 = phi i32 [ -1, %314 ], [ -1, %322 ], [ 0, %265 ]
   call void @llvm.lifetime.end.p0(ptr nonnull %9)
   call void @llvm.lifetime.end.p0(ptr nonnull %8)
-  ret i32 %271
+  ret i32 %324
 }
 
 declare void @llvm.lifetime.start.p0(ptr captures(none))
@@ -525,7 +605,7 @@ define internal fastcc i32 @lacks(ptr noundef %0, ptr noundef nonnull readonly c
 
 44:                                               ; preds = %40, %36
   %45 = add nuw nsw i64 %24, 1
-  %46 = icmp eq i64 %45, 33
+  %46 = icmp eq i64 %45, 36
   br i1 %46, label %74, label %23
 
 47:                                               ; preds = %39, %40
@@ -549,9 +629,9 @@ define internal fastcc i32 @lacks(ptr noundef %0, ptr noundef nonnull readonly c
   %61 = getelementptr inbounds nuw i8, ptr %2, i64 %6
   %62 = sub nuw nsw i64 %3, %6
   %63 = icmp eq i32 %7, 0
-  %64 = select i1 %63, ptr @.str.8, ptr @.str.7
+  %64 = select i1 %63, ptr @.str.10, ptr @.str.9
   %65 = trunc i64 %13 to i32
-  %66 = tail call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef %61, i64 noundef %62, ptr noundef nonnull @.str.6, ptr noundef nonnull %64, i32 noundef %65, ptr noundef nonnull %8)
+  %66 = tail call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef %61, i64 noundef %62, ptr noundef nonnull @.str.8, ptr noundef nonnull %64, i32 noundef %65, ptr noundef nonnull %8)
   %67 = sext i32 %66 to i64
   %68 = add nsw i64 %6, %67
   %69 = load i8, ptr %19, align 1

@@ -183,8 +183,8 @@ class _Sums:
 
     loop: Any
     before: Any
-    given: _Factor
-    factors: _Factor
+    given: Factor
+    factors: Factor
     lanes: int
 
     @classmethod
@@ -196,7 +196,7 @@ class _Sums:
         value = getattr(loop.body, "value", None)
         if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
             return None
-        factors = [one for one in map(_Factor.of, (value.b.a, value.b.b)) if one is not None]
+        factors = [one for one in map(Factor.of, (value.b.a, value.b.b)) if one is not None]
         factors.sort(key=lambda one: (one.is_packed(loop, *packed), one.load.ty.dtype.lanes))
         if len(factors) < 2 or not factors[1].is_packed(loop, *packed):
             return None
@@ -245,7 +245,7 @@ class _Sums:
 
 
 @dataclass(frozen=True)
-class _Factor:
+class Factor:
     """A factor of a product: what is read, or where that lies outside of a border, this one.
 
     inside: the condition under which they are read; None where they always are.
@@ -256,7 +256,7 @@ class _Factor:
     border: Any = None
 
     @classmethod
-    def of(cls, factor: Any) -> _Factor | None:
+    def of(cls, factor: Any) -> Factor | None:
         """What is read as a factor; None where it is computed."""
         while isinstance(factor, (tirx.Broadcast, tirx.Cast)):
             factor = factor.value

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime import cpu_pinning, native
+from ..system.host import ask_for_matrices
 from ..system.limits import limit_memory
 from . import cold_weights
 from .cold_weights import Block
@@ -16,6 +17,7 @@ from .guarded import Guarded, poison_workspaces
 __all__ = ["Block", "Guarded", "limit", "load", "poison", "second", "times"]
 
 # Here, so that a worker has it before its first call. LocalSite and the agent set the variable.
+ask_for_matrices()
 cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..codegen.kernels.candidate import COMPUTE, build
 from ..runtime import native
+from ..system.host import ask_for_matrices
 from ..target import Target
 
 _STEPS, _REPEATS = 10_000, 500  # of arithmetic: a call takes some 50 us
@@ -111,6 +112,7 @@ def compiled(text: str, target: Target, how: str = "plain") -> tuple[Any, list[d
         one: dict[str, Any] = {"text": text, "how": how}
         one |= {"target": replace(target, cores=1).to_json(), "path": str(Path(folder, "peak.so"))}
         made = build(one)
+        ask_for_matrices()
         return native.load_module(made["path"]), made["steps"]
 
 

@@ -21,6 +21,7 @@ _OF_THIS_ROOM = {
     "tiles": "divisors",
     "tile_sizes": "FEW_TAPS register_tiles takes_lanes tiles_within",
     "fitting": "first_that_fits",
+    "matrix_sizes": "groups_of_steps matrix_sizes sums_matrices",
     "packing": "pack_operands panel_bytes sums_pairs",
     "widening": "widen_once",
     "micro_kernel": "cut_columns split_tiles write_out_tile",

@@ -8,6 +8,7 @@ from typing import Any
 from .._tvm import tirx
 from ..marks.dot import STEPS, summed_at_once
 from ..marks.long_dot import summed_by_sixteens
+from ..marks.matrix_tiles import is_summed_by_matrices, summed_by_matrices
 from ..marks.partition import partitioned
 from ..marks.tap_pairs import summed_by_pairs
 from ..target import Target
@@ -17,12 +18,12 @@ from .packing import WIDE, packed_steps, sums_pairs
 
 
 def split_tiles(
-    sch: Any, view: BlockView, tile: tuple[int, ...]
+    sch: Any, view: BlockView, tile: tuple[int, ...], groups: int = 0
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """A reduction's loops as (over tiles, within a tile, over what it reduces).
 
     Those over tiles are marked where the last one is cut short. Of steps that are summed up some at
-    once, these are the last loop within a tile.
+    once, these are the last loop within a tile. groups: of four steps, that a matrix has.
     """
     extents, loops = view.spatial, sch.get_loops(view.rv)
     reduced = loops[len(tile) :]
@@ -31,11 +32,28 @@ def split_tiles(
         if whole % size:
             partitioned(sch, outer)
     inner = [inner for _, inner in pairs]
-    if count := packed_steps(view):
+    if groups:
+        reduced, within = _split_groups(sch, reduced, groups)
+        inner += within
+    elif count := packed_steps(view):
         reduced[-1], steps = sch.split(reduced[-1], [None, count])
         (summed_at_once if count <= STEPS else summed_by_sixteens)(sch, steps)
         inner.append(steps)
     return [outer for outer, _ in pairs], inner, reduced
+
+
+def _split_groups(sch: Any, reduced: list[Any], groups: int) -> tuple[list[Any], list[Any]]:
+    """What is reduced as loops (over matrices, within one): so many groups of four steps.
+
+    Where the last axis alone has not so many, taps of the one before it lie side by side.
+    """
+    *outer, deep = reduced
+    some, four = sch.split(deep, [None, STEPS])
+    if extent(sch, some) % groups:
+        some = sch.fuse(outer.pop(), some)
+    over, some = sch.split(some, [None, groups])
+    summed_by_matrices(sch, some)
+    return [*outer, over], [some, four]
 
 
 def write_out_tile(
@@ -46,7 +64,9 @@ def write_out_tile(
     start: the loop before which that is done.
     """
     steps, loops = packed_steps(view), sch.get_loops(view.rv)
-    if steps > STEPS:
+    if is_summed_by_matrices(sch, loops):
+        pass
+    elif steps > STEPS:
         for loop in loops[-1 - len(tile) : -1]:
             sch.unroll(loop)
     elif sums_pairs(view, target):

@@ -34,6 +34,7 @@ from .loops import (
     vectorized,
     written_out,
 )
+from .matrix_sizes import groups_of_steps, matrix_sizes, sums_matrices
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import (
     in_words,
@@ -79,19 +80,19 @@ def tile_reduction(
     width = fuse_rows(sch, view) if phases is None else 0
     rank, columns = len(view.spatial), view.spatial[-1]
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
-    offered = register_tiles(view, target, steps)
+    groups = groups_of_steps(view) if phases is None and sums_matrices(view, target) else 0
+    offered = _matrices(view, target, width) if groups else register_tiles(view, target, steps)
     if not offered:
         raise ValueError("no tile fits the registers")
-    guess = first_that_fits(view, epilogue, offered, target)
+    guess = 0 if groups else first_that_fits(view, epilogue, offered, target)
     tile = state.choose("register", offered, guess, ordered=True)
     rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, tile, target)
     constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
-    panel = panel_elements(view, tile[-1])
-    outer, inner, reducing = split_tiles(sch, view, tile)
+    outer, inner, reducing = split_tiles(sch, view, tile, groups)
     room = panel_room(BlockView(sch, reduction), tile[-1], target)
     parts, depth = _in_parts(state, outer, reducing, room, target)
     written, most = _whole_words(view, steps[rank:]), _written(state, reduction, target)
-    reduced = _unrolled_steps(state, depth, written, most, by_lane=by_lane)
+    reduced = depth if groups else _unrolled_steps(state, depth, written, most, by_lane=by_lane)
     # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
     crosses, wide = bool(width and width % tile[-2]), False
     if parts:
@@ -106,7 +107,7 @@ def tile_reduction(
         if constant:
             at = order.index(outer[-1]) + 1
             widen_once(state, view, order[:at], order[at:], target)
-            _fetch_ahead(state, order, outer[-1], panel, target)
+            _fetch_ahead(state, order, outer[-1], panel_elements(view, tile[-1]), target)
             _fetch_steps(state, view, reduced, target)
         wide = order[-1] is outer[-1] and _widens_rows(
             state, view, order[:-1], target, crosses=crosses
@@ -120,10 +121,16 @@ def tile_reduction(
     if wide:
         _place_rows(state, view, task, target)
     _place_producers(state, view, None if parts or crosses else task, target)
-    written_out(sch, epilogue.rv, 1 if parts else rank, target, columns=tile[-1])
+    written_out(sch, epilogue.rv, 1 if parts or groups else rank, target, columns=tile[-1])
     init = write_out_tile(sch, view, tile, (parts or reduced)[0], target)
     cut_columns(sch, [init, reduction, epilogue.rv], columns, tile[-1])
     state.finish(init, reduction, epilogue.rv)
+
+
+def _matrices(view: BlockView, target: Target, width: int) -> list[tuple[int, ...]]:
+    """Tile sizes of matrices. width: of a row of an image, if rows of several are one axis."""
+    apart = len(view.spatial) > 1 and any(steps[-2] is None for steps in view.steps)
+    return matrix_sizes(view, target, width if apart else 0)
 
 
 def _adds_a_tensor(view: BlockView, epilogue: BlockView) -> bool:

@@ -93,7 +93,7 @@ def tiles_within(view: BlockView, target: Target, rows: int) -> list[tuple[int, 
 def _ranked(model: _Model, view: BlockView, cores: int, part: int = 1) -> list[tuple[int, ...]]:
     """Tile sizes, the best first. part: that is so many rows of several, which tiles divide."""
     scored = []
-    for columns in _columns(model, _group(view), cropped=_is_cropped(view)):
+    for columns in _columns(model, columns_of_groups(view), cropped=_is_cropped(view)):
         limit = max(math.prod(model.steps[:-1]), model.rows(columns))
         for tile in _tiles_of(model, columns, limit):
             if part > 1 and part % tile[-2]:
@@ -193,7 +193,7 @@ class _Model:
         """Multiply-adds of whole vectors that the result takes, over all that is done for it."""
         cost, width = 0.0, self.width(tile[-1])
         each = PANEL_LOAD / ROW_LANES if self.takes_lanes(tile) else self.each
-        for parts in product(*map(_parts, self.extents, tile)):
+        for parts in product(*map(parts_of, self.extents, tile)):
             *rows, columns = (size for _, size in parts)
             vectors = math.ceil(columns / width)
             adds = math.prod(rows) * vectors
@@ -225,7 +225,7 @@ class _Model:
         return loads
 
 
-def _parts(extent: int, size: int) -> list[tuple[int, int]]:
+def parts_of(extent: int, size: int) -> list[tuple[int, int]]:
     """The tiles of an axis as (how many, of which size): whole ones, and the rest."""
     parts = [(extent // size, size), (1, extent % size)]
     return [part for part in parts if all(part)]
@@ -329,7 +329,7 @@ def _is_cropped(view: BlockView) -> bool:
     return rows > 1 and [shape[-1] < columns for shape in shapes] == [True]
 
 
-def _group(view: BlockView) -> int:
+def columns_of_groups(view: BlockView) -> int:
     """Columns of one group of a grouped reduction: a vector across two would read apart; or 0."""
     column = view.axes(SPATIAL)[-1].var
     sizes = [s for _, indices in view.operands for i in indices for s in _divided(i, column)]

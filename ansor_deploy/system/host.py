@@ -5,6 +5,7 @@ set, the cores this process may use and the cache sizes. The two figures of the 
 estimates.
 """
 
+import ctypes
 import math
 import os
 from collections.abc import Iterable
@@ -37,6 +38,8 @@ _EXTRAS = {
         ("avx512_vnni", "+avx512vnni", 64),
         ("avx512vbmi", "+avx512vbmi", 64),
         ("avx512_bf16", "+avx512bf16", 64),
+        ("amx_tile", "+amx-tile", 64),
+        ("amx_int8", "+amx-int8", 64),
     ),
     "aarch64": (("asimddp", "+dotprod", 16), ("asimdhp", "+fullfp16", 16)),
 }
@@ -48,6 +51,9 @@ RUN_64_BITS = (
     "run a 64-bit system on the board, if its processor has 64 bits (a Raspberry Pi from 3 on: "
     "target rpi3); one of 32 bits cannot be used"
 )
+
+# Of Linux on x86-64.
+_ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA = 158, 0x1023, 18
 
 _FMA_UNITS = 2
 _GUESSED_MHZ = 2000.0  # where neither cpufreq nor /proc/cpuinfo has it
@@ -141,6 +147,15 @@ def x86_vector_bytes(flags: Iterable[str]) -> int:
 def processor_flags() -> set[str]:
     """The instructions that this machine has, in the kernel's words."""
     return _flags(architecture(), _cpuinfo(Path("/proc/cpuinfo")))
+
+
+def ask_for_matrices() -> None:
+    """Ask Linux for registers of matrices, which a process and its threads may only use then.
+
+    A library asks by itself, before its code runs (`processor.c`).
+    """
+    if "amx_tile" in processor_flags():
+        ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA)
 
 
 def kernel_flags(features: Iterable[str]) -> list[str]:

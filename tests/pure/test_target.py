@@ -16,7 +16,7 @@ from ansor_deploy.tune.workspace import check_buildable
 SHIPPED = [shipped("targets")]
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "targets.md"
 NAMES = ["a100", "cortex-a53", "h100", "host", "intel-cpu-avx2", "intel-cpu-avx512", "rpi3", "v100"]
-NAMES += ["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"]
+NAMES += ["x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-amx", "x86-64-v4-vnni"]
 
 
 def refused(tmp_path, text, line=None, name="bad"):

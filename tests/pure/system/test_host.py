@@ -37,6 +37,7 @@ def x86(root, flags, mhz="3000.000"):
         (f"{V3} avx512f", "x86-64-v3", [], 32, 16),
         (V4, "x86-64-v4", [], 64, 32),
         (f"{V4} avx512_vnni avx512_bf16", "x86-64-v4", ["+avx512vnni", "+avx512bf16"], 64, 32),
+        (f"{V4} amx_tile amx_int8", "x86-64-v4", ["+amx-tile", "+amx-int8"], 64, 32),
         (f"{V4} avx512vbmi avx512_vbmi2", "x86-64-v4", ["+avx512vbmi"], 64, 32),
     ],
 )

@@ -23,6 +23,7 @@ def instructions(name, cpu, *features, **given):
 
 
 VNNI = instructions("intel-cpu-avx512", "x86-64-v4", "+avx512vnni")
+AMX = instructions("intel-cpu-avx512", "x86-64-v4", "+avx512vnni", "+amx-tile", "+amx-int8")
 AVX2 = instructions("intel-cpu-avx2", "x86-64-v3")
 # Without instructions that multiply and add.
 SSE4 = instructions("intel-cpu-avx2", "x86-64-v2", vector_bytes=16)
@@ -51,8 +52,9 @@ def assert_same(proto, *targets):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_of_any_size_make_the_same_bytes(name):
-    assert_same(network(name), AVX2, VNNI)
+def test_vectors_of_any_size_and_matrices_make_the_same_bytes(name):
+    matrices = [] if lacks(AMX.triple, AMX.cpu, AMX.features) else [AMX]
+    assert_same(network(name), AVX2, VNNI, *matrices)
 
 
 def test_so_do_products_and_sums_apart():

@@ -1,0 +1,114 @@
+"""Tiles where a processor multiplies matrices of bytes (`marks/matrix_tiles.py`).
+
+A register has sixteen rows, columns or groups of four steps, and a tile one to three of them each
+way. An instruction takes as long as it has rows, or groups of steps, whichever are more; beside it
+others read what comes next. So two by two keep a processor busy, and few steps leave it idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from .._tvm import uses
+from ..marks.dot import STEPS
+from ..marks.matrix_tiles import REGISTERS, SIDE, has_matrices
+from ..target import Target
+from .block_view import REDUCE, BlockView, factor
+from .cores import FAIR, busy, tile_tasks, worth_cores
+from .packing import has_own_taps, rows_and_weights
+from .tile_sizes import WORST, batch_axes, columns_of_groups, indexing_axes, parts_of
+from .tiles import divisors
+
+# Rows and steps from which a matrix is worth it: vectors add up fewer as fast.
+LEAST_ROWS, LEAST_STEPS = 4, 16
+# Cycles to read a register, and for what is done once a tile, beside one for a row of products.
+READ, ONCE = 10, 100
+# Most registers each way, and tiles offered to the search.
+MOST, OFFERED = 3, 16
+
+
+def sums_matrices(view: BlockView, target: Target) -> bool:
+    """Whether a reduction of bytes is best made by matrices."""
+    if not has_matrices(target) or not view.is_contraction or not rows_and_weights(view, target):
+        return False
+    own = batch_axes(view)
+    rows = math.prod(size for at, size in enumerate(view.spatial[:-1]) if at not in own)
+    whole = view.reduced[-1] % STEPS == 0 and STEPS * groups_of_steps(view) >= LEAST_STEPS
+    return rows >= LEAST_ROWS and whole and not has_own_taps(view) and not columns_of_groups(view)
+
+
+def groups_of_steps(view: BlockView) -> int:
+    """Groups of four steps that a register holds: the most that divide what lies side by side."""
+    last = view.reduced[-1] // STEPS
+    sizes = {*divisors(last), *divisors(last * _taps_beside(view))}
+    return max(size for size in sizes if size <= SIDE)
+
+
+def _taps_beside(view: BlockView) -> int:
+    """The taps of a row of a kernel, where the channels of one lie beside the next; else 1."""
+    *_, tap, deep = [None, *view.axes(REDUCE)]
+    for buffer, indices in view.operands if tap is not None else []:
+        if str(buffer.dtype) == "uint8" and len(indices) > 1:
+            *before, place, channel = indices
+            whole = channel.same_as(deep.var) and int(buffer.shape[-1]) == view.reduced[-1]
+            alone = not any(uses(index, tap.var) for index in before)
+            if whole and alone and uses(place, tap.var) and factor(place, tap.var) == 1:
+                return view.reduced[-2]
+    return 1
+
+
+def matrix_sizes(view: BlockView, target: Target, width: int = 0) -> list[tuple[int, ...]]:
+    """Tile sizes of the result's axes, the fastest first.
+
+    width: of a row of an image, where rows of several are one axis, and are not at equal distances
+    in what is read; else 0.
+    """
+    cores, costs = max(1, worth_cores(view, target)), {}
+    for rows, count in product(_row_sizes(view, width), range(1, MOST + 1)):
+        tile = (*rows, count * SIDE)
+        high = len(_registers_of(rows, width))
+        fits = high * count + high + count <= REGISTERS
+        if fits and (count - 1) * SIDE < view.spatial[-1]:
+            shared = min(FAIR, busy(tile_tasks(view.spatial, tile), cores))
+            costs[tile] = _cost(view, tile, width) / shared
+    found = sorted(costs, key=lambda tile: (costs[tile], tile))
+    return [tile for tile in found if WORST * costs[tile] <= costs[found[0]]][:OFFERED]
+
+
+def _row_sizes(view: BlockView, width: int) -> Iterator[tuple[int, ...]]:
+    """Sizes of a tile along all axes but the contiguous one.
+
+    Along the last of them any, but whole rows of an image or parts of one; where it is all, a few
+    of the axis before that as well.
+    """
+    *before, last = view.spatial[:-1]
+    reused = any(not used[len(before) - 1] for used in indexing_axes(view)) if before else False
+    for size in range(1, min(last, MOST * SIDE) + 1):
+        if width and width % size and size % width:
+            continue
+        for above in range(1, MOST + 1 if reused and size == last else 2):
+            if not before or before[-1] % above == 0:
+                yield (*(1 for _ in before[1:]), *([above] if before else []), size)
+
+
+def _registers_of(rows: Sequence[int], width: int) -> list[int]:
+    """How many rows each register has, of a tile of so many along each axis."""
+    *before, last = rows
+    line = min(width or last, last)
+    lines, parts = math.prod(before) * math.ceil(last / line), math.ceil(line / SIDE)
+    return [line * (at + 1) // parts - line * at // parts for at in range(parts)] * lines
+
+
+def _cost(view: BlockView, tile: Sequence[int], width: int) -> float:
+    """Cycles that all tiles take, the last ones of an axis smaller."""
+    groups = groups_of_steps(view)
+    steps, total = math.prod(view.reduced) // (groups * STEPS), 0.0
+    for parts in product(*map(parts_of, view.spatial, tile)):
+        high = _registers_of([size for _, size in parts[:-1]], width)
+        wide = math.ceil(parts[-1][1] / SIDE)
+        products = wide * sum(max(rows, groups) for rows in high)
+        step = max(products, READ * (len(high) + wide))
+        total += math.prod(count for count, _ in parts) * (ONCE + steps * step)
+    return total

@@ -1,0 +1,122 @@
+"""Sums of bytes by tiles of a matrix: the same to the last bit, whatever is left over."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import built
+from helpers.graphs import node
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.host import lacks
+from ansor_deploy.target import load_target
+
+AMX = replace(load_target("x86-64-v4-amx", [shipped("targets")]), cores=1)
+MISSING = lacks(AMX.triple, AMX.cpu, AMX.features)
+RUNS = pytest.mark.skipif(bool(MISSING), reason=f"this processor lacks {', '.join(MISSING)}")
+RNG = np.random.default_rng(0)
+
+
+def integers(made, weight, *data, **zeros):
+    """A model of one operator on bytes, of a constant weight."""
+    constants = {"w": weight, **zeros}
+    proto = helper.make_graph(
+        [made],
+        "integers",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, data)],
+        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(proto, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def extreme(*shape):
+    """Signed bytes, half of them the least or the greatest."""
+    ends = RNG.choice(np.array([-128, 127], np.int8), shape)
+    return np.where(RNG.random(shape) < 0.5, ends, RNG.integers(-128, 128, shape)).astype(np.int8)
+
+
+def product(rows, depth, columns):
+    return integers(node("MatMulInteger", "x w", "o"), extreme(depth, columns), rows, depth)
+
+
+@RUNS
+@pytest.mark.parametrize(
+    "shape", [(49, 128, 64), (33, 80, 117), (6, 32, 49), (70, 272, 10)], ids=str
+)
+def test_no_sum_saturates(shape):
+    proto = product(*shape)
+    x = np.where(RNG.random(shape[:2]) < 0.5, 255, RNG.integers(0, 256, shape[:2])).astype(np.uint8)
+    weight = numpy_helper.to_array(proto.graph.initializer[0])
+    (found,) = built.run(proto, {"x": x}, AMX)
+    np.testing.assert_array_equal(found, x.astype(np.int32) @ weight.astype(np.int32))
+
+
+@pytest.mark.parametrize(
+    ("shape", "instruction"), [((33, 80, 117), "tdpbusd"), ((1, 256, 64), "vpdpbusd")], ids=str
+)
+def test_many_rows_are_a_matrix(shape, instruction):
+    code = built.machine_code(product(*shape), AMX)
+    assert instruction in code
+    assert ("tdpbusd" in code) == ("vpdpbusd" not in code)
+    assert code.count("ldtilecfg") == code.count("tilerelease")
+
+
+CONVOLUTIONS = {
+    "padded": ((32, 64, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "in steps": ((48, 32, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+    "of few channels": ((32, 3, 7, 7), {"pads": [3, 3, 3, 3], "strides": [2, 2]}),
+    "of taps side by side": ((16, 16, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "of one tap": ((48, 64, 1, 1), {}),
+    "of one tap, in steps": ((20, 16, 1, 1), {"strides": [2, 2]}),
+}
+
+
+@RUNS
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_rows_of_an_image_are_rows_of_a_matrix(name):
+    size, given = CONVOLUTIONS[name]
+    weight, zero = extreme(*size), 131
+    made = node("ConvInteger", "x w z", "o", **given)
+    proto = integers(made, weight, 1, size[1], 18, 19, z=np.uint8(zero))
+    x = RNG.integers(0, 256, (1, size[1], 18, 19)).astype(np.uint8)
+    (found,) = built.run(proto, {"x": x}, AMX)
+    np.testing.assert_array_equal(found, convolution(x.astype(np.int32) - zero, weight, **given))
+    assert "tdpbusd" in built.machine_code(proto, AMX)
+
+
+def convolution(x, weight, pads=(0, 0, 0, 0), strides=(1, 1)):
+    """The sums of a convolution of integers."""
+    top, left, bottom, right = pads
+    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], (2, 3))
+    read = windows[:, :, :: strides[0], :: strides[1]]
+    return np.einsum("nchwij,ocij->nohw", read, weight.astype(np.int32))
+
+
+REFUSED = """
+import ctypes, sys
+from ansor_deploy.errors import DeviceError
+from ansor_deploy.runtime.functions import open_machine
+class Stack(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+memory = ctypes.create_string_buffer(4096)
+small = Stack(ctypes.addressof(memory), 0, 4096)
+assert ctypes.CDLL(None).sigaltstack(ctypes.byref(small), None) == 0
+try:
+    open_machine(sys.argv[1], ["main"])
+except DeviceError as error:
+    print(error.text)
+"""
+
+
+@RUNS
+def test_a_process_that_may_not_have_the_registers_is_refused_in_words(tmp_path):
+    """Linux gives them to none that handles signals on a stack without room for them."""
+    built.compiled(product(32, 64, 32), AMX).export(path := tmp_path / "model.so", AMX)
+    words = [sys.executable, "-c", REFUSED, str(path)]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "amx-tile" in said.stdout, said.stderr
