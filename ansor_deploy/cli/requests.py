@@ -48,6 +48,9 @@ def with_requests(command: Command) -> Command:
     return call
 
 
+_NO_REGISTRY = Path(os.devnull, "registry.db")  # of a frozen build: nothing can be there
+
+
 def tuning_command(
     *,
     models: Sequence[Path] = (),
@@ -131,7 +134,7 @@ def make_request(
     return Request(
         target=best_here(codes) if codes else chosen_target(target, *(chosen or ())),
         codes=codes,
-        registry=Path(os.devnull) if frozen else project.registry_path(registry),
+        registry=_NO_REGISTRY if frozen else project.registry_path(registry),
         input_shapes=shapes_together(input_shapes),
         rules=tuple(rule_files(rules)),
         budget=make_budget(effort, _trials(trials, seconds, others), seconds, min_impact),

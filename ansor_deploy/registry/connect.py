@@ -25,8 +25,6 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
 
     RegistryError (exit 8) if the file is damaged, locked, of a newer tool, or not a registry.
     """
-    if path == Path(os.devnull) and not write:
-        return _empty()  # of a frozen build, which has none
     with explained(path):
         check_regular(path)
         _check_journal(path)
