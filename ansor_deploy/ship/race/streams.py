@@ -64,12 +64,12 @@ class Streams:
 
     def _all(self, function: str, streams: int, **words: Any) -> list[Any]:
         what, payload = f"{__name__}:{function}", self._payload | words
+        workers = self._workers[:streams]
+        for one in workers:  # by this thread: a child ends with the thread that started it
+            one.start()
         try:
             with ThreadPoolExecutor(streams) as pool:
-                calls = [
-                    pool.submit(one.call, what, payload, START_SECONDS)
-                    for one in self._workers[:streams]
-                ]
+                calls = [pool.submit(one.call, what, payload, START_SECONDS) for one in workers]
                 return [call.result() for call in calls]
         except WorkerFailure as failure:
             said = f"{self._path} does not run in {streams} processes at once: {failure.message}"

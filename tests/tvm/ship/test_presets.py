@@ -1,6 +1,7 @@
 """What a library is used for: the split that was best, in the manifest, and what follows it."""
 
 import json
+import time
 
 import onnx
 import pytest
@@ -10,6 +11,7 @@ from helpers.cli_process import refused
 
 from ansor_deploy.runtime import load
 from ansor_deploy.ship.race.presets import splits
+from ansor_deploy.ship.race.streams import open_streams
 from ansor_deploy.ship.race.timing import split_of
 
 BUILD = ("build", "net.onnx", "--trials", 0, "--beside", "none")
@@ -55,6 +57,15 @@ def test_what_loads_it_takes_its_threads(shop):
     assert {words: split_of(shop / "net.so", *words) for words in asked} == asked
     (one, _) = answer(shop, "bench", "net.so", "--time", "0.1s", "--streams", "1")["variants"]
     assert one["streams"] == 1
+
+
+def test_what_was_prepared_is_what_runs(shop):
+    library = load(shop / "net.so", 1)
+    with open_streams(library, [0], 2) as side:
+        side.prepare(2, 1)
+        processes = [one._process.pid for one in side._workers]
+        assert min(map(len, side.times(2, 1, time.monotonic() + 0.5))) >= 1
+        assert [one._process.pid for one in side._workers] == processes
 
 
 def test_requests_come_to_the_streams_of_the_preset(shop):
