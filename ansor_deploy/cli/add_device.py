@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,13 +79,14 @@ def add_command(
     target = target and lasting(target)
     device = asked_for(inventory, address, name, target, identity, jump)
     again = shlex.join(["ansor-deploy", "devices", "add", address, "--name", device.name])
-    trust(device, inventory, again, fingerprint=fingerprint, yes=yes)
-    connecting = way_to(device, inventory)
-    with closing(connecting()) as connection:
-        from ..devices.facts import look_at
-        from ..doctor.proposal import summary
+    with _to_be_repeated(device.name):
+        trust(device, inventory, again, fingerprint=fingerprint, yes=yes)
+        connecting = way_to(device, inventory)
+        with closing(connecting()) as connection:
+            from ..devices.facts import look_at
+            from ..doctor.proposal import summary
 
-        facts = look_at(device.name, connection)
+            facts = look_at(device.name, connection)
     tell(f"{device.name} is: {summary(facts)}")
     device = replace(device, target=device.target or decided(facts, again))
     known = chosen_target(device.target)
@@ -92,6 +94,17 @@ def add_command(
     inventory.put(device)
     install(device.name, known, connecting)
     return concluded(device, known, inventory)
+
+
+@contextmanager
+def _to_be_repeated(name: str) -> Iterator[None]:
+    """A board that cannot be reached is not added: the doctor would not know it."""
+    try:
+        yield
+    except DeviceError as error:
+        same = shlex.join(["ansor-deploy", *click.get_current_context().find_root().obj])
+        error.hint = error.hint.replace(f"ansor-deploy devices doctor {name}", same)
+        raise
 
 
 def lasting(target: str) -> str:

@@ -321,6 +321,13 @@ def test_addresses_that_are_none(devices, url, says):
     refused(devices("add", url, "--target", "host"), 2, says)
 
 
+def test_a_board_that_cannot_be_reached_is_not_added(devices):
+    words = ("add", "ssh://pi@127.0.0.1:1", "--name", "lost")
+    said = "nothing listens at 127.0.0.1 port 1\n  hint: Look at its power and network, then: "
+    refused(devices(*words), 4, f"{said}ansor-deploy devices {' '.join(words)}")
+    assert "no devices" in devices("list").stdout
+
+
 def test_other_words_that_are_wrong(added, devices):
     refused(devices("add", "pi@board", "--name", "../pi"), 2, "cannot be called")
     refused(devices("add", "pi@board", "--target", "hoost"), 2, "no target 'hoost'")
