@@ -15,7 +15,7 @@ from ..request import ENGINES
 from ..ship.manifest import Race
 from ..system.json_types import Count, Ms, Shape
 from ..system.words import count
-from ..views.text import again, latency, race_text
+from ..views.text import again, latency, race_text, rate_text
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import device_option
@@ -150,7 +150,7 @@ def lines(figures: Bench, seconds: float) -> list[str]:
     names = ("median", "p10", "p90", "p99")
     times = ", ".join(f"{name} {latency(getattr(figures, f'{name}_ms') / 1e3)}" for name in names)
     of = f" of {figures.streams} streams" if figures.streams > 1 else ""
-    first = f"{times}; {figures.per_second:.4g} a second ({count(figures.runs, 'run')}{of})"
+    first = f"{times}; {rate_text(figures.per_second)} a second ({count(figures.runs, 'run')}{of})"
     return [first, *(race_text(race, again(seconds)) for race in figures.beside or ())]
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..system.json_types import Cores, Count, Ms
 from ..system.words import count
-from ..views.text import latency
+from ..views.text import latency, rate_text
 
 if TYPE_CHECKING:
     from ..devices.arrivals import Points, Served
@@ -64,7 +64,7 @@ def rate_lines(rated: Rated) -> list[str]:
     names = ("arrival to answer", rated.total), ("waiting", rated.waiting), ("run", rated.running)
     lines = [f"{name}: {_text(part)}" for name, part in names]
     of = f"{count(rated.streams, 'stream')} of {count(rated.threads, 'thread')}"
-    did = f"{rated.asked:g} a second asked, {rated.per_second:.4g} begun by {of}"
+    did = f"{rated.asked:g} a second asked, {rate_text(rated.per_second)} begun by {of}"
     missed = f"{rated.missed} of {rated.arrived} had not begun by the end" if rated.missed else ""
     return [f"{did}; {missed or f'none of {rated.arrived} missed'}", *lines]
 

@@ -251,6 +251,11 @@ def run_text(shapes_ms: Sequence[float]) -> str:
     return f"{times} a run{' by shape' if len(shapes_ms) > 1 else ''}"
 
 
+def rate_text(per_second: float) -> str:
+    """How many a second, in four digits at least: "9.5", "412.3", "28,960"."""
+    return f"{per_second:.4g}" if per_second < 1e4 else f"{per_second:,.0f}"
+
+
 def preset_text(preset: Preset) -> str:
     """Which split of the cores is best for what a library is used for, and what others do."""
     best = ", ".join(preset_texts(preset))
@@ -263,7 +268,7 @@ def split_texts(split: Split, preset: str) -> tuple[str, str]:
     name = _split_name(split, preset)
     if preset == "latency":
         return name, f"{latency(split.median_ms / 1e3)} a run"
-    return name, f"{split.per_second:.4g} runs a second"
+    return name, f"{rate_text(split.per_second)} runs a second"
 
 
 def preset_texts(preset: Preset) -> tuple[str, str]:

@@ -12,9 +12,9 @@ def test_splits_leave_no_core_idle():
 
 
 def test_a_preset_as_a_sentence():
-    tried = (Split(1, 2, 400.0, 5.0), Split(2, 1, 250.0, 4.0))
+    tried = (Split(1, 2, 28956.4, 5.0), Split(2, 1, 250.0, 4.0))
     assert preset_text(Preset("throughput", 1, 2, tried)) == (
-        "for throughput: 2 streams of 1 thread, 400 runs a second "
+        "for throughput: 2 streams of 1 thread, 28,956 runs a second "
         "(beside 1 stream of 2 threads, 250 runs a second)"
     )
     assert (
