@@ -343,7 +343,10 @@ def _with_sizes(stmt: Any) -> Any:
     first = tirx.address_of(tirx.BufferLoad(buffer, [tirx.const(0, "int32")]))
     stores = list(_stores(buffer, bytes.fromhex(sizes.pop())))
     around = [_called("ldtilecfg", first), bare, _called("tilerelease")]
-    return tirx.SeqStmt([tirx.AllocBuffer(buffer), *stores, *around])
+    every = tirx.SeqStmt([tirx.AllocBuffer(buffer), *stores, *around])
+    # A chunk of the tasks of a loop (`codegen/passes/chunks.py`), of which some are empty.
+    may_be_empty = isinstance(stmt, tirx.For) and not isinstance(stmt.extent, tirx.IntImm)
+    return tirx.IfThenElse(stmt.extent > 0, every) if may_be_empty else every
 
 
 def _stores(buffer: Any, setting: bytes) -> Iterator[Any]:
