@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.options import crowd
+
 PROGRAM = (sys.executable, "-m", "ansor_deploy")
 COMMAND = (
     "build", "net.onnx", "--target", "./own.toml", "--registry", "records.db", "--trials", "16",
@@ -81,7 +83,7 @@ def _start(folder: Path, words: tuple[str, ...], script: str = "") -> subprocess
 
 def _communicate(process: subprocess.Popen[str]) -> str:
     try:
-        return process.communicate(timeout=_ENOUGH)[1]
+        return process.communicate(timeout=_ENOUGH * crowd())[1]
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         return "hangs: " + process.communicate()[1]
