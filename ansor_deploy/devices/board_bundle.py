@@ -34,7 +34,8 @@ _OWN = {
     "measure": "check clock cold_weights guarded head_to_head offline on_cpu on_gpu runner",
     "runtime": "batches context cpu_pinning cuda dlpack fit functions gpu_code interface lengths "
     "manifest_json model native out_of_range profile session shared steps tensors wrong_processor",
-    "system": "child host limits lock_file machine_fault regular_file run_times scratch worker",
+    "system": "child fence host limits lock_file machine_fault regular_file run_times scratch "
+    "worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
 _RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import

@@ -5,6 +5,7 @@ import platform
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..system import fence
 from ..system.scratch import Scratch
 from ..system.untrusted import Refused
 from ..system.worker import Worker, WorkerFailure
@@ -73,7 +74,8 @@ class LocalSite:
         self._scratch = Scratch()
         self._names = itertools.count()
         # TVM takes half of the cores on x86 where nothing is set before its first parallel loop.
-        self._worker = Worker(RUNS, {"TVM_NUM_THREADS": str(cores)})
+        env = {"TVM_NUM_THREADS": str(cores), fence.VARIABLE: str(self._scratch.path)}
+        self._worker = Worker(RUNS, env)
 
     def start(self) -> None:
         """Start the process in the background, unless it lives."""

@@ -18,6 +18,7 @@ from ..project import Project
 from ..registry.store import Registry
 from ..system import tvm_pairing
 from ..system.environment import shipped, version
+from ..system.fence import abi
 from ..system.host import architecture
 from ..system.words import count
 from ..target import list_targets, load_target
@@ -64,6 +65,7 @@ def diagnose(project: Project, registry: Path) -> Iterator[Check]:
     yield from check_cross_linkers()
     yield check_sqlite()
     yield check_host(project)
+    yield check_fence()
     yield check_registry(registry)
     yield check_records(registry)
     yield check_space("space for the registry", registry)
@@ -134,6 +136,13 @@ def check_host(project: Project) -> Check:
         return Check("host", "warn", error.message, error.hint)
     cores = count(host.cores, "core")
     return Check("host", "ok", f"{host.cpu}, {cores}, {host.vector_bytes * 8}-bit vectors")
+
+
+def check_fence() -> Check:
+    """Report whether the kernel can keep candidates, which run here, from files and the network."""
+    if not (known := abi()):
+        return Check("fence", "ok", "the kernel has no Landlock: candidates are not fenced")
+    return Check("fence", "ok", f"Landlock {known}, for files{' and TCP' * (known >= 4)}")
 
 
 def check_registry(path: Path) -> Check:

@@ -9,6 +9,7 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
+from . import fence
 from .limits import confine
 from .machine_fault import fault_of
 
@@ -22,6 +23,8 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     """Answer calls on the socket until its other end closes. Never returns."""
     _tie_to(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
+    if folder := os.environ.get(fence.VARIABLE):
+        fence.close_around(folder)
     importlib.import_module(preload)  # the second that this may take passes before the first call
     confine()  # the called code may do anything, and the machine's other work goes on
 

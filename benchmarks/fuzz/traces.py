@@ -121,9 +121,9 @@ def _begins(task: Task, target: Target, chance: random.Random) -> list[tuple[str
 
 
 def court_of(task: Task, target: Target, folder: Path, builds: str = BUILDS) -> Court:
-    """The court of a task: what its program makes as it stands is in the folder then."""
+    """The court of a task, with what its program makes as it stands."""
     payload = {"signature": signature(task.mod).to_json(), "seed": 0, "machine": "cpu"}
-    payload |= {"expected": str(folder / "expected.npz"), "room": 0, "best": 1e-9}
+    payload |= {"expected": _site().scratch("expected.npz"), "room": 0, "best": 1e-9}
     court = Court(task, target, payload, builds)
     built = _built(replace(court, builds=BUILDS), folder / "plain.so", "plain")
     _site().call(f"{_RUNNER}:reference", payload | built, _RUN_SECONDS * crowd())
