@@ -50,7 +50,8 @@ def test_an_edit_changes_the_message_and_the_same_seed_makes_the_same(tmp_path):
         ({"end": "traceback"}, "traceback"),
     ],
 )
-def test_how_a_command_ended(change, end, tmp_path):
+def test_how_a_command_ended(change, end, tmp_path, monkeypatch):
+    monkeypatch.setattr(tries, "crowd", lambda: 1.0)
     assert tries.judged("models", "x", {**ENDED, **change}, tmp_path).end == end
 
 
