@@ -16,6 +16,7 @@ from .title import titled
 
 _NAMED = 10  # models that a message names
 _DIGEST = 64  # digits
+_PLAN = "ansor-deploy plan MODEL says what a build would reuse"
 _MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"
 _TARGETS = f"""
     SELECT fingerprint, name, json FROM targets
@@ -98,7 +99,7 @@ def _model(registry: Database, model: str) -> dict[str, Any]:
         names = ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
         raise UsageError(
             f"the registry knows no model {model[:12] if len(model) == _DIGEST else model}",
-            f"it knows {names}" if known else "build it first: ansor-deploy build MODEL",
+            f"it knows {names}" if known else f"it has records and no builds: {_PLAN}",
         )
     if len(found) > 1:
         names = ", ".join(f"{row['digest'][:12]} {row['name']}" for row in found[:_NAMED])
