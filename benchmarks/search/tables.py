@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from math import nan
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -98,15 +97,15 @@ def _ablations(results: Results) -> Iterator[str]:
     for (subject, trials), curves in groups.items():
         moments = [str(round(trials * part)) for part in MOMENTS]
         yield f"## {subject} under variants of the search"
-        yield table(["ms after trials", *moments, "of full", "seeds"], _curves(curves))
+        yield table(["ms after trials", *moments, "of the first", "seeds"], _curves(curves))
 
 
 def _curves(curves: dict[str, list[list[float]]]) -> Iterator[list[Any]]:
-    """Rows of medians over seeds, and the last of them in terms of the full search's."""
+    """Rows of medians over seeds, and the last of them in terms of the first variant's."""
     rows = {name: list(map(median, zip(*runs, strict=True))) for name, runs in curves.items()}
-    full = rows.get("full", [nan])[-1]
+    *_, first = next(iter(rows.values()))
     for name, row in rows.items():
-        yield [name, *(f"{ms:.4f}" for ms in row), f"{row[-1] / full:.2f}", len(curves[name])]
+        yield [name, *(f"{ms:.4f}" for ms in row), f"{row[-1] / first:.2f}", len(curves[name])]
 
 
 def _cost_models(results: Results) -> list[str]:

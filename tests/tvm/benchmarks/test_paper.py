@@ -88,7 +88,7 @@ def test_an_ablation_is_the_median_of_its_seeds(bench):
         about = {"subject": "C2D-4-b16", "trials": 64, "seed": seed, "variants": list(found)}
         bench.results.once("ablation", about, lambda found=found: found)
     text = tables.report(bench.results)
-    assert "| ms after trials | 16 | 32 | 64 | of full | seeds |" in text
+    assert "| ms after trials | 16 | 32 | 64 | of the first | seeds |" in text
     assert "| full | 3.0000 | 2.0000 | 1.5000 | 1.00 | 2 |" in text
     assert "| beam | 3.0000 | 2.0000 | 2.0000 | 1.33 | 1 |" in text
 
