@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansor_deploy.model.operators import appended, block_products, coupling
+from ansor_deploy.model.operators import appended, block_products, coupling, repacked
 from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
 from ansor_deploy.model.operators.refused import DOMAINS, REASONS
 from ansor_deploy.model.operators.table import OPERATORS
 
 PAGE = Path(__file__).with_name("operators.md")
 GROUPS = (("any", ANY), ("integers", INTEGER), ("real", REAL), ("numbers", REAL | INTEGER))
-OURS = (*appended.OPERATORS, *block_products.OPERATORS, *coupling.OPERATORS)  # in no file
+OURS = (  # in no file
+    *appended.OPERATORS,
+    *block_products.OPERATORS,
+    *coupling.OPERATORS,
+    *repacked.OPERATORS,
+)
 PREFACE = """\
 # Operators
 

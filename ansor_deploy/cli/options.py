@@ -52,9 +52,8 @@ input_shape_option = click.option(
     multiple=True,
     metavar="NAME=1,3,224,224",
     help="Set the shape of an input. Repeatable, for the same input, too: the library then takes "
-    "each of its shapes; the n-th shapes of all inputs belong together. 320..640:32 are all sizes "
-    "in steps of 32; 1..8 for the first axis is any batch of that range, 1..512 for another any "
-    "length.",
+    "each of its shapes; the n-th shapes of all inputs belong together. 1..8 for the first axis "
+    "is any batch of that range, 1..512 for another any length, 320..640:32 any in steps of 32.",
 )
 context_option = click.option(
     "--context",

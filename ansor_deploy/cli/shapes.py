@@ -1,4 +1,4 @@
-"""What --input-shape may say: a shape, several in steps, or a range of batches or lengths."""
+"""What --input-shape may say: a shape, or ranges of batches, lengths and sizes of images."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..model.batches import Span
 from ..request import Shapes
 
-Extent = int | range | Span  # a size, several in equal steps, or a range
+Extent = int | Span  # a size, or a range of them
 Fail = click.BadParameter
 InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
 
@@ -23,13 +23,11 @@ def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
     extents = tuple(_extent(size.strip()) for size in numbers.split(","))
     if not name or not all(extents):
         raise Fail(f"{text!r} is not an input's shape; write it like data=1,3,224,224")
-    if len({len(one) for one in extents if isinstance(one, range)}) > 1:
-        raise Fail(f"{text!r}: its axes change together, and need equally many sizes")
     return name, extents
 
 
 def _extent(text: str) -> Extent:
-    """The size, or the sizes, of "224", "1..8" or "320..640:32"; 0 if it is none of these."""
+    """The size, or the range, of "224", "1..8" or "320..640:32"; 0 if it is none of these."""
     if re.fullmatch(r"[0-9]+", text):
         return int(text)
     if not (found := re.fullmatch(r"([0-9]+)\.\.([0-9]+)(?::([0-9]+))?", text)):
@@ -37,13 +35,12 @@ def _extent(text: str) -> Extent:
     least, most, step = int(found[1]), int(found[2]), int(found[3] or 1)
     if not (0 < least < most and step and (most - least) % step == 0):
         raise Fail(f"{text!r} is no range of sizes: it goes up, in steps that meet its end")
-    return range(least, most + 1, step) if found[3] else Span(least, most)
+    return Span(least, most, step)
 
 
 def shape_text(name: str, shape: Sequence[Extent]) -> str:
     """A shape as `parse_shape` reads it."""
-    sizes = (f"{n[0]}..{n[-1]}:{n.step}" if isinstance(n, range) else str(n) for n in shape)
-    return f"{name}={','.join(sizes)}"
+    return f"{name}={','.join(map(str, shape))}"
 
 
 def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
@@ -65,16 +62,18 @@ def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
     together = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
     if any(shapes_of_all in together[:at] for at, shapes_of_all in enumerate(together)):
         raise UsageError("--input-shape: the same shapes are given twice", "leave one out")
-    spans = {one for shapes in together for shape in shapes.values() for one in shape}
-    if (several := len({one for one in spans if isinstance(one, Span)})) and several + count > 2:
+    rows = [shape for shapes in together for shape in shapes.values()]
+    batches = {shape[0] for shape in rows if isinstance(shape[0], Span)}
+    lengths = {size for shape in rows for size in shape[1:] if isinstance(size, Span)}
+    if (count > 1 and batches | lengths) or (len(batches) > 1 and not lengths):
         hint = "give one range, the same for all inputs that have it, and one shape of each"
         raise UsageError("--input-shape: a range goes with no other shapes", hint)
     return tuple(together)
 
 
 def _each(shape: Sequence[Extent]) -> list[tuple[int | Span, ...]]:
-    """The shapes with the n-th sizes of all ranges."""
-    count = next((len(one) for one in shape if isinstance(one, range)), 1)
-    return [
-        tuple(one[at] if isinstance(one, range) else one for one in shape) for at in range(count)
-    ]
+    """A shape, or those of a batch in steps: each is a shape of its own."""
+    first, *others = shape
+    if not isinstance(first, Span) or first.step == 1 or any(isinstance(n, Span) for n in others):
+        return [tuple(shape)]
+    return [(n, *others) for n in range(first.least, first.most + 1, first.step)]

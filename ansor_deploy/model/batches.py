@@ -27,17 +27,25 @@ _LEAST_GAIN = 8  # code for twice as many rows pays if a part costs an eighth of
 
 @dataclass(frozen=True)
 class Span:
-    """Sizes of a batch from the least to the most, as `1..8`."""
+    """Sizes from the least to the most, as `1..8`, or in steps, as `320..640:32`."""
 
     least: int
     most: int
+    step: int = 1
 
     def __str__(self) -> str:
-        return f"{self.least}..{self.most}"
+        return f"{self.least}..{self.most}" + (f":{self.step}" if self.step > 1 else "")
+
+    @classmethod
+    def read(cls, text: str) -> Span:
+        """A span of its text."""
+        ends, _, step = text.partition(":")
+        least, most = ends.split("..")
+        return cls(int(least), int(most), int(step or 1))
 
 
-# As JSON has one that is asked for.
-AskedShape = tuple[Count | Annotated[str, Meta(pattern=r"^[0-9]{1,9}\.\.[0-9]{1,9}$")], ...]
+_Text = Annotated[str, Meta(pattern=r"^[0-9]{1,9}\.\.[0-9]{1,9}(:[0-9]{1,9})?$")]
+AskedShape = tuple[Count | _Text, ...]  # as JSON has one that is asked for
 Asked = Mapping[str, tuple[int | Span, ...]]  # shapes of inputs by name, as they are asked for
 
 
@@ -48,7 +56,7 @@ def asked(shape: tuple[int | Span, ...]) -> list[int | str]:
 
 def read_shape(shape: Iterable[int | str]) -> tuple[int | Span, ...]:
     """A shape of JSON."""
-    return tuple(one if isinstance(one, int) else Span(*map(int, one.split(".."))) for one in shape)
+    return tuple(one if isinstance(one, int) else Span.read(one) for one in shape)
 
 
 def span_of(shapes: Asked) -> Span | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import ModelError, UsageError, blaming
 from ..registry.record import TaskKey
 from ..runtime.batches import tried_size
-from ..runtime.lengths import tried_lengths
+from ..runtime.lengths import tried_together
 from ..target import Target
 from .assumed import assumed
 from .batches import Asked, Batch, Span, span_of, with_rows
@@ -25,7 +25,7 @@ from .misfit import check_sizes, misfit
 from .onnx.class_labels import Labels
 from .onnx.file import OnnxModel, load
 from .operators.support import refuse_early
-from .ranges import Range
+from .ranges import Range, at_sizes
 from .shapes import bound, explained, instead, options
 from .tasks import Task
 
@@ -60,7 +60,7 @@ class Prepared:
     by_function: dict[str, Task] = field(repr=False)
     others: tuple[PlacedCall, ...] = field(default=(), repr=False)
     batch: Batch | None = None
-    range: Range | None = None
+    ranges: tuple[Range, ...] = ()
 
     @property
     def tasks(self) -> list[Task]:
@@ -100,7 +100,7 @@ def prepare(
     if not rows and len(input_shapes) == 1 and (found := assumed(proto, input_shapes[0])):
         stage("sizes", f"{options(found)}, which the file leaves open")
         input_shapes = [{**input_shapes[0], **found}]
-    lengths = Range.of(input_shapes[0])
+    lengths = ranges.asked_of(proto, input_shapes[0])
     span = None if lengths else span_of(input_shapes[0])
     if rows and (lengths or span or len(input_shapes) > 1):
         raise UsageError("a context is of one shape", "give --context, or several shapes")
@@ -191,9 +191,10 @@ def _check(imported: Imported, batch: Batch) -> None:
     check_rows(imported, rows, batch.inputs)
 
 
-def _tried(shapes: Asked, lengths: Range) -> list[dict[str, tuple[int, ...]]]:
-    """The shapes by which a range is tried, the largest first."""
-    return [with_rows(shapes, n) for n in tried_lengths(lengths.least, lengths.most)]
+def _tried(shapes: Asked, lengths: Sequence[Range]) -> list[dict[str, tuple[int, ...]]]:
+    """The shapes by which ranges are tried, the largest first."""
+    ends = [(one.least, one.most, one.step) for one in lengths]
+    return [at_sizes(shapes, lengths, sizes) for sizes in tried_together(ends)]
 
 
 def _loaded(path: Path) -> tuple[_Source, ModelProto]:

@@ -1,25 +1,26 @@
-"""A range of lengths: inputs that are as long along some axes as a run gives them.
+"""Ranges of lengths: inputs that are as long along some axes as a run gives them.
 
-ids=1,1..512  ->  room for 512, and one more input, which says how much of it counts
+ids=1,1..512                   ->  room for 512, and one more input, which says how much counts
+images=1,3,32..640,32..640     ->  two more, if height and width have names of their own
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
 from ..system.json_types import Count, Name
-from .batches import Asked, span_of
+from .batches import Asked, Span
 
-LENGTH = "length"
 Place = tuple[Name, Annotated[int, Meta(ge=0)]]  # an input by its name, and one of its axes
 
 
 @dataclass(frozen=True)
 class Range:
-    """The lengths that a library takes, from the least to the most.
+    """The lengths that a library takes, from the least to the most, in steps.
 
     length: the input of its function that says how much of the others counts, along the axes of
     `places`.
@@ -29,16 +30,18 @@ class Range:
     most: Count
     length: Name
     places: tuple[Place, ...]
+    step: Count = 1
 
-    @classmethod
-    def of(cls, shapes: Asked) -> Range | None:
-        """Of shapes with a range beyond their first axes; None of others."""
-        span = span_of(shapes)
-        if span is None or all(span not in shape[1:] for shape in shapes.values()):
-            return None
-        length = LENGTH
-        while length in shapes:
-            length += "_"
-        axes = ((name, axis, size) for name, one in shapes.items() for axis, size in enumerate(one))
-        places = tuple((name, axis) for name, axis, size in axes if size == span)
-        return cls(span.least, span.most, length, places)
+
+def at_sizes(
+    shapes: Asked, ranges: Sequence[Range], sizes: Sequence[int]
+) -> dict[str, tuple[int, ...]]:
+    """The shapes where each range is of one size."""
+    at = {place: n for one, n in zip(ranges, sizes, strict=True) for place in one.places}
+    places = {name: [(name, axis) for axis in range(len(one))] for name, one in shapes.items()}
+    return {
+        name: tuple(
+            at[p] if isinstance(n, Span) else n for p, n in zip(places[name], one, strict=True)
+        )
+        for name, one in shapes.items()
+    }

@@ -73,7 +73,7 @@ _OF_CALLS = [
     "variants",
     "context",
     "batch",
-    "range",
+    "ranges",
     "codes",
     "preset",
 ]
@@ -107,7 +107,7 @@ def ranges(manifest: Mapping[str, Any], called: Sequence[Interface]) -> Batches 
 
     called: what its functions take.
     """
-    if said := manifest.get("range"):
+    if said := manifest.get("ranges"):
         return Lengths(said, called)
     said = manifest.get("batch")
     return Batches(said, called) if said else None

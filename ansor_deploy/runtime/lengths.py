@@ -21,30 +21,47 @@ if TYPE_CHECKING:
     from .interface import Interface, TensorInfo
 
 
-def tried_lengths(least: int, most: int) -> tuple[int, ...]:
-    """The lengths by which a library is tried and timed: the most, an odd one, the least."""
-    odd = min(most, max(least, (5 * most // 8) | 1))
-    return tuple(dict.fromkeys((most, odd, least)))
+Sizes = tuple[int, ...]  # a length for each range
+
+
+def tried_together(ranges: Sequence[tuple[int, int, int]]) -> list[Sizes]:
+    """The lengths by which a library is tried and timed: the most, odd ones, the least.
+
+    Of several ranges, also the least of one beside the most of the others.
+
+    ranges: the least, the most and the step of each.
+    """
+    least, most, _ = zip(*ranges, strict=True)
+    odd = [_odd(*one) for one in ranges]
+    apart = [(low, *most[1:]) for low in least[:1] if len(ranges) > 1]
+    return list(dict.fromkeys([most, tuple(odd), *apart, least]))
+
+
+def _odd(least: int, most: int, step: int) -> int:
+    """A length of an odd number of steps, about five eighths of the most."""
+    return min(most, max(least, (5 * most // (8 * step) | 1) * step))
 
 
 class Lengths:
     """The lengths that a library takes.
 
-    said: the manifest's `range`: `least` and `most`, the input `length` that says how much counts,
-    and the `places`, inputs and their axes, that are as long. called: what its function takes.
+    said: the manifest's `ranges`: of each `least`, `most` and `step`, the input `length` that says
+    how much counts, and the `places`, inputs and their axes, that are as long. called: what its
+    function takes.
     """
 
-    def __init__(self, said: Mapping[str, Any], called: Sequence[Interface]) -> None:
-        self.least, self.most, self._length = said["least"], said["most"], said["length"]
-        self._places = [(name, axis) for name, axis in said["places"]]
+    def __init__(self, said: Sequence[Mapping[str, Any]], called: Sequence[Interface]) -> None:
+        self._ends = [(one["least"], one["most"], one["step"]) for one in said]
+        self._lengths = [one["length"] for one in said]
+        self._places = [[(name, axis) for name, axis in one["places"]] for one in said]
         self._called = called[0]
-        self._made: dict[int, Interface] = {}  # by length
-        self._given = [info for info in self._called.inputs if info.name != self._length]
+        self._made: dict[Sizes, Interface] = {}
+        self._given = [info for info in self._called.inputs if info.name not in self._lengths]
 
     @property
     def interfaces(self) -> list[Interface]:
         """What the library takes and gives where it is tried."""
-        return [self.interface(length) for length in tried_lengths(self.least, self.most)]
+        return [self.interface(*sizes) for sizes in tried_together(self._ends)]
 
     @property
     def tried(self) -> list[Interface]:
@@ -52,36 +69,44 @@ class Lengths:
         return []
 
     @property
+    def count(self) -> int:
+        """How many lengths a call gives."""
+        return len(self._ends)
+
+    @property
     def takes(self) -> str:
         """The inputs as text, such as "ids: int64[1, 1..512]"."""
-        length = f"{self.least}..{self.most}"
-        shapes = (", ".join(self._sizes(info, length)) for info in self._given)
+        texts = [_text(*one) for one in self._ends]
+        shapes = (", ".join(self._sizes(info, texts)) for info in self._given)
         pairs = zip(self._given, shapes, strict=True)
         return ", ".join(f"{info.name}: {info.dtype}[{shape}]" for info, shape in pairs)
 
-    def interface(self, length: int) -> Interface:
-        """What the library takes at a length, and gives: as much as there may be."""
-        if length not in self._made:
-            sizes = ((info, map(int, self._sizes(info, str(length)))) for info in self._given)
-            inputs = tuple(replace(info, shape=tuple(some)) for info, some in sizes)
-            self._made[length] = replace(self._called, inputs=inputs)
-        return self._made[length]
+    def interface(self, *sizes: int) -> Interface:
+        """What the library takes at a length of each range, and gives: as much as there may be."""
+        if sizes not in self._made:
+            texts = [*map(str, sizes)]
+            inputs = tuple(
+                replace(info, shape=tuple(map(int, self._sizes(info, texts))))
+                for info in self._given
+            )
+            self._made[sizes] = replace(self._called, inputs=inputs)
+        return self._made[sizes]
 
     def of(self, inputs: Arrays) -> Interface | None:
-        """The interface of inputs by their length; None if that is not within the range."""
-        length = self._length_of(inputs)
-        return self.interface(length) if self.least <= length <= self.most else None
+        """The interface of inputs by their lengths; None where one is in no range."""
+        sizes = self._sizes_of(inputs)
+        within = zip(sizes, self._ends, strict=True)
+        fits = all(low <= n <= high and n % step == 0 for n, (low, high, step) in within)
+        return self.interface(*sizes) if fits else None
 
     def parts(self, inputs: Arrays, outputs: Arrays) -> Iterator[Part]:
         """The one part of a run. outputs: as large as can be."""
         given = {info.name: self._in_room(info, inputs[info.name]) for info in self._given}
-        length = np.array(self._length_of(inputs), np.int64)
-        yield 0, {**given, self._length: length}, outputs
+        sizes = (np.array(size, np.int64) for size in self._sizes_of(inputs))
+        yield 0, {**given, **dict(zip(self._lengths, sizes, strict=True))}, outputs
 
-    def _length_of(self, inputs: Arrays) -> int:
-        name, axis = self._places[0]
-        given = inputs.get(name)
-        return given.shape[axis] if given is not None and given.ndim > axis else 0
+    def _sizes_of(self, inputs: Arrays) -> Sizes:
+        return tuple(_extent(inputs.get(name), axis) for (name, axis), *_ in self._places)
 
     def _in_room(self, info: TensorInfo, given: np.ndarray) -> np.ndarray:
         """An input with room behind it."""
@@ -91,7 +116,16 @@ class Lengths:
         room[tuple(map(slice, given.shape))] = given
         return room
 
-    def _sizes(self, info: TensorInfo, length: str) -> list[str]:
-        """The extents of an input, with this text for its length."""
-        axes = [axis for name, axis in self._places if name == info.name]
-        return [length if axis in axes else str(size) for axis, size in enumerate(info.shape)]
+    def _sizes(self, info: TensorInfo, texts: Sequence[str]) -> list[str]:
+        """The extents of an input, with a text for each length."""
+        pairs = zip(self._places, texts, strict=True)
+        own = {at: text for some, text in pairs for name, at in some if name == info.name}
+        return [own.get(axis, str(size)) for axis, size in enumerate(info.shape)]
+
+
+def _text(least: int, most: int, step: int) -> str:
+    return f"{least}..{most}" + (f":{step}" if step > 1 else "")
+
+
+def _extent(given: np.ndarray | None, axis: int) -> int:
+    return given.shape[axis] if given is not None and given.ndim > axis else 0

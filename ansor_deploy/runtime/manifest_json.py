@@ -77,9 +77,10 @@ def _fault(manifest: Any) -> str:
         if batch := manifest.get("batch"):
             kinds += [(batch[name], int) for name in ("least", "most", "part")]
             kinds += [(name, str) for name in (batch["inputs"][0], *batch["inputs"])]
-        if lengths := manifest.get("range"):
-            kinds += [(lengths["least"], int), (lengths["most"], int), (lengths["length"], str)]
-            for place in (lengths["places"][0], *lengths["places"]):
+        for one in manifest.get("ranges") or ():
+            kinds += [(one[name], int) for name in ("least", "most", "step")]
+            kinds += [(one["length"], str)]
+            for place in (one["places"][0], *one["places"]):
                 kinds += [(place[0], str), (place[1], int)]
         for one in manifest.get("variants") or [manifest]:
             for tensor in (*one["inputs"], *one["outputs"]):

@@ -64,7 +64,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         inputs=shapes[0].inputs,
         outputs=shapes[0].outputs,
         batch=model.batch,
-        range=model.range,
+        ranges=model.ranges,
         labels=dict(model.labels),
         variants=tuple(shapes) if len(shapes) > 1 else None,
         context=_context(model.imported.interfaces[0].context),

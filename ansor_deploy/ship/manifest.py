@@ -339,7 +339,7 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
     may_differ: tuple[Place, ...] | None = None
     batch: Batch | None = None
     preset: Preset | None = None
-    range: Range | None = None
+    ranges: tuple[Range, ...] = ()
     labels: dict[Name, tuple[int | str, ...]] = {}
 
     @property

@@ -1,11 +1,13 @@
 """One library for any length, beside libraries for each length alone and ONNX Runtime.
 
     python -m benchmarks lengths bert.onnx --lengths 1,7,31,64,100,128
+    python -m benchmarks lengths yolo.onnx --lengths 320,480,640 \
+        --input-shape images=1,3,320..640:32,320..640:32
 
 Builds a library for any length up to the largest of these, of a model that leaves one length open,
-and, unless there is `--no-fixed`, one for each. Prints the CPU seconds that each build took, and
-times of all three in turns on one thread, by its CPU time, so that other work on the machine meets
-them alike.
+or for the ranges that are given, and, unless there is `--no-fixed`, one for each length. Prints the
+CPU seconds that each build took, and times of all three in turns on one thread, by its CPU time, so
+that other work on the machine meets them alike.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -22,10 +25,13 @@ import click
 import numpy as np
 import onnx
 
+from ansor_deploy.cli.options import input_shape_option
+from ansor_deploy.cli.shapes import InputShapes
 from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span, with_rows
 from ansor_deploy.model.shapes import options
 from ansor_deploy.runtime import load
+from ansor_deploy.runtime.lengths import Lengths
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.ship.verify.onnx_runtime import open_session
 from benchmarks.networks import filled
@@ -38,18 +44,24 @@ Shapes = Mapping[str, tuple[int | Span, ...]]
 @click.command
 @click.argument("network", type=Path)
 @click.option("--lengths", type=Listed(int), default=[16, 31, 64, 100, 128], help="To be timed.")
+@input_shape_option
 @click.option("--no-fixed", is_flag=True, help="Build no library for a length alone.")
 @number("--runs", 30, "Of each.")
 @json_option
 def command(
-    network: Path, lengths: list[int], no_fixed: bool, runs: int, file: Path | None
+    network: Path,
+    lengths: list[int],
+    input_shapes: InputShapes,
+    no_fixed: bool,
+    runs: int,
+    file: Path | None,
 ) -> None:
     """Build, time, and print a table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         proto = filled.load(network)
         onnx.save(proto, model := folder / "model.onnx")
-        shapes = _opened(proto, max(lengths))
+        shapes = dict(input_shapes) or _opened(proto, max(lengths))
         spent = {"range": _built(model, folder / "range.so", shapes)}
         for length in [] if no_fixed else lengths:
             made = folder / f"{length}.so"
@@ -86,8 +98,10 @@ def _times(model: Path, folder: Path, length: int, runs: int) -> dict[str, Any]:
     """Medians at a length, in milliseconds."""
     library = load(folder / "range.so", 1)
     ranges = library.batches
-    assert ranges is not None  # noqa: S101 - it was built for one
-    feed = seeded_inputs(ranges.interface(length).inputs, seed=0, upper=2, least=1)
+    assert isinstance(ranges, Lengths)  # noqa: S101 - it was built for some
+    feed = seeded_inputs(
+        ranges.interface(*repeat(length, ranges.count)).inputs, seed=0, upper=2, least=1
+    )
     session = open_session(model, 1)
     calls: dict[str, Callable[[], object]] = {
         "ours": partial(library, **feed),

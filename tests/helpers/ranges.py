@@ -7,16 +7,16 @@ from functools import partial
 
 from onnx import ModelProto
 
-from ansor_deploy.model.batches import Span, span_of, with_rows
+from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import ranges
 from ansor_deploy.model.graph.graph import Graph
 from ansor_deploy.model.onnx.bind import bind_shapes
-from ansor_deploy.model.ranges import Range
+from ansor_deploy.model.ranges import at_sizes
 
 
 def opened(proto: ModelProto, shapes: Mapping[str, tuple[int | Span, ...]]) -> Graph:
     """The canonical graph of a model, with room for the most of its range."""
-    span = span_of(shapes)
-    bound = bind_shapes(proto, with_rows(shapes, span.most if span else 0))
-    return canonical_graph(bound, partial(ranges.prepare, asked=Range.of(shapes)))
+    found = ranges.asked_of(proto, shapes)
+    bound = bind_shapes(proto, at_sizes(shapes, found, [one.most for one in found]))
+    return canonical_graph(bound, partial(ranges.prepare, asked=found))

@@ -7,6 +7,7 @@ many. What lies behind is any numbers, and no result hangs on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..graph.fold import constant_tensor
 from ..graph.graph import FLOATS, Graph, Shape
 from ..onnx.skeleton import attribute, domain_of, nested
 from ..operators.emitter import INT64, Emitter
-from .numbers import Number, Sum, floored, least, most, symbol
+from .numbers import Number, Sum, Symbol, floored, least, most, symbol
 from .values import Values, certain, named, objects, tracked
 
 Axes = Mapping[int, Number]  # how much counts along each counted axis
@@ -186,13 +187,15 @@ class Step(Emitter):
         if not isinstance(number, Sum):
             return self.constant(number, INT64)
         made = ""
-        for each, by in number.factors:
-            flat = self.reshape(each.tensor, -1)
-            one = self("Gather", flat, self.constant(each.at, INT64), axis=0)
-            one = self.cast(one, INT64)
+        for term, by in number.factors:
+            one = reduce(partial(self, "Mul"), map(self._element, term.parts))
             one = one if by == 1 else self("Mul", one, self.constant(by, INT64))
             made = self("Add", made, one) if made else one
         return self("Add", made, self.constant(number.constant, INT64)) if number.constant else made
+
+    def _element(self, symbol: Symbol) -> str:
+        flat = self.reshape(symbol.tensor, -1)
+        return self.cast(self("Gather", flat, self.constant(symbol.at, INT64), axis=0), INT64)
 
     def divided(self, number: Number, by: int) -> Number:
         """A number that is not below -`by`, by another, rounded down.

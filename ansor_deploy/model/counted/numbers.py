@@ -1,13 +1,17 @@
 """Whole numbers that a run decides, as far as they are known: sums of what some nodes count.
 
 Sizes are computed of sizes: `300 - n` rows are laid behind `n`, which makes 300. So a number is a
-sum of *symbols*, each with a factor, and what cancels out is gone. A plain int is a number as well.
+sum of *symbols*, or of products of them, each with a factor, and what cancels out is gone. A plain
+int is a number as well.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,47 @@ class Symbol:
     most: int
     cause: str
 
+    @property
+    def parts(self) -> tuple[Symbol, ...]:
+        """What is multiplied."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Product:
+    """Two symbols or more, multiplied: how many elements some axes have together."""
+
+    parts: tuple[Symbol, ...]  # in their order
+
+    @property
+    def least(self) -> int:
+        """What it is at least."""
+        return min(self._ends)
+
+    @property
+    def most(self) -> int:
+        """What it is at most."""
+        return max(self._ends)
+
+    @property
+    def cause(self) -> str:
+        """The node that decides the first of them."""
+        return self.parts[0].cause
+
+    @property
+    def _ends(self) -> list[int]:
+        return [prod(corner) for corner in product(*((s.least, s.most) for s in self.parts))]
+
+
+Term = Symbol | Product
+
 
 @dataclass(frozen=True)
 class Sum:
-    """A constant and symbols, each with a factor that is not zero; at least one."""
+    """A constant and terms, each with a factor that is not zero; at least one."""
 
     constant: int
-    factors: tuple[tuple[Symbol, int], ...]
+    factors: tuple[tuple[Term, int], ...]
 
     def __add__(self, other: Number) -> Number:
         """The sum."""
@@ -37,11 +75,15 @@ class Sum:
         return _sum(self.constant + more.constant, [*self.factors, *more.factors])
 
     def __mul__(self, other: Number) -> Number:
-        """The product with an int; TypeError with what a run decides."""
-        if isinstance(other, Sum):
-            raise TypeError("no sum of symbols")
-        factor = int(other)
-        return _sum(self.constant * factor, [(s, by * factor) for s, by in self.factors])
+        """The product."""
+        if not isinstance(other, Sum):
+            factor = int(other)
+            return _sum(self.constant * factor, [(s, by * factor) for s, by in self.factors])
+        pairs = product(self.factors, other.factors)
+        terms = [(_term((*one.parts, *two.parts)), n * m) for (one, n), (two, m) in pairs]
+        terms += [(one, n * other.constant) for one, n in self.factors]
+        terms += [(two, m * self.constant) for two, m in other.factors]
+        return _sum(self.constant * other.constant, terms)
 
     def __sub__(self, other: Number) -> Number:
         """The difference."""
@@ -62,13 +104,30 @@ class Sum:
 Number = int | Sum
 
 
-def _sum(constant: int, factors: Iterable[tuple[Symbol, int]]) -> Number:
-    sums: dict[Symbol, int] = {}
-    for symbol, by in factors:
-        sums[symbol] = sums.get(symbol, 0) + by
-    left = tuple((symbol, by) for symbol, by in sums.items() if by)
-    ordered = tuple(sorted(left, key=lambda one: (one[0].tensor, one[0].at)))
+def _sum(constant: int, factors: Iterable[tuple[Term, int]]) -> Number:
+    sums: dict[Term, int] = {}
+    for term, by in factors:
+        sums[term] = sums.get(term, 0) + by
+    left = ((term, by) for term, by in sums.items() if by)
+    ordered = tuple(sorted(left, key=lambda one: [*map(_place, one[0].parts)]))
     return Sum(constant, ordered) if ordered else constant
+
+
+def _term(parts: Iterable[Symbol]) -> Term:
+    ordered = tuple(sorted(parts, key=_place))
+    return ordered[0] if len(ordered) == 1 else Product(ordered)
+
+
+def _place(one: Symbol) -> tuple[str, int]:
+    return one.tensor, one.at
+
+
+def multiplied(numbers: Iterable[Number]) -> Number:
+    """The product of numbers; 1 of none."""
+    made: Number = 1
+    for one in numbers:
+        made = one * made
+    return made
 
 
 def symbol(tensor: str, at: int, bounds: tuple[int, int], cause: str) -> Number:
@@ -112,10 +171,30 @@ def larger(one: Number, other: Number) -> Number | None:
     return None if found is None else found * -1
 
 
-def quotient(number: Number, by: int) -> Number | None:
+def quotient(number: Number, by: Number) -> Number | None:
     """How often a number that is not zero is in another; None where that is no such sum."""
     constant = number.constant if isinstance(number, Sum) else number
-    return None if constant % by else floored(number, by)
+    if not isinstance(by, Sum):
+        return None if constant % by else floored(number, by)
+    if constant or by.constant or len(by.factors) > 1 or not isinstance(number, Sum):
+        return None
+    ((divisor, factor),) = by.factors
+    found: Number = 0
+    for term, times in number.factors:
+        left = _divided(term, divisor)
+        if left is None or times % factor:
+            return None
+        found = multiplied(left) * (times // factor) + found
+    return found
+
+
+def _divided(term: Term, by: Term) -> list[Number] | None:
+    """What is left of the symbols of a term; None where it has not all of another's."""
+    left = Counter(term.parts)
+    left.subtract(by.parts)
+    if min(left.values()) < 0:
+        return None
+    return [Sum(0, ((symbol, 1),)) for symbol in left.elements()]
 
 
 def floored(number: Number, by: int) -> Number | None:

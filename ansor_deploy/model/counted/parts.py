@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from ..operators.emitter import INT64
-from .found import places_of
+from ..operators.repacked import lay_behind
 from .known import Axes, Step
 from .numbers import Number, Sum, larger, least, most, smaller, symbol
 
@@ -90,13 +89,12 @@ def joined(step: Step) -> list[tuple[str, Axes]] | None:
     names = [n for n in names if step.shape(n)[axis] != 0] or names[:1]
     numbers = [step.facts.dims(name)[axis] for name in names]
     names, axes = _beside(step, names, axis)
-    made = step("Concat", *names, axis=axis) if len(names) > 1 else names[0]
     if any(isinstance(number, Sum) for number in numbers[:-1]):
-        made = _moved_up(step, made, axis, [step.shape(n)[axis] for n in names], numbers)
-    total: Number = 0
-    for number in numbers:
-        total = number + total
-    return [(made, {**axes, axis: total})]
+        room = sum(step.shape(name)[axis] for name in names)
+        made = lay_behind(step, names, [*map(step.scalar, numbers)], axis, room)
+    else:
+        made = step("Concat", *names, axis=axis) if len(names) > 1 else names[0]
+    return [(made, {**axes, axis: sum(numbers)})]
 
 
 def _beside(step: Step, names: list[str], axis: int) -> tuple[list[str], Axes]:
@@ -109,19 +107,6 @@ def _beside(step: Step, names: list[str], axis: int) -> tuple[list[str], Axes]:
             names = [step.cut(name, other, size) for name in names]
             axes[other] = found[0]
     return names, axes
-
-
-def _moved_up(
-    step: Step, name: str, axis: int, bounds: Sequence[int], numbers: Sequence[Number]
-) -> str:
-    """Parts of these sizes, of each of which the first so many count, without what does not."""
-    places = np.concatenate([np.arange(n) for n in bounds])
-    part_of = np.repeat(np.arange(len(bounds)), bounds)
-    sizes = [step.reshape(step.scalar(number), 1) for number in numbers]
-    ends = step("Gather", step("Concat", *sizes, axis=0), step.constant(part_of, INT64), axis=0)
-    inside = step("Less", step.constant(places, INT64), ends)
-    found, _ = places_of(step, inside, {})
-    return step("Gather", name, step.reshape(found, -1), axis=axis)
 
 
 def split(step: Step) -> list[tuple[str, Axes]] | None:

@@ -2,55 +2,114 @@
 
 from __future__ import annotations
 
-from onnx import helper
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
+from onnx import ModelProto, helper
+
+from ..batches import Asked, Span
 from ..graph.graph import Graph
 from ..onnx.bind import model_inputs
+from ..onnx.sizes import open_axes
 from ..operators.appended import DOMAIN
 from ..operators.emitter import INT64
-from ..ranges import Range
+from ..ranges import Place, Range
 from . import rooms
 from .known import Known
-from .numbers import symbol
+from .numbers import Number, symbol
+
+_LENGTH = "length"
 
 
-def prepare(graph: Graph, asked: Range) -> None:
-    """Let what a range leaves open be so, of a graph with the most that there may be."""
-    graph.range = asked
+def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
+    """The ranges of a model's shapes with one beyond their first axes; none of others.
+
+    Axes of the same range are as long as each other, unless an input has two of other names.
+    Several lengths are named after their axes.
+    """
+    if not any(isinstance(size, Span) for shape in shapes.values() for size in shape[1:]):
+        return ()
+    names = {(axis.value.name, axis.at): axis.name for axis in open_axes(proto)}
+    apart = set(_apart(shapes, names))
+    found: dict[tuple[Span, str], list[Place]] = defaultdict(list)
+    for name, shape in shapes.items():
+        for axis, size in enumerate(shape):
+            if isinstance(size, Span):
+                place = name, axis
+                found[size, names[place] if size in apart else ""].append(place)
+    taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
+    taken |= {value.name for value in proto.graph.input}
+    return tuple(
+        Range(span.least, span.most, _length(name, taken), tuple(places), span.step)
+        for (span, _), places in found.items()
+        for name in [names.get(places[0], "") if len(found) > 1 else ""]
+    )
+
+
+def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
+    """The ranges that some input has along axes of different names."""
+    for name, shape in shapes.items():
+        for span in {one for one in shape if isinstance(one, Span)}:
+            own = {names.get((name, axis)) for axis, size in enumerate(shape) if size == span}
+            if len(own) > 1 and None not in own:
+                yield span
+
+
+def _length(name: str, taken: set[str]) -> str:
+    """An input's name that no other has."""
+    length = name or _LENGTH
+    while length in taken:
+        length += "_"
+    taken.add(length)
+    return length
+
+
+def prepare(graph: Graph, asked: Sequence[Range]) -> None:
+    """Let what ranges leave open be so, of a graph with the most that there may be."""
+    graph.ranges = tuple(asked)
     rooms.own_model(graph)
     for value in model_inputs(graph.proto):
         dims = value.type.tensor_type.shape.dim
         sizes = tuple(dim.dim_value for dim in dims)
-        for axis in (axis for name, axis in asked.places if name == value.name):
-            graph.rooms[value.name] = sizes
-            dims[axis].Clear()
-            dims[axis].dim_param = asked.length
+        for one in asked:
+            for axis in (axis for name, axis in one.places if name == value.name):
+                graph.rooms[value.name] = sizes
+                dims[axis].Clear()
+                dims[axis].dim_param = one.length
     for value in graph.proto.graph.output:
         value.type.tensor_type.ClearField("shape")
 
 
 def start(known: Known) -> None:
-    """Say how much counts of the inputs that a range leaves open."""
+    """Say how much counts of the inputs that ranges leave open."""
     graph = known.graph
-    if (asked := graph.range) is None or not graph.rooms:
+    if not graph.rooms:
         return
-    long = symbol(_checked(graph, asked), 0, (asked.least, asked.most), "the length of its inputs")
-    rooms.say(known, ((name, axis, long) for name, axis in asked.places))
+    long = [(one, _number(graph, one)) for one in graph.ranges]
+    if long:
+        rooms.say(known, [(*place, number) for one, number in long for place in one.places])
+
+
+def _number(graph: Graph, asked: Range) -> Number:
+    """How long inputs are: so many steps."""
+    cause, step = "the length of its inputs", asked.step
+    steps = _checked(graph, asked)
+    return symbol(steps, 0, (-(-asked.least // step), asked.most // step), cause) * step
 
 
 def _checked(graph: Graph, asked: Range) -> str:
-    """The length, with which a call fails where there is no room for it."""
+    """The steps of a length, with which a call fails where there is no room for it."""
     made = graph.fresh(asked.length)
     graph.declare(asked.length, INT64, ())
     graph.declare(made, INT64, ())
-    words = {"domain": DOMAIN, "most": asked.most}
+    words = {"domain": DOMAIN, "most": asked.most, "step": asked.step}
     graph.nodes.insert(0, helper.make_node("Length", [asked.length], [made], made, **words))
     return made
 
 
 def end(graph: Graph) -> bool:
-    """Close what a range left open; whether there was such."""
-    if (asked := graph.range) is None or not graph.rooms:
+    """Close what ranges left open; whether there was such."""
+    if not graph.ranges or not graph.rooms:
         return False
-    rooms.close(graph, asked.length)
+    rooms.close(graph, *(one.length for one in graph.ranges))
     return True

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..operators.emitter import INT64
 from .found import places_of
+from .groups import completed, grouped, regrouped
 from .known import Axes, Step
 from .numbers import Number, Sum, most, quotient
 
@@ -43,12 +44,12 @@ def into(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes]:
     own = step.facts.axes.get(name, {})
     if (same := _with_ones(step, name, sizes)) is not None:
         return same
-    if len(own) != 1:
-        raise step.refuse(_WHY)
+    sizes = completed(sizes, step.facts.dims(name)) or sizes
+    if len(own) != 1 or sum(isinstance(n, Sum) for n in sizes) > 1:
+        return _in_groups(step, name, sizes)
     ((axis, number),) = own.items()
     shape = step.shape(name)
     before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
-    sizes = _completed(sizes, number * (before * behind))
     at, counted, rest = _counted(step, sizes, number * (before * behind))
     ahead = prod(most(n) for n in sizes[:at])
     flat = step.reshape(name, before, shape[axis] * behind)
@@ -66,14 +67,12 @@ def into(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes]:
 _WHY = "a run decides how much it reads, and that does not fit this shape"
 
 
-def _completed(sizes: Sequence[Number], total: Number) -> list[Number]:
-    """Sizes beside one that a run decides, with what a -1 comes to. total: all elements."""
-    opened = [n for n in sizes if isinstance(n, Sum)]
-    if -1 not in sizes or len(opened) != 1 or not isinstance(total, Sum):
-        return list(sizes)
-    others = opened[0] * prod(most(n) for n in sizes if not isinstance(n, Sum) and n != -1)
-    times = total.factors[0][1] // others.factors[0][1] if isinstance(others, Sum) else 0
-    return [times if n == -1 and others * times == total else n for n in sizes]
+def _in_groups(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes]:
+    groups = grouped(step.facts.dims(name), sizes)
+    made = regrouped(step, name, groups) if groups else None
+    if made is None:
+        raise step.refuse(_WHY)
+    return made
 
 
 def _ints(sizes: Sequence[Number], at: int) -> list[Number]:

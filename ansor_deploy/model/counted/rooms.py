@@ -27,11 +27,12 @@ def say(known: Known, counted: Iterable[tuple[str, int, Number]]) -> None:
     known.graph.shapes.update(known.graph.rooms)
 
 
-def close(graph: Graph, length: str) -> None:
-    """Let inputs be as large as their rooms. length: the input that says how much counts."""
+def close(graph: Graph, *lengths: str) -> None:
+    """Let inputs be as large as their rooms. lengths: inputs that say how much counts."""
     inner = graph.proto.graph
     for value in inner.input:
         if value.name in graph.rooms:
             set_shape(value, graph.rooms[value.name])
-    inner.input.append(helper.make_tensor_value_info(length, TensorProto.INT64, ()))
+    for length in lengths:
+        inner.input.append(helper.make_tensor_value_info(length, TensorProto.INT64, ()))
     graph.rooms.clear()

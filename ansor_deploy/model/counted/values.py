@@ -15,6 +15,7 @@ from .numbers import Number, Sum, is_less, larger, least, most, quotient, smalle
 
 Values: TypeAlias = np.ndarray  # of objects: a `Number` each
 _MOST = 64  # elements of a tensor that is followed
+_MOST_TERMS = 4  # of a number that is multiplied by another
 
 
 def tracked(node: NodeProto, given: Sequence[Values | None], whole: bool) -> Values | None:
@@ -135,12 +136,19 @@ _MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]]
 # ---- elements from elements ------------------------------------------------------------------
 
 
-def _product(one: Number, other: Number) -> Number | None:
+def _both(one: Number, other: Number) -> Number | None:
     return None if isinstance(one, Sum) and isinstance(other, Sum) else one * other
 
 
+def _product(one: Number, other: Number) -> Number | None:
+    terms = [len(n.factors) for n in (one, other) if isinstance(n, Sum)]
+    return None if sum(terms) > _MOST_TERMS else one * other
+
+
 def _quotient(one: Number, other: Number) -> Number | None:
-    if isinstance(other, Sum) or not other:
+    if isinstance(other, Sum):
+        return quotient(one, other) if least(other) > 0 else None
+    if not other:
         return None
     if not isinstance(one, Sum):  # towards zero
         return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
@@ -180,7 +188,7 @@ def _negated(one: Number, other: Number, function: Callable[..., Number | None])
 
 _PAIRS: dict[str, Callable[..., Number | None]] = {
     "Add": lambda one, other: one + other,
-    "And": _product,
+    "And": _both,
     "Div": _quotient,
     "Equal": _equal,
     "Greater": partial(_flipped, function=_less),

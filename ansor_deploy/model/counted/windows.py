@@ -87,8 +87,17 @@ def spread(step: Step) -> list[tuple[str, Axes]] | None:
     if factors is None or any(factors[axis] != int(factors[axis]) for axis in own):
         return None
     sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
-    made = step("Resize", step.input(0), "", "", sizes, **_words(step))
+    words = _WHOLE if all(n == int(n) for n in factors) else _words(step)
+    made = step("Resize", step.input(0), "", "", sizes, **words)
     return _where_known(step, made, {axis: n * int(factors[axis]) for axis, n in own.items()})
+
+
+# Where each element is there n times, all ways to say so are one, and this is that of integers.
+_WHOLE = {
+    "mode": "nearest",
+    "coordinate_transformation_mode": "asymmetric",
+    "nearest_mode": "floor",
+}
 
 
 def _words(step: Step) -> Mapping[str, Any]:

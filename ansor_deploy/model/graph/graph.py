@@ -67,7 +67,7 @@ class Graph:
     foreign: list[ValueInfoProto] = field(default_factory=list, repr=False)
     lengths: list[Length] = field(default_factory=list)
     context: Context | None = None
-    range: Range | None = None
+    ranges: tuple[Range, ...] = ()
     rooms: dict[str, Shape] = field(default_factory=dict)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where a node was replaced last

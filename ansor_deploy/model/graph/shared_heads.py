@@ -39,7 +39,7 @@ def share_heads(graph: Graph) -> None:
 
     Not where a run decides how many rows there are: of the heads' rows as one, they are no first.
     """
-    if graph.range or not any(is_op(node, "Expand") for node in graph.nodes):
+    if graph.ranges or not any(is_op(node, "Expand") for node in graph.nodes):
         return
     graph.infer()
     makers = graph.producers()

@@ -6,7 +6,7 @@ Until memory is planned it is a function like any other, which copies the cache.
 another name of the cache (`codegen/memory/appended.py`), since what reads it does so from its
 first rows on, and of the cache itself no reader needs more than counted before.
 
-    n = Length(length)          that of a range, which no program may give beyond the most of it
+    n = Length(length)          the steps of a range's, which no program may give beyond its most
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from onnx import helper
 
-from ..._lazy_tvm import tirx, tvm
+from ..._lazy_tvm import relax, tirx, tvm
 from ..graph.graph import OWN
 from .converting import Call
 from .emitter import Emitter
@@ -57,8 +57,12 @@ def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
 
 
 def length(call: Call) -> Any:
-    """A length as it is given; the call fails with one that there is no room for."""
-    return in_range(call, call.inputs[0], [call.attribute("most") + 1], negative=False, of="it")
+    """How many steps a length has; the call fails with one that there is no room for."""
+    most, step = call.attribute("most"), call.attribute("step")
+    given = in_range(call, call.inputs[0], [most + 1], negative=False, of="it")
+    if step == 1:
+        return given
+    return call.emit(relax.op.floor_divide(given, relax.const(step, "int64")))
 
 
 def is_kept(use: Use, name: str) -> bool:

@@ -38,6 +38,7 @@ from . import (
     quantization_contrib,
     recurrent,
     regions,
+    repacked,
     repetition,
     resize,
     signal,
@@ -55,7 +56,7 @@ FAMILIES = (
     resize, regions, deformable, signal, normalization, softmax, attention, recurrent, repetition,
     defined, contrib, attention_contrib, integers, integer_products, quantization,
     quantization_contrib, block_quantised, block_products, group_query, features, linear_models,
-    tree_ensembles, forerunners, found, grids, suppression, appended, coupling,
+    tree_ensembles, forerunners, found, grids, suppression, appended, coupling, repacked,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

@@ -45,7 +45,7 @@ Types that NumPy lacks, such as bfloat16, take the package ml_dtypes.
 def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest: Manifest) -> str:
     """The text for the library of a manifest. kind: "c" or "python"."""
     # A program of C gives a length itself; Python gives it for its caller.
-    has_length = kind == "c" and manifest.range is not None
+    has_length = kind == "c" and bool(manifest.ranges)
     every = (declared if has_length else interfaces)(manifest.to_json())
     if kind == "c":
         inputs = " ".join(f"input-{at}" for at in range(len(every[0].inputs)))

@@ -4,6 +4,7 @@ import numpy as np
 from helpers.graphs import model, node
 
 from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.counted.groups import completed, grouped
 from ansor_deploy.model.counted.numbers import larger, least, most, quotient, smaller, symbol
 
 N = symbol("n", 0, (0, 300), "NonZero 'n'")
@@ -17,8 +18,28 @@ def test_what_cancels_out_is_gone():
     assert quotient(N * 28 - 15, 7) is None
 
 
+def test_products_are_multiplied_out():
+    assert (N + 1) * (M - 1) - N * M == M - N - 1
+    assert quotient(N * M * 12, M * 4) == N * 3
+    assert quotient(N * M * 12, N * M) == 12
+    assert quotient(N * N, M) is None
+    assert quotient(N * M + N, N) == M + 1
+    assert quotient(N * M + 1, N) is None
+
+
+def test_axes_with_as_many_elements_are_groups():
+    assert grouped([1, 8, N, M], [1, 8, N * M]) == [([1], [1]), ([8], [8]), ([N, M], [N * M])]
+    assert grouped([8, N * M], [2, 4, M, N]) == [([8], [2, 4]), ([N * M], [M, N])]
+    assert grouped([N, 1], [N]) == [([N, 1], [N])]
+    assert grouped([N, M], [N]) is None
+    assert completed([3, -1], [N, 3, M]) == [3, N * M]
+    assert completed([N, -1], [N, 3, M]) == [N, M * 3]
+    assert completed([5, -1], [N, 3]) is None
+
+
 def test_bounds_are_those_of_the_symbols():
     assert (least(300 - N), most(300 - N)) == (0, 300)
+    assert (least(N * M), most(N * M)) == (0, 2100)
     assert (least(M * 3 - N), most(M * 3 - N)) == (6 - 300, 21)
 
 

@@ -7,7 +7,7 @@ from helpers.ranges import opened
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.batches import Span
-from ansor_deploy.model.ranges import Range
+from ansor_deploy.model.counted import ranges
 
 MOST = 12
 LONG = Span(1, MOST)
@@ -17,7 +17,7 @@ def as_given(proto):
     """The graph with the length as it is given, for ONNX Runtime, which knows no `Length`."""
     for one in proto.graph.node:
         if one.op_type == "Length":
-            one.op_type, one.domain = "Identity", ""
+            one.op_type, one.domain = "Identity", ""  # its steps are of one
             del one.attribute[:]
     return proto
 
@@ -202,7 +202,22 @@ def test_what_has_no_rule_is_named():
 
 
 def test_a_length_of_a_name_that_an_input_has_gets_another():
-    asked = Range.of({"x": (1, LONG), "length": (3,)})
+    (asked,) = ranges_of({"x": (1, "n")}, {"x": (1, LONG)}, "x", "length")
     assert (asked.length, asked.places) == ("length_", (("x", 1),))
-    assert Range.of({"x": (LONG, 3)}) is None  # a batch
-    assert Range.of({"x": (1, 3)}) is None
+    assert not ranges_of({"x": ("n", 3)}, {"x": (LONG, 3)})  # a batch
+    assert not ranges_of({"x": (1, 3)}, {"x": (1, 3)})
+
+
+def ranges_of(rows, shapes, reads="x", makes="z"):
+    return ranges.asked_of(model([node("Relu", reads, makes)], rows), shapes)
+
+
+def test_axes_of_other_names_are_of_other_lengths():
+    pair = {"x": (1, LONG, LONG), "y": (1, LONG)}
+    (square,) = ranges_of({"x": (1, "n", "n"), "y": (1, "m")}, pair)
+    assert square.places == (("x", 1), ("x", 2), ("y", 1))
+    high, wide = ranges_of({"x": (1, "high", "wide"), "y": (1, "high")}, pair)
+    assert (high.length, high.places) == ("high", (("x", 1), ("y", 1)))
+    assert (wide.length, wide.places) == ("wide", (("x", 2),))
+    short, long = ranges_of({"x": (1, "n")}, {"x": (1, LONG), "y": (1, Span(1, 4))})
+    assert [one.most for one in (short, long)] == [MOST, 4]

@@ -9,7 +9,7 @@ import pytest
 from ansor_deploy.errors import AnsorError, UsageError
 from ansor_deploy.runtime.fit import fitting
 from ansor_deploy.runtime.interface import Interface
-from ansor_deploy.runtime.lengths import Lengths, tried_lengths
+from ansor_deploy.runtime.lengths import Lengths, tried_together
 from ansor_deploy.runtime.manifest_json import read_json
 
 CALLED = {
@@ -23,8 +23,8 @@ CALLED = {
         {"name": "y.length", "shape": [], "dtype": "int64"},
     ],
 }
-SAID = {"least": 2, "most": 8, "length": "length", "places": [["ids", 1]]}
-LENGTHS = Lengths(SAID, [Interface.from_json(CALLED)])
+SAID = {"least": 2, "most": 8, "step": 1, "length": "length", "places": [["ids", 1]]}
+LENGTHS = Lengths([SAID], [Interface.from_json(CALLED)])
 
 
 def feed(length):
@@ -60,20 +60,68 @@ def test_what_does_not_fit_is_said():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"least": "2"}, {"most": None}, {"places": []}, {"places": [["ids"]]}, {"places": [[1, 1]]}],
+    [
+        {"least": "2"},
+        {"step": None},
+        {"most": None},
+        {"places": []},
+        {"places": [["ids"]]},
+        {"places": [[1, 1]]},
+    ],
 )
 def test_a_manifest_with_no_such_range_is_none(tmp_path, wrong):
     (tmp_path / "m.so").write_bytes(b"code")
     target = {"triple": "x86_64-linux-gnu", "cores": 1}
-    whole = {**CALLED, "range": SAID, "target": target, "artifact": {"bytes": 4}}
+    whole = {**CALLED, "ranges": [SAID], "target": target, "artifact": {"bytes": 4}}
     (tmp_path / "m.json").write_text(json.dumps(whole))
     assert read_json(tmp_path / "m.so") == whole
-    (tmp_path / "m.json").write_text(json.dumps({**whole, "range": {**SAID, **wrong}}))
+    (tmp_path / "m.json").write_text(json.dumps({**whole, "ranges": [{**SAID, **wrong}]}))
     with pytest.raises(AnsorError, match="not a manifest"):
         read_json(tmp_path / "m.so")
 
 
 def test_lengths_that_are_tried():
-    assert tried_lengths(1, 512) == (512, 321, 1)
-    assert tried_lengths(1, 2) == (2, 1)
-    assert tried_lengths(400, 16000) == (16000, 10001, 400)
+    assert tried_together([(1, 512, 1)]) == [(512,), (321,), (1,)]
+    assert tried_together([(1, 2, 1)]) == [(2,), (1,)]
+    assert tried_together([(320, 640, 32)]) == [(640,), (416,), (320,)]
+    together = [(64, 64), (40, 40), (8, 64), (8, 16)]
+    assert tried_together([(8, 64, 8), (16, 64, 8)]) == together
+
+
+SIZES = Lengths(
+    [
+        {"least": 8, "most": 64, "step": 8, "length": "height", "places": [["x", 1], ["mask", 0]]},
+        {"least": 2, "most": 5, "step": 1, "length": "width", "places": [["x", 2]]},
+    ],
+    [
+        Interface.from_json(
+            {
+                "inputs": [
+                    {"name": "x", "shape": [1, 64, 5], "dtype": "int64"},
+                    {"name": "mask", "shape": [64], "dtype": "int64"},
+                    {"name": "height", "shape": [], "dtype": "int64"},
+                    {"name": "width", "shape": [], "dtype": "int64"},
+                ],
+                "outputs": [],
+            }
+        )
+    ],
+)
+
+
+def image(height, width, rows=None):
+    return {"x": np.ones((1, height, width), np.int64), "mask": np.ones(rows or height, np.int64)}
+
+
+def test_lengths_that_are_apart():
+    assert SIZES.takes == "x: int64[1, 8..64:8, 2..5], mask: int64[8..64:8]"
+    ((_, inputs, _),) = SIZES.parts(image(16, 3), {})
+    assert inputs["x"].sum() == 16 * 3
+    assert (int(inputs["height"]), int(inputs["width"])) == (16, 3)
+    assert SIZES.of(image(16, 3)).input_shapes == {"x": (1, 16, 3), "mask": (16,)}
+
+
+@pytest.mark.parametrize("size", [(16, 6), (17, 3), (0, 3), (72, 3), (16, 3, 24)])
+def test_sizes_that_are_in_no_range(size):
+    with pytest.raises(UsageError, match="do not fit"):
+        fitting(Path("m.so"), SIZES.interfaces, image(*size), SIZES)

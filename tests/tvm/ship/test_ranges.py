@@ -80,7 +80,9 @@ def test_results_are_written_to_memory_with_room_for_the_most(model):
 
 def test_the_manifest_says_it_and_a_frozen_build_has_the_same_bytes(shop):
     manifest = json.loads((shop / "net.json").read_text())
-    assert manifest["range"] == {"least": 1, "most": 24, "length": "length", "places": [["x", 1]]}
+    (found,) = manifest["ranges"]
+    assert (found["least"], found["most"], found["step"]) == (1, 24, 1)
+    assert (found["length"], found["places"]) == ("length", [["x", 1]])
     assert manifest["model"]["input_shapes"] == {"x": [1, "1..24", WIDTH]}
     answer(shop, *BUILD, "--lock", "net.lock", "--frozen", "-o", "again.so")
     assert (shop / "again.so").read_bytes() == (shop / "net.so").read_bytes()
@@ -106,11 +108,55 @@ def test_a_package_for_c_says_what_a_program_gives(shop):
 
 def test_a_range_that_the_model_does_not_take_is_refused_by_its_node(tmp_path):
     nodes = [node("Reshape", "x form", "y")]
-    constants = {"form": np.array([1, -1])}
-    odd = graph(nodes, {"x": (1, "n", "m")}, constants=constants)
+    odd = graph(nodes, {"x": (2, "n", 3)}, constants={"form": np.array([3, -1])})
     onnx.save(odd, tmp_path / "net.onnx")
-    ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=1,2..8,2..8")
+    ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=2,2..8,3")
     refused(ended, 3, "node 'y'")
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """A folder with a detector's likeness, and a library for images of any size in steps."""
+    folder = tmp_path_factory.mktemp("images")
+    onnx.save(detector(), folder / "net.onnx")
+    answer(folder, "build", "net.onnx", "--trials", 0, "--input-shape", "x=1,4,8..32:4,8..24:4")
+    return load(folder / "net.so")
+
+
+def detector():
+    """Rows of two scales, each of places of an image, behind one another."""
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Relu", "c", "fine"),
+        node("MaxPool", "fine", "coarse", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Resize", "coarse - twice", "up", mode="nearest"),
+        node("Add", "up fine", "both"),
+        node("Reshape", "both form", "a"),
+        node("Reshape", "coarse form", "b"),
+        node("Concat", "a b", "y", axis=2),
+    ]
+    constants = {
+        "w": randn(0, 4, 4, 3, 3),
+        "twice": np.array([1, 1, 2, 2], np.float32),
+        "form": np.array([0, 0, -1]),
+    }
+    return graph(nodes, {"x": (1, 4, "high", "wide")}, constants=constants, opset=18)
+
+
+@pytest.mark.parametrize("size", [(32, 24), (8, 8), (12, 24), (32, 8), (20, 12)])
+def test_images_of_any_size(images, size):
+    x = randn(1, 1, 4, *size)
+    images(x=np.full((1, 4, 32, 24), np.nan, np.float32))
+    have, (want,) = images(x=x)["y"], run(detector(), {"x": x})
+    assert have.shape == want.shape
+    np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+
+
+def test_sizes_between_the_steps_are_refused(images):
+    with pytest.raises(UsageError, match="do not fit") as caught:
+        images(x=randn(1, 1, 4, 14, 8))
+    assert caught.value.hint == "it takes x: float32[1, 4, 8..32:4, 8..24:4]"
+    assert [info.name for info in images.called.inputs] == ["x", "high", "wide"]
 
 
 def test_a_range_that_begins_with_too_little_is_refused_by_its_node(tmp_path):

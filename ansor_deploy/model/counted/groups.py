@@ -1,0 +1,89 @@
+"""Tensors with several counted axes in other shapes: axes that have as many elements together.
+
+[1, c, h, w] -> [1, c, h * w]        groups: 1 | 1, c | c, h w | h * w
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ..operators.repacked import repack
+from .known import Axes, Step
+from .numbers import Number, Sum, least, most, multiplied, quotient
+
+Group = tuple[list[Number], list[Number]]  # axes, and those that they become
+
+
+def completed(sizes: Sequence[Number], dims: Sequence[Number]) -> list[Number] | None:
+    """Sizes with what a -1 comes to; None where that is open. dims: of the tensor."""
+    if -1 not in sizes:
+        return list(sizes)
+    missing = quotient(multiplied(dims), multiplied(n for n in sizes if n != -1))
+    return None if missing is None else [missing if n == -1 else n for n in sizes]
+
+
+def grouped(dims: Sequence[Number], sizes: Sequence[Number]) -> list[Group] | None:
+    """The shortest groups of axes, from the first; None where there are none."""
+    ahead, behind = list(dims), list(sizes)
+    made: list[Group] = []
+    while ahead and behind:
+        own, new = [ahead.pop(0)], [behind.pop(0)]
+        while (count := multiplied(own)) != (other := multiplied(new)):
+            more, place = (behind, new) if quotient(count, other) is not None else (ahead, own)
+            if not more:
+                return None
+            place.append(more.pop(0))
+        made.append((own, new))
+    if any(n != 1 for n in (*ahead, *behind)) or not made:
+        return None
+    made[-1][0].extend(ahead)
+    made[-1][1].extend(behind)
+    return made
+
+
+def regrouped(step: Step, name: str, groups: Sequence[Group]) -> tuple[str, Axes] | None:
+    """A tensor in the shape of its groups; None where zero elements may count."""
+    at, made = 0, name
+    for own, new in groups:
+        rooms = _rooms(step.shape(made)[at : at + len(own)], own, new)
+        if rooms:
+            shape = step.shape(made)
+            made = step.reshape(made, *shape[:at], *rooms, *shape[at + len(own) :])
+        elif any(least(n) < 1 for n in own):
+            return None
+        else:
+            made = _repacked(step, made, at, own, new)
+        at += len(new)
+    sizes = [n for _, new in groups for n in new]
+    return made, {at: n for at, n in enumerate(sizes) if isinstance(n, Sum)}
+
+
+def _rooms(shape: Sequence[int], own: Sequence[Number], new: Sequence[Number]) -> list[int]:
+    """The extents of axes that lie as others do; none where what counts lies elsewhere."""
+    if not all(_is_open_first(some) for some in (own, new)):
+        return []
+    at = next((at for at, n in enumerate(new) if isinstance(n, Sum)), None)
+    if at is None:
+        return list(map(most, new))
+    behind = prod(map(most, new[at + 1 :]))
+    first, rest = divmod(prod(shape), behind)
+    return [] if rest else [*map(most, new[:at]), first, *map(most, new[at + 1 :])]
+
+
+def _is_open_first(some: Sequence[Number]) -> bool:
+    """Whether a run decides of no axis, or of the first that is not one alone."""
+    longer = [n for n in some if n != 1]
+    return not any(isinstance(n, Sum) for n in longer[1:])
+
+
+def _repacked(step: Step, name: str, at: int, own: Sequence[Number], new: Sequence[Number]) -> str:
+    """The tensor with some axes from `at` on as others, where each element is looked for."""
+    rank = len(step.shape(name))
+    inner = [axis for axis in range(rank) if not at <= axis < at + len(own)]
+    data = step("Transpose", name, perm=[*range(at, at + len(own)), *inner])
+    before, behind = ([step.scalar(n) for n in some] for some in (own, new))
+    made = repack(step, data, before, behind, list(map(most, new)))
+    first = [len(new) + k for k in range(at)]
+    last = [len(new) + k for k in range(at, len(inner))]
+    return step("Transpose", made, perm=[*first, *range(len(new)), *last])

@@ -1,0 +1,117 @@
+"""Operators of ours, in no file: elements that count at other places, as runs decide extents.
+
+    y = Repacked(x, h, w, n)     x: [h, w, ..], y: [n, ..], n = h * w
+    y[k] = x[k / w, k % w]
+
+    y = Behind(a, b, n, m)       y[k] = a[k] if k < n else b[k - n]
+
+All have room for the most that there may be, so that what counts does not lie together as it does
+in a tensor without. Places of y that do not count hold elements that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import accumulate
+from typing import Any
+
+from onnx import helper
+
+from ..._lazy_tvm import tirx, tvm
+from .appended import DOMAIN
+from .converting import Call
+from .emitter import Emitter
+from .operator import Operator
+
+
+def repack(
+    emit: Emitter, data: str, own: Sequence[str], sizes: Sequence[str], rooms: Sequence[int]
+) -> str:
+    """The first axes of a tensor as others, of as many elements that count.
+
+    own: how much counts along each of the axes, none zero. sizes, rooms: of those that are made.
+    """
+    made, axes = emit.graph.fresh(f"{data}_Repacked"), len(own)
+    words = {"domain": DOMAIN, "axes": axes, "rooms": rooms}
+    emit.nodes.append(helper.make_node("Repacked", [data, *own, *sizes], [made], made, **words))
+    emit.graph.declare(made, emit.dtype(data), (*rooms, *emit.shape(data)[axes:]))
+    return made
+
+
+def converted(call: Call) -> Any:
+    """The function."""
+    data, *numbers = call.inputs
+    axes, rooms = call.attribute("axes"), call.attribute("rooms")
+    words = {"primfunc_name_hint": "repacked"}
+    return call.emit(call.bb.call_te(_repacked, data, numbers, axes, list(rooms), **words))
+
+
+def lay_behind(
+    emit: Emitter, parts: Sequence[str], numbers: Sequence[str], axis: int, room: int
+) -> str:
+    """What counts of tensors behind one another. numbers: of each part, how much does."""
+    made, shape = emit.graph.fresh(f"{parts[0]}_Behind"), list(emit.shape(parts[0]))
+    shape[axis] = room
+    words = {"domain": DOMAIN, "axis": axis, "room": room}
+    emit.nodes.append(helper.make_node("Behind", [*parts, *numbers], [made], made, **words))
+    emit.graph.declare(made, emit.dtype(parts[0]), tuple(shape))
+    return made
+
+
+def laid_behind(call: Call) -> Any:
+    """The function."""
+    count = len(call.inputs) // 2
+    parts, numbers = list(call.inputs[:count]), list(call.inputs[count:])
+    room = call.attribute("axis"), call.attribute("room")
+    return call.emit(call.bb.call_te(_behind, parts, numbers, *room, primfunc_name_hint="behind"))
+
+
+def _behind(parts: Sequence[Any], numbers: Sequence[Any], axis: int, room: int) -> Any:
+    """In TE."""
+    sizes = [number() for number in numbers]
+    zero = tirx.const(0, "int64")
+    begins = list(accumulate(sizes[:-1], initial=zero))
+
+    def element(*place: Any) -> Any:
+        at = tirx.Cast("int64", place[axis])
+        last = [tirx.Min(at - begin, n - 1) for begin, n in zip(begins, sizes, strict=True)]
+        *others, value = [
+            part[tuple(tirx.Max(own, zero) if k == axis else one for k, one in enumerate(place))]
+            for part, own in zip(parts, last, strict=True)
+        ]
+        for one, end in zip(others[::-1], begins[:0:-1], strict=True):
+            value = tirx.if_then_else(at < end, one, value)
+        return value
+
+    shape = [room if at == axis else n for at, n in enumerate(parts[0].shape)]
+    return tvm.te.compute(shape, element, name="behind")
+
+
+def _repacked(data: Any, numbers: Sequence[Any], axes: int, rooms: Sequence[int]) -> Any:
+    """In TE."""
+    own, sizes = ([number() for number in some] for some in (numbers[:axes], numbers[axes:]))
+
+    def element(*place: Any) -> Any:
+        made = [tirx.Cast("int64", one) for one in place[: len(rooms)]]
+        flat = reduce(lambda done, one: done * one[1] + one[0], zip(made, sizes, strict=True), 0)
+        index = [*_index(flat, own), *place[len(rooms) :]]
+        return data[tuple(index)]
+
+    shape = [*rooms, *data.shape[axes:]]
+    return tvm.te.compute(shape, element, name="repacked")
+
+
+def _index(flat: Any, sizes: Sequence[Any]) -> list[Any]:
+    """The place along axes of these sizes of an element by its number; the last for a larger."""
+    rests = []
+    for size in sizes[:0:-1]:
+        rests.append(tirx.truncmod(flat, size))
+        flat = tirx.truncdiv(flat, size)
+    return [tirx.Min(flat, sizes[0] - 1), *rests[::-1]]
+
+
+OPERATORS = (
+    Operator("Repacked", DOMAIN, convert=converted),
+    Operator("Behind", DOMAIN, convert=laid_behind),
+)
