@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..._tvm import collect, op_name, structural_map, tirx, tvm
+from ..._tvm import collect, op_name, structural_map, sym, tirx, tvm
 from .bound import Bound
 
-Limits = Mapping[Any, Bound]  # of the variables of a block's axes
+# Of the variables of a block's axes, and by what they are taken modulo, 0 where they are not.
+Limits = Mapping[tuple[Any, int], Bound]
 
 
 @dataclass
@@ -17,14 +18,15 @@ class Known:
     """What is known of tensors, by the buffers that they are in a kernel, or by Relax's variables.
 
     numbers: those that hold one number, each with the variable of Relax that it is. places: those
-    along an axis of which each element is its index; the axis. masks: those that say whether an
-    index is below a number; its axis, and how much is. values: those that hold one value, which is
-    known. behind: those of which it is known what lies behind a bound: the axis, it, and the value.
+    along an axis of which each element is its index; the axis. masks: those that say whether
+    indices are below numbers; their axes, and how much is. values: those that hold one value, which
+    is known. behind: those of which it is known what lies behind a bound: the axis, that, and the
+    value.
     """
 
     numbers: dict[Any, Any] = field(default_factory=dict)
     places: dict[Any, int] = field(default_factory=dict)
-    masks: dict[Any, tuple[int, Bound]] = field(default_factory=dict)
+    masks: dict[Any, tuple[tuple[int, Bound], ...]] = field(default_factory=dict)
     values: dict[Any, float] = field(default_factory=dict)
     behind: dict[Any, tuple[int, Bound, float]] = field(default_factory=dict)
 
@@ -89,8 +91,8 @@ def asked(condition: Any, known: Known) -> Limits:
     if isinstance(condition, tirx.NE) and _is_zero(condition.b):
         return asked(condition.a, known)
     if isinstance(condition, tvm.ir.TensorLoad):
-        axis, bound = known.masks.get(condition.source, (0, None))
-        return {condition.indices[axis]: bound} if bound and _is_var(condition, axis) else {}
+        pairs = known.masks.get(condition.source, ())
+        return {(condition.indices[at], 0): bound for at, bound in pairs if _is_var(condition, at)}
     return _below(condition, known)
 
 
@@ -103,7 +105,26 @@ def _below(condition: Any, known: Known) -> Limits:
     axis, var = known.places.get(place.source), known.numbers.get(number.source)
     if axis is None or var is None or not _is_var(place, axis):
         return {}
-    return {place.indices[axis]: Bound.of(var)}
+    return {(place.indices[axis], 0): Bound.of(var)}
+
+
+def held_below(index: Any, known: Known) -> Bound | None:
+    """Below what an index is computed to be; None where it is not.
+
+    `min(.., n - 1)`, also if it is not below zero, and `.. % n`.
+    """
+    if isinstance(index, tirx.Max) and _is_zero(index.b):
+        return held_below(index.a, known)
+    if isinstance(index, tirx.Mod):
+        return _number(index.b, known)
+    sides = (index.a, index.b) if isinstance(index, tirx.Min) else ()
+    return next(filter(None, (_number(one + 1, known) for one in sides)), None)
+
+
+def _number(value: Any, known: Known) -> Bound | None:
+    plain = sym.Analyzer().simplify(value)
+    var = known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
+    return None if var is None else Bound.of(var)
 
 
 def _is_var(load: Any, axis: int) -> bool:

@@ -58,7 +58,7 @@ def _bounds(value: Any, var: Any, known: Known) -> set[Bound]:
     for choice in (*collect(value, tirx.Select), *collect(value, tvm.ir.Call)):
         if is_choice(choice):
             limits = asked(parts(choice)[0], known)
-            found |= {bound for one, bound in limits.items() if one.same_as(var)}
+            found |= {bound for (one, _), bound in limits.items() if one.same_as(var)}
     return found
 
 
@@ -75,7 +75,7 @@ def _value(value: Any, var: Any, bound: Bound, known: Known) -> float | None:
     if is_choice(value):
         condition, _, no = parts(value)
         limits = asked(condition, known).items()
-        asks = any(one.same_as(var) and other == bound for one, other in limits)
+        asks = any(one.same_as(var) and other == bound for (one, _), other in limits)
         return of(no) if asks or _asks_nan(condition) else None
     return _combined(value, of)
 

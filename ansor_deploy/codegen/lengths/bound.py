@@ -2,50 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._tvm import tirx
 
 _MOST = 3  # terms; with more, all is needed
 
 
+class _Term(NamedTuple):
+    """`(number * factor + more) // by * times + constant`. number: a variable of Relax."""
+
+    number: Any
+    factor: int
+    more: int
+    by: int
+    times: int
+    constant: int
+
+    def scaled(self, factor: int, more: int) -> _Term:
+        if self.by == 1:
+            return self._replace(
+                factor=self.factor * factor, constant=self.constant * factor + more
+            )
+        return self._replace(times=self.times * factor, constant=self.constant * factor + more)
+
+    def divided(self, by: int) -> _Term:
+        """By a number, rounded up; or a little more than that."""
+        if self.by > 1 and self.times % by == 0:
+            return self._replace(times=self.times // by, constant=-(-self.constant // by))
+        factor, divisor = self.factor * self.times, self.by * by
+        more = self.more * self.times + (self.constant + by - 1) * self.by
+        if factor % divisor == 0:
+            return _Term(self.number, factor // divisor, 0, 1, 1, more // divisor)
+        return _Term(self.number, factor, more, divisor, 1, 0)
+
+    def expression(self, number: Any) -> Any:
+        if self.by == 1:
+            return number * self.factor + self.constant
+        quotient = tirx.floordiv(number * self.factor + self.more, self.by)
+        return quotient * self.times + self.constant
+
+
 @dataclass(frozen=True)
 class Bound:
-    """The largest of some terms, each a factor times a number, and a constant.
+    """The largest of some terms, each of a number that a run decides."""
 
-    terms: the variable of Relax that holds the number, the factor, which is above zero, and the
-    constant.
-    """
-
-    terms: frozenset[tuple[Any, int, int]]
+    terms: frozenset[_Term]
 
     @classmethod
     def of(cls, number: Any) -> Bound:
-        """Of a number alone."""
-        return cls(frozenset([(number, 1, 0)]))
+        """Of a number alone. number: the variable of Relax that holds it."""
+        return cls(frozenset([_Term(number, 1, 0, 1, 1, 0)]))
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The variables that hold numbers."""
+        return [term.number for term in self.terms]
 
     def or_more(self, other: Bound) -> Bound:
-        """The larger of two; of terms that differ in their constants, the largest is left."""
-        most: dict[tuple[Any, int], int] = {}
-        for number, factor, constant in self.terms | other.terms:
-            key = number, factor
-            most[key] = max(constant, most.get(key, constant))
-        return Bound(frozenset((*key, constant) for key, constant in most.items()))
+        """The larger of two; of terms that differ in one constant, the largest is left."""
+        terms = _largest(self.terms | other.terms, "constant")
+        return Bound(frozenset(_largest(terms, "more")))
 
     def scaled(self, factor: int, more: int) -> Bound:
         """So many times as much, and a constant more."""
-        return Bound(frozenset((n, f * factor, c * factor + more) for n, f, c in self.terms))
+        return Bound(frozenset(term.scaled(factor, more) for term in self.terms))
+
+    def divided(self, by: int) -> Bound:
+        """By a number, rounded up; or a little more than that."""
+        return Bound(frozenset(term.divided(by) for term in self.terms))
 
     def expression(self, numbers: Mapping[Any, Any]) -> Any:
         """It as an expression. numbers: of each variable, its place among them, and its own."""
         ordered = sorted(self.terms, key=lambda term: (numbers[term[0]][0], *term[1:]))
-        return reduce(tirx.Max, (numbers[n][1] * f + c for n, f, c in ordered))
+        return reduce(tirx.Max, (term.expression(numbers[term.number][1]) for term in ordered))
 
 
-Needed = Mapping[int, Bound]  # by axis; all of it along the others
+def _largest(terms: Iterable[_Term], field: str) -> list[_Term]:
+    """Of the terms that are the same but for a field, those where it is the largest."""
+    most: dict[_Term, _Term] = {}
+    for term in terms:
+        same = term._replace(**{field: 0})
+        most[same] = max(term, most.get(same, term), key=lambda one: getattr(one, field))
+    return list(most.values())
+
+
+# By axis, and by what its index is taken modulo, 0 where it is not; all of it along the others.
+Needed = Mapping[tuple[int, int], Bound]
 
 
 def joined(one: Needed | None, other: Needed) -> Needed:

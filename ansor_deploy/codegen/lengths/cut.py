@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._tvm import structural_equal, structural_map, tirx, uses
 from ...marks.partial_lanes import PARTIAL_LANES
@@ -14,7 +14,26 @@ from .asked import Limits
 from .bound import Bound
 
 _WHOLE = (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL)
-_First = tuple[Any, Bound]  # the first index that a loop's body serves, and below what it must be
+
+
+class _First(NamedTuple):
+    """The first index that a step of a loop serves, the most it goes on, and below what it must be.
+
+    modulo: by what it is taken; 0 where it is not.
+    """
+
+    index: Any
+    rest: int
+    modulo: int
+    bound: Bound
+
+    def condition(self, numbers: Mapping[Any, Any]) -> Any:
+        """Whether anything of the step is needed."""
+        bound = self.bound.expression(numbers)
+        if not self.modulo:
+            return self.index < bound
+        at = tirx.floormod(self.index, self.modulo)
+        return tirx.Or(at < bound, at >= self.modulo - self.rest)  # or a row begins in it
 
 
 def cut(
@@ -78,9 +97,9 @@ def _is_in(loop: Any, leaf: Leaf) -> bool:
 
 def _firsts(loop: Any, leaf: Leaf, limits: Limits) -> Iterator[_First]:
     """For each limited axis of a block that a loop moves along: where a step of it begins."""
-    for var, bound in limits.items():
-        for first, _ in _starts(loop, leaf, var):
-            yield first, bound
+    for (var, modulo), bound in limits.items():
+        for first, rest in _starts(loop, leaf, var):
+            yield _First(first, rest, modulo, bound)
 
 
 def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[tuple[Any, int]]:
@@ -96,18 +115,20 @@ def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[tuple[Any, int]]:
 
 def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
     """Where all blocks of a loop begin alike, with what any of them needs."""
-    for first, bound in firsts[0]:
-        others = [
-            next((own for at, own in some if structural_equal(at, first)), None)
-            for some in firsts[1:]
-        ]
-        found = [one for one in others if one is not None]
-        if len(found) == len(others):
-            yield first, reduce(Bound.or_more, found, bound)
+    for first in firsts[0]:
+        alike = [next((one for one in some if _are_alike(one, first)), None) for some in firsts]
+        found = [one for one in alike if one is not None]
+        if len(found) == len(alike):
+            bound = reduce(Bound.or_more, (one.bound for one in found))
+            yield first._replace(rest=max(one.rest for one in found), bound=bound)
+
+
+def _are_alike(one: _First, other: _First) -> bool:
+    return one.modulo == other.modulo and structural_equal(one.index, other.index)
 
 
 def _condition(firsts: Sequence[_First], numbers: Mapping[Any, Any]) -> Any:
-    return reduce(tirx.And, (first < bound.expression(numbers) for first, bound in firsts))
+    return reduce(tirx.And, (first.condition(numbers) for first in firsts))
 
 
 def _guarded(loop: Any, guards: Mapping[Any, Any]) -> Any:

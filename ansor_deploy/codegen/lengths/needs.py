@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from ..._tvm import sym, tirx
+from ..._tvm import collect, structural_equal, structural_map, sym, tirx
 from ..blocks import Leaf, leaves
-from .asked import Known, Limits, Read, reads
+from .asked import Known, Limits, Read, held_below, reads
 from .behind import summed_up
 from .bound import Bound, Needed, joined
 from .cut import grain
 from .tensors import note_all_behind
 
 _FAR = 1 << 30  # an index beyond any that is known
+# Of what is not below zero, as variables of axes are, they are alike.
+_QUOTIENTS, _RESTS = (tirx.FloorDiv, tirx.Div), (tirx.FloorMod, tirx.Mod)
 
 
 class Needs:
@@ -41,15 +44,15 @@ class Needs:
         store = leaf.block.body
         needed = self.of.get(store.buffer, {})
         limits = {
-            index: needed[axis]
-            for axis, index in enumerate(store.indices)
-            if isinstance(index, tirx.Var) and axis in needed
+            key: bound
+            for (axis, modulo), whole in needed.items()
+            for key, bound in _limits(store.indices[axis], modulo, whole)
         }
-        axes, read_below = _Axes(leaf), dict(limits)
+        axes, read_below = _Axes(leaf, self._known), dict(limits)
         for var, bound in summed_up(leaf, self._known):
             if (together := grain(leaf, var, self.leaves)) is not None:
                 # What is left of the last of these is read, and changes nothing.
-                limits[var], read_below[var] = bound, bound.scaled(1, together - 1)
+                limits[var, 0], read_below[var, 0] = bound, bound.scaled(1, together - 1)
         for value in (store.value, *store.indices):
             for read in reads(value, self._known, read_below):
                 source = read.load.source
@@ -58,11 +61,33 @@ class Needs:
         return limits
 
 
+def _limits(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
+    """The limit of an axis of which an index is a part. bound: of the index, taken modulo."""
+    if isinstance(index, tirx.Var):
+        yield (index, modulo), bound
+    elif not modulo and (part := _part(index)):
+        var, by = part
+        yield ((var, 0), bound.scaled(by, 0)) if is_quotient(index) else ((var, by), bound)
+
+
+def _part(value: Any) -> tuple[Any, int] | None:
+    """The variable and the divisor of `v // 8` and `v % 8`; None for others."""
+    if not isinstance(value, (*_QUOTIENTS, *_RESTS)):
+        return None
+    plain = isinstance(value.a, tirx.Var) and isinstance(value.b, tirx.IntImm)
+    return (value.a, int(value.b)) if plain else None
+
+
+def is_quotient(value: Any) -> bool:
+    """Whether an expression is one divided by another."""
+    return isinstance(value, _QUOTIENTS)
+
+
 class _Axes:
     """What a block reads along each axis."""
 
-    def __init__(self, leaf: Leaf) -> None:
-        self._analyzer = sym.Analyzer()
+    def __init__(self, leaf: Leaf, known: Known) -> None:
+        self._analyzer, self._known = sym.Analyzer(), known
         for axis in leaf.block.iter_vars:
             self._analyzer.bind(axis.var, axis.dom)
 
@@ -72,13 +97,31 @@ class _Axes:
             for one in read.conditions:
                 plain = self._analyzer.simplify(one)  # of a negation nothing is taken in
                 stack.enter_context(self._analyzer.constraint_scope(plain))
-            places = enumerate(map(self._analyzer.simplify, read.load.indices))
-            found = {axis: self._bound(index, read.limits) for axis, index in places}
-        return {axis: bound for axis, bound in found.items() if bound}
+            indices = list(map(self._analyzer.simplify, read.load.indices))
+            return dict(self._of_indices(indices, read.limits))
+
+    def _of_indices(
+        self, indices: Sequence[Any], limits: Limits
+    ) -> Iterator[tuple[tuple[int, int], Bound]]:
+        for axis, index in enumerate(indices):
+            if (bound := self._bound(index, limits)) is not None:
+                yield (axis, 0), bound
+            for modulo in self._moduli(index, limits):
+                rest = self._analyzer.simplify(tirx.floormod(index, modulo))
+                if (bound := self._bound(rest, limits)) is not None:
+                    yield (axis, modulo), bound
+
+    def _moduli(self, index: Any, limits: Limits) -> set[int]:
+        """By what an index may be taken that is made of rows, and of places in these."""
+        own = {by for var, by in limits if by and index.same_as(var)}
+        reaches = (self._reach(index, part) for part, _ in _parts(index, limits))
+        return own | {reach[0] for reach in reaches if reach and reach[0] > 1}
 
     def _bound(self, index: Any, limits: Limits) -> Bound | None:
         """Below what an index is; None where it is not limited."""
-        reaches = ((bound, self._reach(index, var)) for var, bound in limits.items())
+        if (held := held_below(index, self._known)) is not None:
+            return held
+        reaches = ((bound, self._reach(index, part)) for part, bound in _parts(index, limits))
         found = next(((bound, reach) for bound, reach in reaches if reach), None)
         if found is None:
             return None
@@ -86,12 +129,36 @@ class _Axes:
         # The last of the first so many, and what is read behind it.
         return bound.scaled(factor, rest + 1 - factor)
 
-    def _reach(self, index: Any, var: Any) -> tuple[int, int] | None:
-        """An index as a factor of a variable, and the most that is added; None if it is none."""
+    def _reach(self, index: Any, part: Any) -> tuple[int, int] | None:
+        """An index as a factor of a part of it, and the most that is added; None if it is none."""
         if isinstance(index, tirx.Var):
-            return (1, 0) if index.same_as(var) else None
+            return (1, 0) if index.same_as(part) else None
+        var = part
+        if not isinstance(part, tirx.Var):
+            var = tirx.Var("part", part.ty)
+            index = structural_map(index, (type(part), partial(_in_place, part, var)))
         linear = sym.detect_linear_equation(index, [var])
         if len(linear) != 2 or not isinstance(linear[0], tirx.IntImm) or int(linear[0]) < 1:
             return None
         most = int(self._analyzer.const_int_bound(linear[1]).max_value)
         return (int(linear[0]), most) if abs(most) < _FAR else None
+
+
+def _parts(index: Any, limits: Limits) -> Iterator[tuple[Any, Bound]]:
+    """The parts of an index that are limited: variables, and quotients and rests of them."""
+    for (var, modulo), bound in limits.items():
+        if not modulo:
+            yield var, bound
+    for one in (one for kind in (*_QUOTIENTS, *_RESTS) for one in collect(index, kind)):
+        for (var, modulo), bound in limits.items():
+            part = _part(one)
+            if part is None or not part[0].same_as(var):
+                continue
+            if is_quotient(one) and not modulo:
+                yield one, bound.divided(part[1])
+            elif not is_quotient(one) and modulo == part[1]:
+                yield one, bound
+
+
+def _in_place(part: Any, var: Any, one: Any) -> Any:
+    return var if structural_equal(one, part) else one

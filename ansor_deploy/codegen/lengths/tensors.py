@@ -94,8 +94,8 @@ class Tensors:
             value = stores[0].value
             if isinstance(value, tvm.ir.TensorLoad) and value.source in inside.numbers:
                 self._known.numbers[tensor] = inside.numbers[value.source]
-            for mask in _masks(stores[0], inside):
-                self._known.masks[tensor] = mask
+            if masks := tuple(_masks(stores[0], inside)):
+                self._known.masks[tensor] = masks
 
 
 def note_all_behind(every: Sequence[Any], known: Known) -> None:
@@ -115,7 +115,7 @@ def written(func: Any) -> list[int]:
 def _masks(store: Any, known: Known) -> Iterator[tuple[int, Bound]]:
     """The axes along which booleans that are stored are true below a bound alone."""
     if str(store.buffer.dtype) == "bool":
-        for var, bound in asked(store.value, known).items():
+        for (var, _), bound in asked(store.value, known).items():
             yield from ((at, bound) for at, one in enumerate(store.indices) if one.same_as(var))
 
 

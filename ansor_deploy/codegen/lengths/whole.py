@@ -10,7 +10,7 @@ from typing import Any
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
 from ...model.relax.importer import COUNTED
 from ..memory.callers_memory import AT
-from ..memory.in_place import is_allocation
+from ..memory.in_place import is_allocation, is_concatenation, is_kernel
 from .bound import Bound, Needed, joined
 from .cut import cut
 from .needs import Needs
@@ -36,7 +36,7 @@ class _Main:
 
     def __init__(self, main: relax.Function, builder: relax.BlockBuilder) -> None:
         self._main, self._builder, self._mod = main, builder, builder.get()
-        self._bindings = bindings(main)
+        self._bindings = _numbers_first(main, self._mod)
         self._tensors = Tensors(main, self._bindings, self._mod)
         self._needed: dict[Any, Needed] = {}
         for one in main.params:
@@ -64,13 +64,12 @@ class _Main:
             return value
         if self._tensors.is_plain(value):
             return self._kernel(at, value)
-        if op_name(value) == "relax.reshape":
-            axes = _same_axes(shape_of(var.ty), shape_of(value.args[0].ty))
+        if not isinstance(value, relax.Tuple):  # of results, what is needed is known
             needed = self._needed.get(var, {})
-            self._want(value.args[0], {axes[k]: b for k, b in needed.items() if k in axes})
-        elif not isinstance(value, relax.Tuple):  # of results, what is needed is known
             for one in collect(value, relax.Var):
-                self._want(one, {})
+                axes = _kept_axes(var, value, one)
+                kept = {(axes[k], c): b for (k, c), b in needed.items() if k in axes}
+                self._want(one, kept)
         return value
 
     def _kernel(self, at: int, call: Any) -> Any:
@@ -91,12 +90,12 @@ class _Main:
         return {
             axis: bound
             for axis, bound in needed.items()
-            if all(made_at.get(number, at) < at for number, _, _ in bound.terms)
+            if all(made_at.get(number, at) < at for number in bound.numbers)
         }
 
     def _cut(self, call: Any, func: Any, needs: Needs) -> Any:
         bounds = [bound for limits in needs.limits for bound in limits.values()]
-        used = list(dict.fromkeys(number for bound in bounds for number, _, _ in bound.terms))
+        used = list(dict.fromkeys(number for bound in bounds for number in bound.numbers))
         buffers = [tirx.decl_buffer([], "int64", f"count_{k}") for k in range(len(used))]
         loads = [tirx.BufferLoad(buffer, []) for buffer in buffers]
         numbers = dict(zip(used, enumerate(loads), strict=True))
@@ -108,6 +107,33 @@ class _Main:
         return relax.Call(name, [*used, *call.args], ret_ty=relax.TupleType([]))
 
 
+def _numbers_first(main: relax.Function, mod: tvm.IRModule) -> list[Any]:
+    """The bindings, of which those that make numbers of no more than numbers come first.
+
+    So it is known of all that is made behind them how much is needed.
+    """
+    numbers = {one for one in main.params if _is_number(one)}
+    first, others = [], []
+    for binding in bindings(main):
+        var, value = binding.var, binding.value
+        used = collect(value, relax.Var)
+        made = is_allocation(value) and _is_number(var)
+        if made or (used and numbers.issuperset(used) and not isinstance(value, relax.Tuple)):
+            numbers.add(var)
+            first.append(binding)
+            continue
+        others.append(binding)
+        if is_kernel(value):  # of something else
+            numbers.difference_update(value.args[place] for place in written(mod[value.op]))
+    return [*first, *others]
+
+
+def _is_number(var: Any) -> bool:
+    kind = var.ty
+    tensor = isinstance(kind, relax.TensorType) and str(kind.dtype) == "int64"
+    return tensor and prod(shape_of(kind)) == 1
+
+
 def _results(
     main: relax.Function, every: Sequence[Any], tensors: Tensors
 ) -> list[tuple[Any, Needed]]:
@@ -115,13 +141,23 @@ def _results(
     tuples = {one.var: one.value for one in every if isinstance(one.value, relax.Tuple)}
     result = tensors.tensor(main.body.body)
     fields = list(tuples[result].fields) if result in tuples else [main.body.body]
-    counted: dict[int, dict[int, Bound]] = defaultdict(dict)
+    counted: dict[int, dict[tuple[int, int], Bound]] = defaultdict(dict)
     for output, axis, at in (main.attrs or {}).get(COUNTED, ()):
-        counted[int(output)][int(axis)] = Bound.of(tensors.number(fields[int(at)]))
+        counted[int(output)][int(axis), 0] = Bound.of(tensors.number(fields[int(at)]))
     found: list[tuple[Any, Needed]] = [(one, counted.get(at, {})) for at, one in enumerate(fields)]
     others = [one for var in tuples for one in tuples[var].fields if not var.same_as(result)]
     found += [(one, {}) for one in others]
     return [(one, needed) for one, needed in found if isinstance(one, relax.Var)]
+
+
+def _kept_axes(var: Any, value: Any, one: Any) -> Mapping[int, int]:
+    """The axes of a variable that are axes of a tensor which its value reads."""
+    if op_name(value) == "relax.reshape":
+        return _same_axes(shape_of(var.ty), shape_of(one.ty))
+    if is_concatenation(value):
+        pairs = zip(shape_of(var.ty), shape_of(one.ty), strict=True)
+        return {k: k for k, (whole, part) in enumerate(pairs) if whole == part}
+    return {}
 
 
 def _same_axes(made: tuple[int, ...], given: tuple[int, ...]) -> Mapping[int, int]:
