@@ -1,10 +1,10 @@
-"""Weights that one row passes by, fetched two pages ahead.
+"""Weights that one tile of rows passes by, fetched two pages ahead.
 
     for k (marked): acc[..] += a[k] * packed[p, k, ..]
     -->
     for k: fetch packed[p, k + ahead, ..] ; acc[..] += a[k] * packed[p, k, ..]
 
-Each is used once, so that the row takes as long as they take to come from memory. A processor
+Each is loaded once, so that the rows take as long as they take to come from memory. A processor
 fetches ahead by itself, but begins anew with every page, and of short weights a page is used up
 soon. Fetching beyond the last weight does nothing.
 """

@@ -108,7 +108,7 @@ def tile_reduction(
             at = order.index(outer[-1]) + 1
             widen_once(state, view, order[:at], order[at:], target)
             _fetch_ahead(state, order, outer[-1], panel_elements(view, tile[-1]), target)
-            _fetch_steps(state, view, reduced, target)
+            _fetch_steps(state, view, outer[:-1], reduced, target)
         wide = order[-1] is outer[-1] and _widens_rows(
             state, view, order[:-1], target, crosses=crosses
         )
@@ -202,16 +202,22 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
         prefetching(sch, rows[0], panel)
 
 
-def _fetch_steps(state: State, view: BlockView, reduced: list[Any], target: Target) -> None:
+def _fetch_steps(
+    state: State, view: BlockView, rows: list[Any], reduced: list[Any], target: Target
+) -> None:
     """Let steps fetch short weights of later ones, which is a choice, where one row uses them.
+
+    Or one tile of rows, of those in words. rows: loops over tiles of rows.
 
     Of float32 a processor fetches enough by itself: as measured, fetches cost it 4%.
     """
     sch = state.sch
     serial = [loop for loop in reduced if sch.get(loop).kind == tirx.ForKind.SERIAL]
-    weights = [*made_float32(view), *in_words(view)]
+    several = math.prod(view.spatial[:-1]) > 1
+    weights = [*([] if several else made_float32(view)), *in_words(view)]
     short = max((math.prod(map(int, b.shape)) for b in weights), default=0)
-    if short <= target.l1_bytes or not serial or math.prod(view.spatial[:-1]) > 1:
+    tiles = math.prod(extent(sch, loop) for loop in rows)
+    if short <= target.l1_bytes or not serial or tiles > 1:
         return
     if state.choose("stream", [True, False]):
         streaming(sch, serial[-1])

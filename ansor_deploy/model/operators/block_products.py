@@ -3,8 +3,8 @@
     y = BlockProduct(x, steps, scales)      y[.., c] = sum over k of
                                             x[.., k] * (float32(steps[k, c]) * scales[k / size, c])
 
-Steps are a byte each, or of four bits, eight a word (`four_bits.py`), which become bytes where more
-than one row is multiplied by them. So no weight is float32 on its way to the library, where each
+Steps are a byte each, or of four bits, eight a word (`four_bits.py`), which become bytes where many
+rows are multiplied by them. So no weight is float32 on its way to the library, where each
 would take four or eight times the room, several times. For a GPU they are: its programs read these.
 """
 
@@ -23,7 +23,7 @@ from ..graph.graph import Shape
 from .appended import DOMAIN
 from .converting import Call
 from .emitter import Emitter
-from .four_bits import EACH, step_of, steps_of, words_of
+from .four_bits import EACH, FEW, step_of, steps_of, words_of
 from .operator import Operator
 
 NAME = "BlockProduct"
@@ -69,7 +69,7 @@ def converted(call: Call) -> Any:
     if "gpu" in tvm.target.Target.current().keys:
         return relax.op.matmul(call.inputs[0], _as_float32(call, size))
     rows, stored, scales = call.inputs
-    if call.dtype(1) == "int32" and math.prod(call.shape(0)[:-1]) > 1:
+    if call.dtype(1) == "int32" and math.prod(call.shape(0)[:-1]) > FEW:
         stored = relax.const(_steps(call))
     words = {"primfunc_name_hint": "matmul", "primfunc_attrs": {"op_pattern": _WITH_EPILOGUE}}
     return call.emit(call.bb.call_te(_product, rows, stored, scales, size, **words))

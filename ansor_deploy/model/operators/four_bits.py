@@ -1,10 +1,11 @@
-"""Weights of four bits: eight a word, taken apart where one row is multiplied by them.
+"""Weights of four bits: eight a word, taken apart where few rows are multiplied by them.
 
     step = float32((words[k / 8, c] >> 4 (k % 8)) & 15) - 8
     w[k, c] = step * scale[k / 32, c]
 
-A row takes as long as its weights take to come from memory. Several would take them apart again and
-again, where from bytes a panel of float32 is made for all of them (`widened_panels.py`).
+Few rows take as long as their weights take to come from memory, and one tile of a micro-kernel has
+all of them. Many tiles would take words apart again and again, where from bytes a panel of float32
+is made for all of them (`widened_panels.py`).
 
 A step is not moved to the last bits: put among those of a float whose bits stand there for 1, 2, 4
 and 8, it adds itself, so that two instructions make it (of 23 bits that a float has, the word's
@@ -19,6 +20,8 @@ import numpy as np
 
 from ..._lazy_tvm import tirx
 
+# Rows that a tile has at once.
+FEW = 8
 # Steps of a word, and what four bits hold.
 EACH = 8
 _LEAST, _MOST = -8, 7

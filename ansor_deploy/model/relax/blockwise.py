@@ -5,8 +5,7 @@
     w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
 
 Other passes turn weights as float32; what is left of them is known again by its numbers. Those of
-four bits are eight a word where one row is multiplied by them, as those of operators of blocks are
-(`operators/block_products.py`).
+four bits are eight a word where few rows are multiplied by them (`operators/block_products.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from onnx import ModelProto, NodeProto, numpy_helper
 from ..._tvm import tirx
 from ..onnx.skeleton import attribute
 from ..operators.block_products import weight
-from ..operators.four_bits import words_of
+from ..operators.four_bits import FEW, words_of
 
 # What a byte holds of steps from the zero point.
 _LEAST, _MOST = -128, 127
@@ -97,7 +96,7 @@ class BlockwiseWeights:
         known = self._by_numbers.get(_digest(values)) if self._found else None
         if known is None or not np.array_equal(known.values, values):
             return None
-        return known.in_words if results == known.outputs else known
+        return known.in_words if results <= FEW * known.outputs else known
 
 
 def _digest(values: np.ndarray) -> int:
