@@ -12,6 +12,8 @@ NAMES = {
     "int8": ("networks.int8", "Quantised networks beside ONNX Runtime and float32."),
     "side-by-side": ("networks.side_by_side", "Built libraries beside other engines on one model."),
     "decode": ("networks.decoding", "Steps of a decoder beside ONNX Runtime's."),
+    "tokens": ("networks.tokens", "What a token takes of decoders, by rows and threads."),
+    "decoder": ("networks.decoders", "Write a decoder of random weights, of 4 to 16 bits."),
     "lengths": ("networks.lengths", "One library for any length beside one for each."),
     "recurrent": ("networks.recurrent", "Recurrent layers beside ONNX Runtime and their limit."),
     "launches": ("machine.launches", "What it costs to start a kernel, alone and by threads."),
