@@ -24,8 +24,9 @@ _LENGTH = "length"
 def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
     """The ranges of a model's shapes with one beyond their first axes; none of others.
 
-    Axes of the same range are as long as each other, unless an input has two of other names.
-    Several lengths are named after their axes.
+    Axes of the same range are as long as each other, unless an input has two of them: then those
+    of one name are, or, where a model names none, those that are the same axis. Several lengths
+    are named after their axes.
     """
     if not any(isinstance(size, Span) for shape in shapes.values() for size in shape[1:]):
         return ()
@@ -36,7 +37,7 @@ def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
         for axis, size in enumerate(shape):
             if isinstance(size, Span):
                 place = name, axis
-                found[size, names[place] if size in apart else ""].append(place)
+                found[size, _label(place, names) if size in apart else ""].append(place)
     taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     taken |= {value.name for value in proto.graph.input}
     return tuple(
@@ -47,12 +48,16 @@ def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
 
 
 def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
-    """The ranges that some input has along axes of different names."""
+    """The ranges that some input has along axes of different lengths."""
     for name, shape in shapes.items():
         for span in {one for one in shape if isinstance(one, Span)}:
-            own = {names.get((name, axis)) for axis, size in enumerate(shape) if size == span}
-            if len(own) > 1 and None not in own:
+            own = [(name, axis) for axis, size in enumerate(shape) if size == span]
+            if len({_label(place, names) for place in own}) > 1:
                 yield span
+
+
+def _label(place: Place, names: Mapping[Place, str]) -> str:
+    return names.get(place, str(place[1]))
 
 
 def _length(name: str, taken: set[str]) -> str:

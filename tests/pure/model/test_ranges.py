@@ -212,12 +212,14 @@ def ranges_of(rows, shapes, reads="x", makes="z"):
     return ranges.asked_of(model([node("Relu", reads, makes)], rows), shapes)
 
 
-def test_axes_of_other_names_are_of_other_lengths():
+def test_two_axes_of_an_input_are_of_two_lengths():
     pair = {"x": (1, LONG, LONG), "y": (1, LONG)}
     (square,) = ranges_of({"x": (1, "n", "n"), "y": (1, "m")}, pair)
     assert square.places == (("x", 1), ("x", 2), ("y", 1))
     high, wide = ranges_of({"x": (1, "high", "wide"), "y": (1, "high")}, pair)
     assert (high.length, high.places) == ("high", (("x", 1), ("y", 1)))
     assert (wide.length, wide.places) == ("wide", (("x", 2),))
+    first, second = ranges_of({"x": (1, 4, 4), "y": (1, 4)}, pair)
+    assert (first.places, second.places) == ((("x", 1), ("y", 1)), (("x", 2),))
     short, long = ranges_of({"x": (1, "n")}, {"x": (1, LONG), "y": (1, Span(1, 4))})
     assert [one.most for one in (short, long)] == [MOST, 4]
