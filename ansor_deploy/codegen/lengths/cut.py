@@ -12,20 +12,31 @@ from ...marks.partial_lanes import PARTIAL_LANES
 from ..blocks import Leaf, at_begin, outside, within
 from .asked import Limits
 from .bound import Bound
+from .small_tiles import Rows, allocated, in_small_tiles, own_buffers
 
 _WHOLE = (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL)
+
+
+class _Start(NamedTuple):
+    """Where a step of a loop begins along an axis. behind: how far the block's index is from it."""
+
+    first: Any
+    behind: Any
+    most: int
 
 
 class _First(NamedTuple):
     """The first index that a step of a loop serves, the most it goes on, and below what it must be.
 
-    modulo: by what it is taken; 0 where it is not.
+    modulo: by what it is taken; 0 where it is not. behind: how far behind it each block's index is;
+    None where it is no row that the block stores.
     """
 
     index: Any
     rest: int
     modulo: int
     bound: Bound
+    behind: tuple[Any, ...]
 
     def condition(self, numbers: Mapping[Any, Any]) -> Any:
         """Whether anything of the step is needed."""
@@ -47,16 +58,46 @@ def cut(
     found: its leaves. limits: of the axes of each. numbers: of each variable that a limit is of,
     its place among them, and the expression of it.
     """
-    guards: dict[Any, Any] = {}
+    guards: dict[Any, _Guard] = {}
     every = list(zip(found, limits, strict=True))
     for loop in _loops(found):
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
         firsts = [list(_firsts(loop, *one)) for one in inside]
         if shared := list(_shared(firsts)):
-            guards[loop.loop_var] = _condition(shared, numbers)
+            leaves = [leaf for leaf, _ in inside]
+            guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own_buffers(body, loop))
     if not guards:
         return None
-    return structural_map(body, (tirx.For, lambda loop: _guarded(loop, guards)))
+    made = structural_map(body, (tirx.For, lambda loop: _guarded(loop, guards)))
+    small = [one for guard in guards.values() if guard.rows for one in guard.own.values()]
+    return allocated(made, small)
+
+
+class _Guard(NamedTuple):
+    """What lets a loop's step be done.
+
+    rows: of a tile, and their end, where few of it may be. own: buffers of the tile alone, each
+    with another that small tiles have instead.
+    """
+
+    condition: Any
+    rows: tuple[Rows, Any] | None
+    own: Mapping[Any, Any]
+
+    @classmethod
+    def of(
+        cls,
+        firsts: Sequence[_First],
+        found: Sequence[Leaf],
+        numbers: Mapping[Any, Any],
+        own: Mapping[Any, Any],
+    ) -> _Guard:
+        """Of the axes along which a step begins, and the blocks in it."""
+        condition = reduce(tirx.And, (one.condition(numbers) for one in firsts))
+        loops = [leaf.loops for leaf in found]
+        rows = ((Rows.of(one.index, one.behind, loops), one.bound) for one in firsts)
+        tiles = ((one, bound.expression(numbers)) for one, bound in rows if one)
+        return cls(condition, next(tiles, None), own)
 
 
 def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
@@ -69,8 +110,8 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
         if sum(_is_in(loop, one) for one in every) > 1:
             continue
         marked = (loop.annotations or {}).get(PARTIAL_LANES)
-        for _, rest in _starts(loop, leaf, var):
-            sizes.append(math.prod(map(int, str(marked).split("x"))) if marked else rest + 1)
+        lanes = math.prod(map(int, str(marked).split("x"))) if marked else 0
+        sizes += [lanes or one.most + 1 for one in _starts(loop, leaf, var)]
     return min(sizes, default=None)
 
 
@@ -98,19 +139,21 @@ def _is_in(loop: Any, leaf: Leaf) -> bool:
 def _firsts(loop: Any, leaf: Leaf, limits: Limits) -> Iterator[_First]:
     """For each limited axis of a block that a loop moves along: where a step of it begins."""
     for (var, modulo), bound in limits.items():
-        for first, rest in _starts(loop, leaf, var):
-            yield _First(first, rest, modulo, bound)
+        row = not modulo and any(var.same_as(index) for index in leaf.block.body.indices)
+        for one in _starts(loop, leaf, var):
+            yield _First(one.first, one.most, modulo, bound, (one.behind if row else None,))
 
 
-def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[tuple[Any, int]]:
-    """Where a step of a loop begins along an axis, and how far it goes; nothing if that is open."""
+def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[_Start]:
+    """Where a step of a loop begins along an axis; nothing if that is open."""
     at = next(k for k, one in enumerate(leaf.loops) if one.same_as(loop))
     analyzer = within(leaf.loops)
     index = outside(var, leaf.realize)
     first = analyzer.simplify(at_begin(index, leaf.loops[at + 1 :]))
-    rest = analyzer.const_int_bound(analyzer.simplify(index - first))
-    if uses(first, loop.loop_var) and rest.min_value >= 0:
-        yield first, int(rest.max_value)
+    behind = analyzer.simplify(index - first)
+    reach = analyzer.const_int_bound(behind)
+    if uses(first, loop.loop_var) and reach.min_value >= 0:
+        yield _Start(first, behind, int(reach.max_value))
 
 
 def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
@@ -120,21 +163,21 @@ def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
         found = [one for one in alike if one is not None]
         if len(found) == len(alike):
             bound = reduce(Bound.or_more, (one.bound for one in found))
-            yield first._replace(rest=max(one.rest for one in found), bound=bound)
+            rest = max(one.rest for one in found)
+            behind = tuple(place for one in found for place in one.behind)
+            yield first._replace(rest=rest, bound=bound, behind=behind)
 
 
 def _are_alike(one: _First, other: _First) -> bool:
     return one.modulo == other.modulo and structural_equal(one.index, other.index)
 
 
-def _condition(firsts: Sequence[_First], numbers: Mapping[Any, Any]) -> Any:
-    return reduce(tirx.And, (first.condition(numbers) for first in firsts))
-
-
-def _guarded(loop: Any, guards: Mapping[Any, Any]) -> Any:
-    condition = guards.get(loop.loop_var)
-    if condition is None:
+def _guarded(loop: Any, guards: Mapping[Any, _Guard]) -> Any:
+    """A loop whose steps are done as their guard says."""
+    guard = guards.get(loop.loop_var)
+    if guard is None:
         return loop
+    body = in_small_tiles(loop.body, *guard.rows, guard.own) if guard.rows else loop.body
     kept = (loop.thread_binding, loop.annotations, loop.step, loop.span)
-    inside = tirx.IfThenElse(condition, loop.body, None)
+    inside = tirx.IfThenElse(guard.condition, body, None)
     return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inside, *kept)

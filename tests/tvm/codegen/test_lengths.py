@@ -27,7 +27,7 @@ def library(folder, nodes, rows, constants):
     return proto, imported.interfaces[0], function
 
 
-def check(folder, nodes, rows, constants, lengths=(96, 61, 17, 1), behind=16):
+def check(folder, nodes, rows, constants, lengths=(96, 61, 17, 5, 2, 1), behind=16):
     """The right numbers at each length, and few of those that do not count, if any."""
     proto, one, function = library(folder, nodes, rows, constants)
     axis = one.outputs[0].lengths[0][0]

@@ -1,0 +1,122 @@
+"""Tiles of rows of which few count: these in small tiles, each with sums of its own.
+
+    for r in 86: if 6 r < n: tile of 6 rows at 6 r
+    -->
+    for r in 86: if 6 r < n:
+        if n <= 6 r + 4: for s in 2: if 6 r + 2 s < n: tile of 2 rows at 6 r + 2 s
+        else: tile of 6 rows at 6 r
+
+The rows of a tile are written out, so that a tile of one row costs as much as a whole one. A third
+of a tile's accumulators is as few as keep the processor's multipliers busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._tvm import collect, structural_map, tirx, tvm
+
+_SHARE = 3  # of a tile's rows, a small one has one in so many at most
+_FEWEST = 3  # rows of a tile of which some are worth leaving out
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a tile that are written out. first: of them. loops: over them, one of each block."""
+
+    first: Any
+    loops: Sequence[Any]
+
+    @classmethod
+    def of(cls, first: Any, rests: Sequence[Any], loops: Sequence[Sequence[Any]]) -> Rows | None:
+        """Of the blocks of a tile; None where some are no such rows.
+
+        rests: how far behind the first each block's row is; None where it adds up along them.
+        loops: around each.
+        """
+        found = [
+            next((one for one in around if rest is not None and one.loop_var.same_as(rest)), None)
+            for rest, around in zip(rests, loops, strict=True)
+        ]
+        rows = [one for one in found if one is not None]
+        kinds = {(one.kind, int(one.extent)) for one in rows}
+        if len(rows) < len(found) or len(kinds) != 1:
+            return None
+        ((kind, count),) = kinds
+        return cls(first, rows) if kind == tirx.ForKind.UNROLLED and count >= _FEWEST else None
+
+    @property
+    def small(self) -> tuple[int, int]:
+        """How many rows a small tile has, and how many of these are no more than a whole one."""
+        whole = int(self.loops[0].extent)
+        size = 1 << (whole // _SHARE).bit_length() - 1
+        return size, 2 * whole // (_SHARE * size)
+
+
+def in_small_tiles(body: Any, rows: Rows, end: Any, own: Mapping[Any, Any]) -> Any:
+    """The body of a tile, with small tiles where few of its rows count.
+
+    end: what the rows that count are below. own: buffers of the tile alone, each with another that
+    small tiles have instead.
+    """
+    size, most = rows.small
+    part = tirx.Var("part", str(rows.loops[0].loop_var.ty.dtype))
+    first = rows.first + part * size
+    tile = tirx.IfThenElse(first < end, _copied(body, rows, part * size, own), None)
+    small = tirx.For(part, 0, most, tirx.ForKind.SERIAL, tile)
+    return tirx.IfThenElse(end <= rows.first + size * most, small, body)
+
+
+def own_buffers(root: Any, body: Any) -> dict[Any, Any]:
+    """The buffers that a function allocates for a part of it alone, each with another like it."""
+    blocks = collect(root, tvm.s_tir.SBlock)
+    made = [buffer for block in blocks for buffer in block.alloc_buffers]
+    everywhere, here = map(_accessed, (root, body))
+    alone = [one for one in made if 0 < here.count(one) == everywhere.count(one)]
+    return {one: _like(one) for one in alone}
+
+
+def _like(buffer: Any) -> Any:
+    words = (buffer.shape, str(buffer.dtype), f"{buffer.name}_small")
+    return tirx.decl_buffer(*words, scope=buffer.scope())
+
+
+def allocated(root: Any, buffers: Sequence[Any]) -> Any:
+    """A function's body that allocates these buffers as well."""
+    one = root.block
+    fields = (one.iter_vars, one.reads, one.writes, one.name_hint, one.body, one.init)
+    made = [*one.alloc_buffers, *buffers]
+    block = tvm.s_tir.SBlock(*fields, made, one.match_buffers, one.annotations)
+    return tvm.s_tir.SBlockRealize(root.iter_values, root.predicate, block)
+
+
+def _accessed(stmt: Any) -> list[Any]:
+    found = collect(stmt, tvm.ir.TensorLoad, tirx.BufferStore)
+    return [one.buffer if isinstance(one, tirx.BufferStore) else one.source for one in found]
+
+
+def _copied(body: Any, rows: Rows, more: Any, own: Mapping[Any, Any]) -> Any:
+    """A tile of fewer rows, so many behind its first, in variables and buffers of its own."""
+    size, _ = rows.small
+
+    def loop(one: Any) -> Any:
+        var = one.loop_var
+        if not any(var.same_as(other.loop_var) for other in rows.loops):
+            return one
+        put = lambda other: more + var if other.same_as(var) else other  # noqa: E731
+        moved = structural_map(one.body, (tirx.Var, put))
+        kept = (one.thread_binding, one.annotations, one.step, one.span)
+        return tirx.For(var, one.min, size, one.kind, moved, *kept)
+
+    short = structural_map(body, (tirx.For, loop))
+    renamed = {**own, **_renamed(short)}
+    return structural_map(short, (tirx.Var, lambda one: renamed.get(one, one)))
+
+
+def _renamed(body: Any) -> dict[Any, Any]:
+    """Other variables for those of loops and blocks: each is to be of one alone."""
+    loops = [one.loop_var for one in collect(body, tirx.For)]
+    axes = [axis.var for one in collect(body, tvm.s_tir.SBlock) for axis in one.iter_vars]
+    return {var: tirx.Var(var.name, str(var.ty.dtype)) for var in (*loops, *axes)}
