@@ -11,6 +11,8 @@ from .bound import Bound
 
 # Of the variables of a block's axes, and by what they are taken modulo, 0 where they are not.
 Limits = Mapping[tuple[Any, int], Bound]
+# Of what is not below zero, as variables of axes are, they are alike.
+QUOTIENTS, RESTS = (tirx.FloorDiv, tirx.Div), (tirx.FloorMod, tirx.Mod)
 
 
 @dataclass
@@ -20,7 +22,7 @@ class Known:
     numbers: those that hold one number, each with the variable of Relax that it is. places: those
     along an axis of which each element is its index; the axis. masks: those that say whether
     indices are below numbers; their axes, and how much is. values: those that hold one value, which
-    is known. behind: those of which it is known what lies behind a bound: the axis, that, and the
+    is known. behind: those of which it is known what lies behind a bound: by axis, that, and the
     value.
     """
 
@@ -28,7 +30,7 @@ class Known:
     places: dict[Any, int] = field(default_factory=dict)
     masks: dict[Any, tuple[tuple[int, Bound], ...]] = field(default_factory=dict)
     values: dict[Any, float] = field(default_factory=dict)
-    behind: dict[Any, tuple[int, Bound, float]] = field(default_factory=dict)
+    behind: dict[Any, dict[int, tuple[Bound, float]]] = field(default_factory=dict)
 
 
 class Read(NamedTuple):
@@ -81,31 +83,57 @@ def parts(one: Any) -> tuple[Any, Any, Any]:
 
 def asked(condition: Any, known: Known) -> Limits:
     """Below what a condition says that axes are. known: by buffers."""
+    pairs = indices_asked(condition, known)
+    return {key: limit for index, bound in pairs for key, limit in limits_of(index, 0, bound)}
+
+
+def indices_asked(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
+    """The indices that a condition says are below bounds, and these. known: by buffers."""
     if isinstance(condition, tirx.And) or operator(condition) == "bitwise_and":
         a, b = (condition.a, condition.b) if isinstance(condition, tirx.And) else condition.args
-        return {**asked(a, known), **asked(b, known)}
+        return [*indices_asked(a, known), *indices_asked(b, known)]
     if isinstance(condition, tirx.Cast):
-        return asked(condition.value, known)
+        return indices_asked(condition.value, known)
     if isinstance(condition, tirx.LT) and _is_zero(condition.a):
-        return asked(condition.b, known)
+        return indices_asked(condition.b, known)
     if isinstance(condition, tirx.NE) and _is_zero(condition.b):
-        return asked(condition.a, known)
+        return indices_asked(condition.a, known)
     if isinstance(condition, tvm.ir.TensorLoad):
         pairs = known.masks.get(condition.source, ())
-        return {(condition.indices[at], 0): bound for at, bound in pairs if _is_var(condition, at)}
+        return [(condition.indices[at], bound) for at, bound in pairs]
     return _below(condition, known)
 
 
-def _below(condition: Any, known: Known) -> Limits:
+def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
     """Of `places[.., i, ..] < number`."""
     sides = [condition.a, condition.b] if isinstance(condition, tirx.LT) else []
     if not all(isinstance(one, tvm.ir.TensorLoad) for one in sides) or not sides:
-        return {}
+        return []
     place, number = sides
     axis, var = known.places.get(place.source), known.numbers.get(number.source)
-    if axis is None or var is None or not _is_var(place, axis):
-        return {}
-    return {(place.indices[axis], 0): Bound.of(var)}
+    return [] if axis is None or var is None else [(place.indices[axis], Bound.of(var))]
+
+
+def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
+    """The limit of an axis of which an index is a part. bound: of the index, taken modulo."""
+    if isinstance(index, tirx.Var):
+        yield (index, modulo), bound
+    elif not modulo and (part := part_of(index)):
+        var, by = part
+        yield ((var, 0), bound.scaled(by, 0)) if is_quotient(index) else ((var, by), bound)
+
+
+def part_of(value: Any) -> tuple[Any, int] | None:
+    """The variable and the divisor of `v // 8` and `v % 8`; None for others."""
+    if not isinstance(value, (*QUOTIENTS, *RESTS)):
+        return None
+    plain = isinstance(value.a, tirx.Var) and isinstance(value.b, tirx.IntImm)
+    return (value.a, int(value.b)) if plain else None
+
+
+def is_quotient(value: Any) -> bool:
+    """Whether an expression is one divided by another."""
+    return isinstance(value, QUOTIENTS)
 
 
 def held_below(index: Any, known: Known) -> Bound | None:
@@ -125,10 +153,6 @@ def _number(value: Any, known: Known) -> Bound | None:
     plain = sym.Analyzer().simplify(value)
     var = known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
     return None if var is None else Bound.of(var)
-
-
-def _is_var(load: Any, axis: int) -> bool:
-    return isinstance(load.indices[axis], tirx.Var)
 
 
 def _is_zero(value: Any) -> bool:

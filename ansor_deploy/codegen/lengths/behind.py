@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._tvm import collect, structural_equal, tirx, tvm
 from ..blocks import Leaf
-from .asked import Known, asked, is_choice, operator, parts
+from .asked import Known, indices_asked, is_choice, operator, parts
 from .bound import Bound
 
 _NEUTRAL = {tirx.Add: 0.0, tirx.Max: -math.inf}
@@ -24,10 +24,9 @@ def note_behind(leaf: Leaf, known: Known) -> None:
     """Note what lies behind a bound in the buffer that a block stores to, which no other does."""
     store = leaf.block.body
     for axis, index in enumerate(store.indices):
-        if isinstance(index, tirx.Var):
-            for bound in _bounds(store.value, index, known):
-                if (value := _value(store.value, index, bound, known)) is not None:
-                    known.behind[store.buffer] = axis, bound, value
+        for bound in _bounds(store.value, index, known):
+            if (value := _value(store.value, index, bound, known)) is not None:
+                known.behind.setdefault(store.buffer, {})[axis] = bound, value
 
 
 def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
@@ -48,34 +47,33 @@ def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
                 break
 
 
-def _bounds(value: Any, var: Any, known: Known) -> set[Bound]:
-    """Bounds that may hold for a variable: of what is read at it, and of conditions."""
+def _bounds(value: Any, index: Any, known: Known) -> set[Bound]:
+    """Bounds that may hold for an index: of what is read at it, and of conditions."""
     found = set()
     for load in collect(value, tvm.ir.TensorLoad):
-        axis, bound, _ = known.behind.get(load.source, (0, None, 0.0))
-        if bound and load.indices[axis].same_as(var):
-            found.add(bound)
+        behind = known.behind.get(load.source, {}).items()
+        found |= {bound for at, (bound, _) in behind if structural_equal(load.indices[at], index)}
     for choice in (*collect(value, tirx.Select), *collect(value, tvm.ir.Call)):
         if is_choice(choice):
-            limits = asked(parts(choice)[0], known)
-            found |= {bound for (one, _), bound in limits.items() if one.same_as(var)}
+            pairs = indices_asked(parts(choice)[0], known)
+            found |= {bound for one, bound in pairs if structural_equal(one, index)}
     return found
 
 
-def _value(value: Any, var: Any, bound: Bound, known: Known) -> float | None:
-    """What a value is where a variable is not below a bound; None where that is open."""
+def _value(value: Any, index: Any, bound: Bound, known: Known) -> float | None:
+    """What a value is where an index is not below a bound; None where that is open."""
 
     def of(one: Any) -> float | None:
-        return _value(one, var, bound, known)
+        return _value(one, index, bound, known)
 
     if isinstance(value, (tirx.FloatImm, tirx.IntImm)):
         return float(value.value)
     if isinstance(value, tvm.ir.TensorLoad):
-        return _loaded(value, var, bound, known)
+        return _loaded(value, index, bound, known)
     if is_choice(value):
         condition, _, no = parts(value)
-        limits = asked(condition, known).items()
-        asks = any(one.same_as(var) and other == bound for (one, _), other in limits)
+        pairs = indices_asked(condition, known)
+        asks = any(other == bound and structural_equal(one, index) for one, other in pairs)
         return of(no) if asks or _asks_nan(condition) else None
     return _combined(value, of)
 
@@ -94,11 +92,13 @@ def _combined(value: Any, of: Any) -> float | None:
     return None
 
 
-def _loaded(load: Any, var: Any, bound: Bound, known: Known) -> float | None:
+def _loaded(load: Any, index: Any, bound: Bound, known: Known) -> float | None:
     if load.source in known.values:
         return known.values[load.source]
-    axis, own, value = known.behind.get(load.source, (0, None, 0.0))
-    return value if own == bound and load.indices[axis].same_as(var) else None
+    for axis, (own, value) in known.behind.get(load.source, {}).items():
+        if own == bound and structural_equal(load.indices[axis], index):
+            return value
+    return None
 
 
 def _asks_nan(condition: Any) -> bool:

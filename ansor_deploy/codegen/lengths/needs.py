@@ -9,15 +9,24 @@ from typing import Any
 
 from ..._tvm import collect, structural_equal, structural_map, sym, tirx
 from ..blocks import Leaf, leaves
-from .asked import Known, Limits, Read, held_below, reads
+from .asked import (
+    QUOTIENTS,
+    RESTS,
+    Known,
+    Limits,
+    Read,
+    held_below,
+    is_quotient,
+    limits_of,
+    part_of,
+    reads,
+)
 from .behind import summed_up
 from .bound import Bound, Needed, joined
 from .cut import grain
 from .tensors import note_all_behind
 
 _FAR = 1 << 30  # an index beyond any that is known
-# Of what is not below zero, as variables of axes are, they are alike.
-_QUOTIENTS, _RESTS = (tirx.FloorDiv, tirx.Div), (tirx.FloorMod, tirx.Mod)
 
 
 class Needs:
@@ -46,7 +55,7 @@ class Needs:
         limits = {
             key: bound
             for (axis, modulo), whole in needed.items()
-            for key, bound in _limits(store.indices[axis], modulo, whole)
+            for key, bound in limits_of(store.indices[axis], modulo, whole)
         }
         axes, read_below = _Axes(leaf, self._known), dict(limits)
         for var, bound in summed_up(leaf, self._known):
@@ -59,28 +68,6 @@ class Needs:
                 self.read.add(source)
                 self.of[source] = joined(self.of.get(source), axes.needed(read))
         return limits
-
-
-def _limits(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
-    """The limit of an axis of which an index is a part. bound: of the index, taken modulo."""
-    if isinstance(index, tirx.Var):
-        yield (index, modulo), bound
-    elif not modulo and (part := _part(index)):
-        var, by = part
-        yield ((var, 0), bound.scaled(by, 0)) if is_quotient(index) else ((var, by), bound)
-
-
-def _part(value: Any) -> tuple[Any, int] | None:
-    """The variable and the divisor of `v // 8` and `v % 8`; None for others."""
-    if not isinstance(value, (*_QUOTIENTS, *_RESTS)):
-        return None
-    plain = isinstance(value.a, tirx.Var) and isinstance(value.b, tirx.IntImm)
-    return (value.a, int(value.b)) if plain else None
-
-
-def is_quotient(value: Any) -> bool:
-    """Whether an expression is one divided by another."""
-    return isinstance(value, _QUOTIENTS)
 
 
 class _Axes:
@@ -149,9 +136,9 @@ def _parts(index: Any, limits: Limits) -> Iterator[tuple[Any, Bound]]:
     for (var, modulo), bound in limits.items():
         if not modulo:
             yield var, bound
-    for one in (one for kind in (*_QUOTIENTS, *_RESTS) for one in collect(index, kind)):
+    for one in (one for kind in (*QUOTIENTS, *RESTS) for one in collect(index, kind)):
         for (var, modulo), bound in limits.items():
-            part = _part(one)
+            part = part_of(one)
             if part is None or not part[0].same_as(var):
                 continue
             if is_quotient(one) and not modulo:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import collect, elements, op_name, relax, shape_of, tirx, tvm
+from ..._tvm import collect, elements, op_name, relax, shape_of, structural_equal, tirx, tvm
 from ..blocks import leaves
 from ..memory.in_place import is_kernel
-from .asked import Known, asked
+from .asked import Known, indices_asked
 from .behind import note_behind
 from .bound import Bound
 
@@ -115,8 +115,9 @@ def written(func: Any) -> list[int]:
 def _masks(store: Any, known: Known) -> Iterator[tuple[int, Bound]]:
     """The axes along which booleans that are stored are true below a bound alone."""
     if str(store.buffer.dtype) == "bool":
-        for (var, _), bound in asked(store.value, known).items():
-            yield from ((at, bound) for at, one in enumerate(store.indices) if one.same_as(var))
+        for index, bound in indices_asked(store.value, known):
+            places = enumerate(store.indices)
+            yield from ((at, bound) for at, one in places if structural_equal(one, index))
 
 
 def _is_plain(func: tirx.PrimFunc) -> bool:

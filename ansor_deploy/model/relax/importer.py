@@ -37,7 +37,7 @@ from .precision import in_single
 from .whole_sums import merged
 from .widen import widen
 
-COUNTED = "ansor.counted"  # attribute of a function with results of which a part counts
+COUNTED = "ansor.counted"  # attribute of a function of lengths: what of its results counts
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def import_model(
         warnings.simplefilter("ignore")
         origin = Origin(graph.proto, graph.nodes, graph.constants, graph.aliases, names)
         mod = _convert(_for_tvm(proto), graph, origin)
-    context = graph.context
+    context, has_lengths = graph.context, bool(graph.lengths or graph.ranges)
     outputs = _outputs(names, graph.lengths, mod["main"].body.body.ty)
     types = {one.data_type for one in (*graph.proto.graph.initializer, *graph.constants.values())}
     blocks = BlockwiseWeights(graph.proto)
@@ -85,19 +85,19 @@ def import_model(
             with _in_tvm():
                 mod = change(mod)
             step(done, len(passes))
-    mod["main"] = _with_counts(mod["main"], outputs)
+    if has_lengths:
+        mod["main"] = mod["main"].with_attr(COUNTED, _counts(outputs))
     return Imported(mod, (Interface(inputs, outputs, context),), (origin,))
 
 
-def _with_counts(main: Any, outputs: Sequence[TensorInfo]) -> Any:
-    """The function, with what of its results counts: each with an axis, and which says how much."""
+def _counts(outputs: Sequence[TensorInfo]) -> list[list[int]]:
+    """What of the results counts: the number of each, an axis, and which says how much."""
     names = [info.name for info in outputs]
-    counted = [
+    return [
         [at, axis, names.index(name)]
         for at, info in enumerate(outputs)
         for axis, name in info.lengths
     ]
-    return main.with_attr(COUNTED, counted) if counted else main
 
 
 _LEGALIZED = {

@@ -115,3 +115,27 @@ def test_a_length_that_there_is_no_room_for_is_refused(tmp_path, length):
     results = [np.zeros(info.shape, info.dtype) for info in one.outputs]
     with pytest.raises(IndexError, match=rf"Length: it is not in 0 \.\. {MOST}"):
         function([np.zeros((1, MOST, WIDTH), np.float32), np.array(length, np.int64)], results)
+
+
+def test_kernels_end_with_the_length_where_the_result_is_of_one_size(tmp_path):
+    """Of an image, of which all rows are read where the mean does not end with it."""
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("Relu", "c", "r"),
+        node("GlobalAveragePool", "r", "y"),
+    ]
+    constants = {"w": randn(1, 8, 8, 3, 3)}
+    proto = model(nodes, {"x": (1, 8, "high", "wide")}, constants=constants, opset=18)
+    sizes = Span(3, WIDTH)
+    imported = import_model(opened(proto, {"x": (1, 8, sizes, sizes)}), HOST)
+    compile_model(imported, extract(imported.mod, HOST), {}, HOST).export(
+        path := tmp_path / "net.so", HOST
+    )
+    _, (function,), _ = into_functions(path, 1, 1, None)
+    for high, wide in ((WIDTH, WIDTH), (17, 30), (3, 5)):
+        x, made = randn(high, 1, 8, high, wide), np.zeros((1, 8, 1, 1), np.float32)
+        room = np.full((1, 8, WIDTH, WIDTH), np.nan, np.float32)
+        room[:, :, :high, :wide] = x
+        function([room, np.array(high, np.int64), np.array(wide, np.int64)], [made])
+        (want,) = run(proto, {"x": x})
+        np.testing.assert_allclose(made, want, rtol=1e-4, atol=1e-4)
