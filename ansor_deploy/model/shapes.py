@@ -15,10 +15,11 @@ from .misfit import misfit
 from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
 from .onnx.file import load
 from .onnx.rebatch import FixedSizesError
-from .onnx.sizes import proposals
+from .onnx.sizes import open_axes, proposals
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
+_SIDES = 2  # axes of images before height and width
 _STEPS = (32, 64, 128)  # whole numbers of which networks take that halve their data often
 
 
@@ -68,7 +69,7 @@ def _hint(proto: ModelProto, given: Shapes) -> str:
     tried = list(proposals(proto, given))
     for shapes in tried:
         if not misfit(proto, {**given, **shapes}):
-            return f"Give them: {options(shapes)}{_any_batch(proto, shapes)}{_kept(proto)}"
+            return f"Give them: {options(shapes)}{_more(proto, shapes)}{_kept(proto)}"
     return f"Give them, with sizes that fit the model: {options(tried[0])}"
 
 
@@ -80,11 +81,35 @@ def _kept(proto: ModelProto) -> str:
     )
 
 
+def _more(proto: ModelProto, shapes: Shapes) -> str:
+    """Ranges that may take the place of proposed sizes; "" where none is known."""
+    ranges = filter(None, (_any_batch(proto, shapes), _any_size(proto, shapes)))
+    words = ", and for ".join(ranges)
+    return f" (for {words})" if words else ""
+
+
 def _any_batch(proto: ModelProto, shapes: Shapes) -> str:
     """What else an axis may be that the file calls a batch; "" where it calls none so."""
     declared = [declared_shape(value) for value in model_inputs(proto) if value.name in shapes]
     named = any(shape and "batch" in str(shape[0]).lower() for shape in declared)
-    return " (for any batch up to 8: 1..8 in the place of its 1)" if named else ""
+    return "any batch up to 8: 1..8 in the place of its 1" if named else ""
+
+
+def _any_size(proto: ModelProto, shapes: Shapes) -> str:
+    """What else sizes of images may be, where the graph takes half of them; "" where not."""
+    sides = [
+        (axis.value.name, axis.at, shapes[axis.value.name][axis.at])
+        for axis in open_axes(proto)
+        if axis.at >= _SIDES and len(shapes.get(axis.value.name, ())) > _SIDES + 1
+    ]
+    if not sides or any(size % _STEPS[0] or size < 2 * _STEPS[0] for _, _, size in sides):
+        return ""
+    least = {(name, at): size // _STEPS[0] // 2 * _STEPS[0] for name, at, size in sides}
+    half = {n: tuple(least.get((n, at), k) for at, k in enumerate(s)) for n, s in shapes.items()}
+    if misfit(proto, half):
+        return ""
+    ranges = {f"{least[name, at]}..{n}:{_STEPS[0]} in the place of {n}" for name, at, n in sides}
+    return f"images of any size: {', '.join(sorted(ranges))}"
 
 
 def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:

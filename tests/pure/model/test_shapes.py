@@ -173,7 +173,8 @@ def test_a_size_that_is_a_product_is_not_multiplied():
 
 
 def test_a_batch_may_be_a_range():
-    said = "x=1,3,96,96 (for any batch up to 8: 1..8 in the place of its 1)"
+    said = "x=1,3,96,96 (for any batch up to 8: 1..8 in the place of its 1, and for images of any "
+    said += "size: 32..96:32 in the place of 96)"
     assert hint(told(images(), imgsz="[96, 96]")).endswith(said)
     assert "batch" not in hint(told(images(sizes=("n", 3, "h", "w")), imgsz="[96, 96]"))
 
