@@ -107,7 +107,7 @@ def _checked(graph: Graph, asked: Range) -> str:
     made = graph.fresh(asked.length)
     graph.declare(asked.length, INT64, ())
     graph.declare(made, INT64, ())
-    words = {"domain": DOMAIN, "most": asked.most, "step": asked.step}
+    words = {"domain": DOMAIN, "least": asked.least, "most": asked.most, "step": asked.step}
     graph.nodes.insert(0, helper.make_node("Length", [asked.length], [made], made, **words))
     return made
 

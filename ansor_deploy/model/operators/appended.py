@@ -6,7 +6,7 @@ Until memory is planned it is a function like any other, which copies the cache.
 another name of the cache (`codegen/memory/appended.py`), since what reads it does so from its
 first rows on, and of the cache itself no reader needs more than counted before.
 
-    n = Length(length)          the steps of a range's, which no program may give beyond its most
+    n = Length(length)          the steps of one that is in its range
 """
 
 from __future__ import annotations
@@ -57,12 +57,16 @@ def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
 
 
 def length(call: Call) -> Any:
-    """How many steps a length has; the call fails with one that there is no room for."""
-    most, step = call.attribute("most"), call.attribute("step")
-    given = in_range(call, call.inputs[0], [most + 1], negative=False, of="it")
+    """How many steps a length has; the call fails with one that is not in the range."""
+    least, most, step = (call.attribute(name) for name in ("least", "most", "step"))
+    given = in_range(call, call.inputs[0], [most + 1], negative=False, least=least, of="it")
     if step == 1:
         return given
-    return call.emit(relax.op.floor_divide(given, relax.const(step, "int64")))
+    each = relax.const(step, "int64")
+    rest = call.emit(relax.op.floor_mod(given, each))
+    rest = in_range(call, rest, [1], negative=False, of="what its steps leave")
+    whole = call.emit(relax.op.subtract(given, rest))  # so that the check stays
+    return call.emit(relax.op.floor_divide(whole, each))
 
 
 def is_kept(use: Use, name: str) -> bool:

@@ -34,16 +34,18 @@ def in_range(
     extents: Sequence[int],
     *,
     negative: bool = True,
+    least: int = 0,
     of: str = "an index",
 ) -> Any:
     """Indices that are none of them negative, and all below the extents.
 
     extents: one for all, or one for each place of the last axis. negative: whether negative ones
-    count from the end. of: what an index is called in the error. ModelError where a constant one is
-    out of range; an IndexError of the library's call where another is.
+    count from the end. least: what they are at least where they do not. of: what an index is called
+    in the error. ModelError where a constant one is out of range; an IndexError of the library's
+    call where another is.
     """
     fails = not call.attribute(IN_BRANCH, 0)
-    fault = _Range(call.operator, tuple(extents), negative, of, fails)
+    fault = _Range(call.operator, tuple(extents), negative, least, of, fails)
     if isinstance(indices, tvm.ir.GenericConst):
         return relax.const(fault.checked(indices.value.numpy()), str(indices.ty.dtype))
     shape = [int(extent) for extent in indices.ty.shape]
@@ -58,10 +60,16 @@ class _Range:
     """Which indices an operator takes."""
 
     def __init__(
-        self, operator: str, extents: tuple[int, ...], negative: bool, of: str, fails: bool
+        self,
+        operator: str,
+        extents: tuple[int, ...],
+        negative: bool,
+        least: int,
+        of: str,
+        fails: bool,
     ) -> None:
-        self._extents, self._negative, self._fails = extents, negative, fails
-        lows = [-extent if negative else 0 for extent in extents]
+        self._extents, self._negative, self._least, self._fails = extents, negative, least, fails
+        lows = [-extent if negative else least for extent in extents]
         ranges = [f"{low} .. {extent - 1}" for low, extent in zip(lows, extents, strict=True)]
         self._text = f"{operator}: {of} is not in {', '.join(dict.fromkeys(ranges))}"
 
@@ -71,7 +79,7 @@ class _Range:
         extents = np.array(self._extents if len(self._extents) > 1 else self._extents[0], np.int64)
         wide = indices.astype(np.int64)
         wrapped = np.where(wide < 0, wide + extents, wide) if self._negative else wide
-        if ((wrapped < 0) | (wrapped >= extents)).any():
+        if ((wrapped < self._least) | (wrapped >= extents)).any():
             raise ModelError(
                 self._text, "Mend the constant, or what it looks into, and export again."
             )
@@ -121,8 +129,9 @@ class _Range:
 
     def _one(self, x: Any, y: Any, at: Any, extent: int, faults: Any, row: Any) -> None:
         index = x[at]
-        zero, end = (tirx.const(value, index.ty.dtype) for value in (0, extent))
+        kind = index.ty.dtype
+        zero, least, end = (tirx.const(value, kind) for value in (0, self._least, extent))
         wrapped = index + tirx.Select(index < zero, end, zero) if self._negative else index
-        outside = tirx.Or(wrapped < zero, wrapped >= end)
-        y[at] = tirx.Select(outside, zero, wrapped)
+        outside = tirx.Or(wrapped < least, wrapped >= end)
+        y[at] = tirx.Select(outside, least, wrapped)
         faults[row] = faults[row] | tirx.Cast("int32", outside)

@@ -57,6 +57,15 @@ def test_rows_of_products_and_norms(tmp_path):
     check(tmp_path, nodes, (1, "n", WIDTH), constants)
 
 
+def test_a_length_that_is_in_no_range_fails(tmp_path):
+    """As a program of C may give it."""
+    _, one, function = library(tmp_path, [node("Relu", "x", "y")], (1, "n", WIDTH), {})
+    room, made = (np.zeros(info.shape, np.float32) for info in (one.inputs[0], one.outputs[0]))
+    for length in (0, MOST + 1):
+        with pytest.raises(IndexError, match=r"it is not in 1 \.\. 96"):
+            function([room, np.array(length, np.int64)], [made, np.zeros((), np.int64)])
+
+
 def test_heads_of_attention(tmp_path):
     nodes = [
         node("Reshape", "x form", "f"),

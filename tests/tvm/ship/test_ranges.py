@@ -152,6 +152,13 @@ def test_images_of_any_size(images, size):
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
 
 
+def test_a_program_that_gives_a_size_between_the_steps_is_stopped(images):
+    given = [np.zeros((1, 4, 32, 24), np.float32), np.array(14), np.array(8)]
+    made = [np.zeros(info.shape, info.dtype) for info in images.outputs]
+    with pytest.raises(UsageError, match=r"what its steps leave is not in 0 \.\. 0"):
+        images._call(0, given, made)  # as C does, of which no length is taken from an array
+
+
 def test_sizes_between_the_steps_are_refused(images):
     with pytest.raises(UsageError, match="do not fit") as caught:
         images(x=randn(1, 1, 4, 14, 8))
