@@ -1,6 +1,7 @@
 """Open a registry file safely: create, check, or refuse."""
 
 import os
+import runpy
 import sqlite3
 import stat
 import time
@@ -9,11 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import RegistryError
+from ..system.environment import shipped
 from .faults import damaged, explained
-from .schema_check import declared, named, strange
+from .schema_check import named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 1  # of registry/schema.sql
+SCHEMA_VERSION = 1  # steps of registry/migrations.py
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
 _SMALLEST = 512  # bytes of a page
@@ -183,11 +185,13 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of `registry/schema.sql`, and name the file a registry."""
+    """Take the steps of `registry/migrations.py`, and name the file a registry."""
+    from sqlite_utils import Database
+
     with transaction(connection):
         # Another process may have done so between our look at the version and this lock.
         if version_of(connection, path) < SCHEMA_VERSION:
-            for statement in declared():
-                connection.execute(statement)
+            steps = runpy.run_path(str(shipped("registry") / "migrations.py"))["migrations"]
+            steps.apply(Database(connection, execute_plugins=False))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -15,7 +15,7 @@ from ..system.untrusted import quoted
 
 _NAMED = 5  # in a message
 _CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
-# What the first registries have as well, as releases of sqlite-utils spell it. Nobody reads it.
+# Which steps were taken, as releases of sqlite-utils spell it. Of a foreign file it is not read.
 _MIGRATIONS = re.compile(
     r'CREATE (TABLE|UNIQUE INDEX) "(idx_)?_sqlite_migrations\w*" '
     r'(ON "_sqlite_migrations" )?\([\w", ]*\)'
