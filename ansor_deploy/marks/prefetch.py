@@ -11,7 +11,6 @@ Fetching beyond the last panel or row does nothing.
 """
 
 import math
-from functools import partial
 from typing import Any
 
 from .._lazy_tvm import collect, structural_map, tirx, tvm, uses
@@ -25,8 +24,6 @@ PREFETCH, PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
 LINE = 64
 # Most lines that a step may fetch: more is no panel that its tiles read.
 MOST_LINES = 64
-# Tiles of rows that fetch, where a run decides how many there are.
-_FEW = 2
 # Of `llvm.prefetch`: to read, into the second cache, data.
 _HOW = (0, 2, 1)
 
@@ -55,46 +52,20 @@ def _fetching(tiles: Any) -> Any:
 
 
 def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
-    return with_body(tiles, _with_fetches(tiles, tiles.body, elements, mark == PREFETCH), mark)
-
-
-def _with_fetches(tiles: Any, body: Any, elements: int, panels: bool) -> Any:
-    """What a loop over tiles of rows does, which a run may choose, with fetches in each case."""
-    inside = partial(_with_fetches, tiles, elements=elements, panels=panels)
-    if isinstance(body, tirx.IfThenElse):
-        other = None if body.else_case is None else inside(body.else_case)
-        return tirx.IfThenElse(body.condition, inside(body.then_case), other)
-    if isinstance(body, tirx.For) and isinstance(body.body, tirx.IfThenElse):
-        return _with(body, inside(body.body), body.annotations)
-    return _fetching_within(tiles, body, elements, panels)
-
-
-def _fetching_within(tiles: Any, body: Any, elements: int, panels: bool) -> Any:
-    steps = _steps(body)
+    steps, panels = _steps(tiles.body), mark == PREFETCH
     source = _source(steps[-1], panels) if steps else None
     if source is None:
-        return body
+        return with_body(tiles, tiles.body, mark)
     inner = [loop.loop_var for loop in [*steps, *collect(steps[-1].body, tirx.For)]]
     start = at_zero(source.indices[0], inner) + elements
-    count = _fetching_tiles(tiles)
-    fetches = _fetches(
-        [_with(tiles, body, None, count)] * panels + steps, start, source.source, elements
-    )
-    if fetches and count < int(tiles.extent):
-        fetches = [tirx.IfThenElse(tiles.loop_var < count, tirx.SeqStmt(fetches), None)]
+    fetches = _fetches([tiles, *steps] if panels else steps, start, source.source, elements)
 
     def begun(loop: Any) -> Any:
         if not fetches or not loop.same_as(steps[-1]):
             return loop
         return _with(loop, tirx.SeqStmt([*fetches, loop.body]), loop.annotations)
 
-    return structural_map(body, (tirx.For, begun))
-
-
-def _fetching_tiles(tiles: Any) -> int:
-    """How many of the first tiles fetch: few where a run decides how many tiles there are."""
-    counted = isinstance(tiles.body, tirx.IfThenElse)
-    return min(int(tiles.extent), _FEW) if counted else int(tiles.extent)
+    return with_body(tiles, structural_map(tiles.body, (tirx.For, begun)), mark)
 
 
 def _steps(body: Any) -> list[Any]:
@@ -168,10 +139,11 @@ def with_body(loop: Any, body: Any, mark: str) -> Any:
     return _with(loop, body, kept)
 
 
-def _with(loop: Any, body: Any, kept: Any, extent: int | None = None) -> Any:
-    """A loop around another body, with other annotations, and as long if no extent is given."""
-    rest = (loop.thread_binding, kept, loop.step, loop.span)
-    return tirx.For(loop.loop_var, loop.min, extent or loop.extent, loop.kind, body, *rest)
+def _with(loop: Any, body: Any, kept: Any) -> Any:
+    binding = loop.thread_binding
+    return tirx.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, binding, kept, loop.step, loop.span
+    )
 
 
 _elements = integer(1, INT32)

@@ -96,7 +96,8 @@ class _Guard(NamedTuple):
         condition = reduce(tirx.And, (one.condition(numbers) for one in firsts))
         loops = [leaf.loops for leaf in found]
         rows = ((Rows.of(one.index, one.behind, loops), one.bound) for one in firsts)
-        tiles = ((one, bound.expression(numbers)) for one, bound in rows if one)
+        fused = any(one.modulo for one in firsts)  # with columns: few rows are no small part
+        tiles = ((one, bound.expression(numbers)) for one, bound in rows if one and not fused)
         return cls(condition, next(tiles, None), own)
 
 
