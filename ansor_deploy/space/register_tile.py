@@ -108,8 +108,7 @@ def tile_reduction(
             at = order.index(outer[-1]) + 1
             widen_once(state, view, order[:at], order[at:], target)
             _fetch_ahead(state, order, outer[-1], panel_elements(view, tile[-1]), target)
-            over_rows = [loop for loop in order if loop is not outer[-1]]
-            _fetch_steps(state, view, over_rows, reduced, target)
+            _fetch_steps(state, view, [*order[: at - 1], *order[at:]], reduced, target)
         wide = order[-1] is outer[-1] and _widens_rows(
             state, view, order[:-1], target, crosses=crosses
         )
