@@ -47,17 +47,16 @@ def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
                 break
 
 
-def _bounds(value: Any, index: Any, known: Known) -> set[Bound]:
+def _bounds(value: Any, index: Any, known: Known) -> list[Bound]:
     """Bounds that may hold for an index: of what is read at it, and of conditions."""
-    found = set()
+    pairs: list[tuple[Any, Bound]] = []
     for load in collect(value, tvm.ir.TensorLoad):
         behind = known.behind.get(load.source, {}).items()
-        found |= {bound for at, (bound, _) in behind if structural_equal(load.indices[at], index)}
+        pairs += [(load.indices[at], bound) for at, (bound, _) in behind]
     for choice in (*collect(value, tirx.Select), *collect(value, tvm.ir.Call)):
         if is_choice(choice):
-            pairs = indices_asked(parts(choice)[0], known)
-            found |= {bound for one, bound in pairs if structural_equal(one, index)}
-    return found
+            pairs += indices_asked(parts(choice)[0], known)
+    return list(dict.fromkeys(bound for one, bound in pairs if structural_equal(one, index)))
 
 
 def _value(value: Any, index: Any, bound: Bound, known: Known) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,11 @@ class Tensors:
         """The first tensor that holds a number, of which others are copies."""
         tensor = self.tensor(var)
         return self._known.numbers.get(tensor, tensor)
+
+    def in_order(self, tensors: Iterable[Any]) -> list[Any]:
+        """Each tensor once, in the order of what makes them; parameters first."""
+        places = {one: place for place, one in enumerate(self.made_at)}
+        return sorted(set(tensors), key=places.__getitem__)
 
     def is_plain(self, call: Any) -> bool:
         """Whether it is a call of a kernel that does nothing but store elements in blocks."""

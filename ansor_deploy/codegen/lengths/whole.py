@@ -95,7 +95,8 @@ class _Main:
 
     def _cut(self, call: Any, func: Any, needs: Needs) -> Any:
         bounds = [bound for limits in needs.limits for bound in limits.values()]
-        used = list(dict.fromkeys(number for bound in bounds for number in bound.numbers))
+        # In their order, and not by where they lie in memory: equal models have equal bytes.
+        used = self._tensors.in_order(number for bound in bounds for number in bound.numbers)
         buffers = [tirx.decl_buffer([], "int64", f"count_{k}") for k in range(len(used))]
         loads = [tirx.BufferLoad(buffer, []) for buffer in buffers]
         numbers = dict(zip(used, enumerate(loads), strict=True))

@@ -152,6 +152,13 @@ def test_images_of_any_size(images, size):
     np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
 
 
+def test_equal_builds_have_equal_bytes(images, tmp_path):
+    """Whatever lies where in memory: kernels of images take several lengths."""
+    onnx.save(detector(), tmp_path / "net.onnx")
+    answer(tmp_path, "build", "net.onnx", "--trials", 0, "--input-shape", "x=1,4,8..32:4,8..24:4")
+    assert (tmp_path / "net.so").read_bytes() == images.path.read_bytes()
+
+
 def test_a_program_that_gives_a_size_between_the_steps_is_stopped(images):
     given = [np.zeros((1, 4, 32, 24), np.float32), np.array(14), np.array(8)]
     made = [np.zeros(info.shape, info.dtype) for info in images.outputs]
