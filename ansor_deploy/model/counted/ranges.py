@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from onnx import ModelProto, helper
 
 from ..batches import Asked, Span
-from ..graph.graph import Graph
+from ..graph.graph import OWN, Graph
 from ..onnx.bind import model_inputs
 from ..onnx.sizes import open_axes
-from ..operators.appended import DOMAIN
 from ..operators.emitter import INT64
 from ..ranges import Place, Range
 from . import rooms
@@ -40,10 +39,10 @@ def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
                 found[size, _label(place, names) if size in apart else ""].append(place)
     taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     taken |= {value.name for value in proto.graph.input}
+    called = names if len(found) > 1 else {}
     return tuple(
-        Range(span.least, span.most, _length(name, taken), tuple(places), span.step)
+        Range(span.least, span.most, _length(called, places, taken), tuple(places), span.step)
         for (span, _), places in found.items()
-        for name in [names.get(places[0], "") if len(found) > 1 else ""]
     )
 
 
@@ -60,9 +59,9 @@ def _label(place: Place, names: Mapping[Place, str]) -> str:
     return names.get(place, str(place[1]))
 
 
-def _length(name: str, taken: set[str]) -> str:
-    """An input's name that no other has."""
-    length = name or _LENGTH
+def _length(names: Mapping[Place, str], places: Sequence[Place], taken: set[str]) -> str:
+    """An input's name that no other has, like that of its first axis."""
+    length = names.get(places[0], _LENGTH)
     while length in taken:
         length += "_"
     taken.add(length)
@@ -107,7 +106,7 @@ def _checked(graph: Graph, asked: Range) -> str:
     made = graph.fresh(asked.length)
     graph.declare(asked.length, INT64, ())
     graph.declare(made, INT64, ())
-    words = {"domain": DOMAIN, "least": asked.least, "most": asked.most, "step": asked.step}
+    words = {"domain": OWN, "least": asked.least, "most": asked.most, "step": asked.step}
     graph.nodes.insert(0, helper.make_node("Length", [asked.length], [made], made, **words))
     return made
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx import helper
-
 from ..._lazy_tvm import relax, tirx, tvm
 from ..graph.graph import OWN
 from .converting import Call
@@ -22,18 +20,12 @@ from .emitter import Emitter
 from .indices import in_range
 from .operator import Limit, Operator, Use
 
-DOMAIN = OWN
 MARK = "ansor.appends"  # attribute of a function that does it: the axis of rows
 
 
 def append(emit: Emitter, cache: str, new: str, at: str, axis: int) -> str:
     """Write rows to a cache, of each sample behind as many as `at` says; the cache after that."""
-    made = emit.graph.fresh(f"{cache}_Append")
-    emit.nodes.append(
-        helper.make_node("Append", [cache, new, at], [made], made, domain=DOMAIN, axis=axis)
-    )
-    emit.graph.declare(made, emit.dtype(cache), emit.shape(cache))
-    return made
+    return emit.own("Append", [cache, new, at], emit.dtype(cache), emit.shape(cache), axis=axis)
 
 
 def converted(call: Call) -> Any:
@@ -77,6 +69,6 @@ def is_kept(use: Use, name: str) -> bool:
 
 _KEPT = Limit("it writes to a cache of a context", lambda use: not is_kept(use, use.input(0)))
 OPERATORS = (
-    Operator("Append", DOMAIN, limits=(_KEPT,), convert=converted),
-    Operator("Length", DOMAIN, convert=length),
+    Operator("Append", OWN, limits=(_KEPT,), convert=converted),
+    Operator("Length", OWN, convert=length),
 )

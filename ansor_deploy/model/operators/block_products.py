@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from ..._lazy_tvm import relax, tirx, tvm
 from ...errors import ModelError
-from ..graph.graph import Shape
-from .appended import DOMAIN
+from ..graph.graph import OWN, Shape
 from .converting import Call
 from .emitter import Emitter
 from .four_bits import EACH, FEW, step_of, steps_of, words_of
@@ -43,13 +42,9 @@ def block_product(
     words = words_of(steps)
     kind = TensorProto.INT8 if words is None else TensorProto.INT32
     stored = emit.constant(steps if words is None else words, kind)
-    made = emit.graph.fresh(f"{rows}_{NAME}")
-    node = helper.make_node(NAME, [rows, stored, emit.constant(scales)], [made], made,
-                            domain=DOMAIN, size=size)  # fmt: skip
-    emit.nodes.append(node)
     shape = None if lead is None else (*lead, steps.shape[1])
-    emit.graph.declare(made, TensorProto.FLOAT, shape)
-    return made
+    given = [rows, stored, emit.constant(scales)]
+    return emit.own(NAME, given, TensorProto.FLOAT, shape, size=size)
 
 
 def weight(load: Load, stored: Any, scales: Any, at: Sequence[Any], axis: int, size: int) -> Any:
@@ -109,4 +104,4 @@ def _product(rows: Any, stored: Any, scales: Any, size: int) -> Any:
     return tvm.te.compute((*lead, stored.shape[-1]), element, name="matmul")
 
 
-OPERATORS = (Operator(NAME, DOMAIN, constant=(1, 2), convert=converted),)
+OPERATORS = (Operator(NAME, OWN, constant=(1, 2), convert=converted),)

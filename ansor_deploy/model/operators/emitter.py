@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from ...errors import ModelError
-from ..graph.graph import Graph, Shape
+from ..graph.graph import OWN, Graph, Shape
 from .operator import Expand, Use
 
 INT64 = TensorProto.INT64
@@ -36,6 +36,19 @@ class Emitter(Use):
         made = [self.graph.fresh(f"{self._stem}_{op}") for _ in range(count)]
         given = {name: value for name, value in attributes.items() if value is not None}
         self.nodes.append(helper.make_node(op, list(inputs), made, name=made[0], **given))
+        return made
+
+    def own(
+        self, op: str, inputs: Sequence[str], kind: int, shape: Shape | None, **attributes: Any
+    ) -> str:
+        """Append a node of an operator of ours; its output, of this type and shape.
+
+        shape: None where it is not known yet.
+        """
+        made = self.graph.fresh(f"{inputs[0]}_{op}")
+        node = helper.make_node(op, list(inputs), [made], made, domain=OWN, **attributes)
+        self.nodes.append(node)
+        self.graph.declare(made, kind, shape)
         return made
 
     def constant(self, value: Any, kind: int = TensorProto.FLOAT) -> str:

@@ -16,10 +16,8 @@ from functools import reduce
 from itertools import accumulate
 from typing import Any
 
-from onnx import helper
-
 from ..._lazy_tvm import tirx, tvm
-from .appended import DOMAIN
+from ..graph.graph import OWN
 from .converting import Call
 from .emitter import Emitter
 from .operator import Operator
@@ -32,11 +30,10 @@ def repack(
 
     own: how much counts along each of the axes, none zero. sizes, rooms: of those that are made.
     """
-    made, axes = emit.graph.fresh(f"{data}_Repacked"), len(own)
-    words = {"domain": DOMAIN, "axes": axes, "rooms": rooms}
-    emit.nodes.append(helper.make_node("Repacked", [data, *own, *sizes], [made], made, **words))
-    emit.graph.declare(made, emit.dtype(data), (*rooms, *emit.shape(data)[axes:]))
-    return made
+    axes = len(own)
+    shape = (*rooms, *emit.shape(data)[axes:])
+    given = [data, *own, *sizes]
+    return emit.own("Repacked", given, emit.dtype(data), shape, axes=axes, rooms=rooms)
 
 
 def converted(call: Call) -> Any:
@@ -51,12 +48,9 @@ def lay_behind(
     emit: Emitter, parts: Sequence[str], numbers: Sequence[str], axis: int, room: int
 ) -> str:
     """What counts of tensors behind one another. numbers: of each part, how much does."""
-    made, shape = emit.graph.fresh(f"{parts[0]}_Behind"), list(emit.shape(parts[0]))
-    shape[axis] = room
-    words = {"domain": DOMAIN, "axis": axis, "room": room}
-    emit.nodes.append(helper.make_node("Behind", [*parts, *numbers], [made], made, **words))
-    emit.graph.declare(made, emit.dtype(parts[0]), tuple(shape))
-    return made
+    shape = tuple(room if at == axis else n for at, n in enumerate(emit.shape(parts[0])))
+    given = [*parts, *numbers]
+    return emit.own("Behind", given, emit.dtype(parts[0]), shape, axis=axis, room=room)
 
 
 def laid_behind(call: Call) -> Any:
@@ -112,6 +106,6 @@ def _index(flat: Any, sizes: Sequence[Any]) -> list[Any]:
 
 
 OPERATORS = (
-    Operator("Repacked", DOMAIN, convert=converted),
-    Operator("Behind", DOMAIN, convert=laid_behind),
+    Operator("Repacked", OWN, convert=converted),
+    Operator("Behind", OWN, convert=laid_behind),
 )
