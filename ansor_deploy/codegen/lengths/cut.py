@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ..._tvm import structural_equal, structural_map, tirx, uses
@@ -64,12 +64,12 @@ def cut(
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
         firsts = [list(_firsts(loop, *one)) for one in inside]
         if shared := list(_shared(firsts)):
-            leaves = [leaf for leaf, _ in inside]
-            guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own_buffers(body, loop))
+            leaves, own = [leaf for leaf, _ in inside], partial(own_buffers, body, loop)
+            guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own)
     if not guards:
         return None
     made = structural_map(body, (tirx.For, lambda loop: _guarded(loop, guards)))
-    small = [one for guard in guards.values() if guard.rows for one in guard.own.values()]
+    small = [one for guard in guards.values() for one in guard.own.values()]
     return allocated(made, small)
 
 
@@ -90,15 +90,16 @@ class _Guard(NamedTuple):
         firsts: Sequence[_First],
         found: Sequence[Leaf],
         numbers: Mapping[Any, Any],
-        own: Mapping[Any, Any],
+        own: Callable[[], Mapping[Any, Any]],
     ) -> _Guard:
-        """Of the axes along which a step begins, and the blocks in it."""
+        """Of the axes along which a step begins, and the blocks in it. own: finds these."""
         condition = reduce(tirx.And, (one.condition(numbers) for one in firsts))
         loops = [leaf.loops for leaf in found]
         rows = ((Rows.of(one.index, one.behind, loops), one.bound) for one in firsts)
         fused = any(one.modulo for one in firsts)  # with columns: few rows are no small part
         tiles = ((one, bound.expression(numbers)) for one, bound in rows if one and not fused)
-        return cls(condition, next(tiles, None), own)
+        chosen = next(tiles, None)
+        return cls(condition, chosen, own() if chosen else {})
 
 
 def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
