@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built
+from helpers.byte_models import extreme, integers, product
 from helpers.graphs import node
 from onnx import TensorProto, helper, numpy_helper
 
@@ -28,29 +29,6 @@ TARGETS = {
     "SSE4": (replace(AVX2, cpu="x86-64-v2", vector_bytes=16), "pmaddwd"),
 }
 RNG = np.random.default_rng(0)
-
-
-def integers(made, weight, *data, **zeros):
-    """A model of one operator on bytes, of a constant weight."""
-    constants = {"w": weight, **zeros}
-    proto = helper.make_graph(
-        [made],
-        "integers",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, data)],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(proto, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-
-
-def product(rows, depth, columns):
-    return integers(node("MatMulInteger", "x w", "o"), extreme(depth, columns), rows, depth)
-
-
-def extreme(*shape):
-    """Signed bytes, half of them the least or the greatest."""
-    ends = RNG.choice(np.array([-128, 127], np.int8), shape)
-    return np.where(RNG.random(shape) < 0.5, ends, RNG.integers(-128, 128, shape)).astype(np.int8)
 
 
 @pytest.mark.parametrize(("target", "_"), TARGETS.values(), ids=TARGETS)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built
+from helpers.byte_models import extreme, integers, product
 from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
@@ -18,29 +19,6 @@ AMX = replace(load_target("x86-64-v4-amx", [shipped("targets")]), cores=1)
 MISSING = lacks(AMX.triple, AMX.cpu, AMX.features)
 RUNS = pytest.mark.skipif(bool(MISSING), reason=f"this processor lacks {', '.join(MISSING)}")
 RNG = np.random.default_rng(0)
-
-
-def integers(made, weight, *data, **zeros):
-    """A model of one operator on bytes, of a constant weight."""
-    constants = {"w": weight, **zeros}
-    proto = helper.make_graph(
-        [made],
-        "integers",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, data)],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(proto, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-
-
-def extreme(*shape):
-    """Signed bytes, half of them the least or the greatest."""
-    ends = RNG.choice(np.array([-128, 127], np.int8), shape)
-    return np.where(RNG.random(shape) < 0.5, ends, RNG.integers(-128, 128, shape)).astype(np.int8)
-
-
-def product(rows, depth, columns):
-    return integers(node("MatMulInteger", "x w", "o"), extreme(depth, columns), rows, depth)
 
 
 @RUNS
