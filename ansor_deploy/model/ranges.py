@@ -38,10 +38,7 @@ def at_sizes(
 ) -> dict[str, tuple[int, ...]]:
     """The shapes where each range is of one size."""
     at = {place: n for one, n in zip(ranges, sizes, strict=True) for place in one.places}
-    places = {name: [(name, axis) for axis in range(len(one))] for name, one in shapes.items()}
     return {
-        name: tuple(
-            at[p] if isinstance(n, Span) else n for p, n in zip(places[name], one, strict=True)
-        )
+        name: tuple(at[name, axis] if isinstance(n, Span) else n for axis, n in enumerate(one))
         for name, one in shapes.items()
     }

@@ -92,11 +92,8 @@ class Shipment:
         keys = [task.key for task in model.tasks]
         records = {key: lock.records[key] for key in keys if key in lock.records}
         shipment = cls(model, records, outputs, request, report)
-        preset, locked = (
-            locked_preset(model, lock, request),
-            lock_digest(lock, keys, request.preset),
-        )
-        return replace(shipment, preset=preset, locked=locked)
+        preset = locked_preset(model, lock, request)
+        return replace(shipment, preset=preset, locked=lock_digest(lock, keys, request.preset))
 
     @property
     def target(self) -> Target:
