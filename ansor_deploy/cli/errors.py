@@ -79,7 +79,12 @@ def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
 
 
 def failed(error: BaseException, words: list[str]) -> int:
-    """Print what an exception means; the exit code."""
+    """Print what an exception means; the exit code. A group without a command prints its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        with suppress(OSError):
+            for line in error.format_message().split("\n"):
+                say(line, err=True)
+        return error.exit_code
     failure = describe(error, words)
     with suppress(OSError):  # of stdout, for one that asked for JSON
         show(failure, words)

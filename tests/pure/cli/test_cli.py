@@ -102,7 +102,7 @@ def test_help_names_every_exit_code():
         (["build"], "Missing argument 'MODEL'"),
         (["--nonsense"], "No such option"),
         (["targets", "list", "--nonsense"], "see ansor-deploy targets list --help"),
-        (["build", "no.onnx"], "does not exist"),
+        (["build", "no.onnx"], "there is no file no.onnx"),
         (["build", __file__, "--time", "10"], "write it like 90s, 10m or 1h30m"),
         (["build", __file__, "--effort", "heroic"], "'quick', 'normal', 'thorough'"),
         (["build", __file__, "--input-shape", "1,2"], "write it like data=1,3,224,224"),
