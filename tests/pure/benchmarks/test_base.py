@@ -45,6 +45,14 @@ def test_only_what_has_beaten_the_default_schedule_is_kept(tuned):
     assert set(found.workloads) == {FOUND[1].key.workload}
 
 
+def test_what_has_won_has_to_win_again_as_what_others_claim(tuned, tmp_path):
+    base.take_in(tmp_path / "again.db", base.unproved(base.winners(tuned)))
+    with Registry.open(tmp_path / "again.db") as again:
+        (record,) = again.top(FOUND[1].key, TVM, 9)
+    assert record.claimed
+    assert not base.winners(tmp_path / "again.db").records
+
+
 def test_the_bundle_is_the_lowest_layer_of_builds(tuned, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "seed").mkdir()
