@@ -12,6 +12,7 @@ from benchmarks.fuzz.quantised_graphs import BYTES, MICROSOFT, Graph, RefusedErr
 from benchmarks.fuzz.quantised_steps import window
 
 _MOST_STEPS = 1 << 30  # beyond int32, ONNX Runtime's sums and products come out at the other end
+_MOST_FACTOR = 1e38  # of float32: a sum of nothing times an infinity is no number
 
 
 def operator(made: Graph, newest: Steps) -> None:
@@ -95,6 +96,14 @@ def _q_concat(made: Graph, x: Steps) -> None:
     made.note(made.add("QLinearConcat", given, MICROSOFT, axis=axis), to)
 
 
+def _summed(made: Graph, x: Steps, count: float) -> Steps:
+    """The steps of sums of so many products; RefusedError where their factor is no float32."""
+    to = _ending(made, x, _reach(made, x) * math.sqrt(count))
+    if x.scale / to.scale > _MOST_FACTOR:
+        raise RefusedError(f"sums in steps of {x.scale} as steps of {to.scale}")
+    return to
+
+
 def _q_weight(made: Graph, x: Steps, shape: tuple[int, ...], axis: int) -> list[str]:
     """A weight, its scales and zero points."""
     each = made.chance.random() < 0.6
@@ -112,7 +121,7 @@ def _q_conv(made: Graph, x: Steps) -> None:
     group = chance.choice([g for g in (1, 1, 2, shape[1]) if shape[1] % g == 0])
     wide = group * chance.choice((1, 2, 3, 8))
     weight = _q_weight(made, x, (wide, shape[1] // group, 2, 3), 0)
-    to = _ending(made, x, _reach(made, x) * math.sqrt(shape[1] / group * 6))
+    to = _summed(made, x, shape[1] / group * 6)
     bias = [made.constant(made.rng().integers(-3000, 3000, wide), np.int32)]
     given = [*_ends(made, x), *weight, *made.range_of(to), *bias[: chance.randrange(2)]]
     name = made.add("QLinearConv", given, pads=[chance.randrange(2) for _ in range(4)], group=group)
@@ -124,7 +133,7 @@ def _q_product(made: Graph, x: Steps) -> None:
     if not shape:
         raise RefusedError("a number has no rows")
     weight = _q_weight(made, x, (shape[-1], made.chance.choice((1, 3, 8))), 1)
-    to = _ending(made, x, _reach(made, x) * math.sqrt(shape[-1]))
+    to = _summed(made, x, shape[-1])
     made.note(made.add("QLinearMatMul", [*_ends(made, x), *weight, *made.range_of(to)]), to)
 
 
@@ -132,7 +141,7 @@ def _q_gemm(made: Graph, x: Steps) -> None:
     shape, chance = made.shape(x.name), made.chance
     wide, turn = chance.choice((1, 3, 8)), chance.randrange(2)
     weight = _q_weight(made, x, (wide, shape[-1]) if turn else (shape[-1], wide), 1 - turn)
-    to = _ending(made, x, _reach(made, x) * math.sqrt(shape[-1]))
+    to = _summed(made, x, shape[-1])
     bias = made.constant(made.rng().integers(-3000, 3000, wide), np.int32)
     bias = chance.choice((bias, ""))
     given = [*_ends(made, x), *weight, bias, *made.range_of(to)]
