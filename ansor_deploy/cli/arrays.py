@@ -88,6 +88,5 @@ def write_arrays(arrays: Arrays, file: Path | None, folder: Path | None) -> list
     for path, save in saves.items():
         buffer = BytesIO()
         save(buffer)
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, buffer.getvalue())
     return list(saves)

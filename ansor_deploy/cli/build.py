@@ -26,6 +26,7 @@ from .output import (
     report,
     verbose_option,
 )
+from .report import form_of
 from .tolerances import tolerance_options
 from .values import parse_latency
 
@@ -150,6 +151,7 @@ def command(
     from ..pipeline import build, gained
     from ..ship.outputs.commit import touch as make_new
 
+    form = form_of(page)
     quiet = request.frozen or below_make() or is_quiet()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
     if goal is not None:
@@ -166,7 +168,7 @@ def command(
         if missed := goal is not None and missed_goal(result, goal):
             events.warn(missed)
         if page and not (result.up_to_date and page.exists()):
-            events.wrote([described(result, page, request)])
+            events.wrote([described(result, page, form, request)])
         if not (page or result.up_to_date):
             events.suggest(shlex.join(["ansor-deploy", "report", str(result.artifact)]))
     if touch:
@@ -182,11 +184,11 @@ def up_to_date_lines(result: BuildResult) -> list[str]:
     return [f"{result.artifact} is up to date", *known]
 
 
-def described(result: BuildResult, page: Path, request: Request) -> Path:
-    """Write a build's report; its file."""
+def described(result: BuildResult, page: Path, form: str, request: Request) -> Path:
+    """Write a build's report in a form of `FORMATS`; its file."""
     from ..views.page.write import write_report
 
-    return write_report(result.artifact, request.registry, PROFILE_SECONDS, page)[0]
+    return write_report(result.artifact, request.registry, PROFILE_SECONDS, page, form)[0]
 
 
 def missed_goal(result: BuildResult, goal: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..system.atomic_file import write_whole
 from ..system.words import size_text
 from ..views.text import KEY, again, change_cells, fitted, race_text
 from .declare import existing_file, new_file
@@ -63,7 +64,7 @@ def command(
     if output:
         from ..views.page.comparison import comparison_page
 
-        output.write_text(comparison_page(changes, str(before), str(after)), encoding="utf-8")
+        write_whole(output, comparison_page(changes, str(before), str(after)).encode())
     failed = share is not None and changes.slower(share)
     return Answer(changes.answer(failed=failed), list(lines(changes, run_seconds)), int(failed))
 

@@ -1,9 +1,9 @@
 """How options are declared: several as one, of words, of numbers, of files."""
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import reduce
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 import click
@@ -18,9 +18,7 @@ class _Named(click.Path):
     """A path that manifests and registries can name."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if self.exists:
-            with suppress(OSError):  # which click has words for
-                _check_is_there(Path(value))
+        _check_place(Path(value), read=self.exists)
         path = super().convert(value, param, ctx)
         try:
             str(path).encode()
@@ -29,14 +27,24 @@ class _Named(click.Path):
         return path
 
 
-def _check_is_there(path: Path) -> None:
-    """UsageError, with what lies there instead, where there is no file."""
+def _check_place(path: Path, *, read: bool) -> None:
+    """UsageError where a file is to be read and there is none, or where no file can be.
+
+    What is not permitted, click has words for.
+    """
     from .nearby import nearby
 
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder: name a file", nearby(path))
-    if not path.exists():
-        raise UsageError(f"there is no file {path}", nearby(path))
+    try:
+        if S_ISDIR(path.stat().st_mode) and read:
+            raise UsageError(f"{path} is a folder: name a file", nearby(path))
+    except FileNotFoundError:
+        if read:
+            raise UsageError(f"there is no file {path}", nearby(path)) from None
+    except PermissionError:
+        pass
+    except OSError as error:  # below another file, or with too long a name
+        reason = (error.strerror or "").lower()
+        raise UsageError(f"{path} can be no file: {reason}", "give another name") from None
 
 
 existing_file = _Named(exists=True, dir_okay=False, readable=True, path_type=Path)

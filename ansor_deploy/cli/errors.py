@@ -28,6 +28,7 @@ _PERMISSIONS = "check the permissions, or write elsewhere with --output and --re
 SYSTEM_HINTS = {
     errno.EACCES: _PERMISSIONS,
     errno.EPERM: _PERMISSIONS,
+    errno.ENAMETOOLONG: "give it a shorter name",
     errno.EROFS: "the file system is read-only: write elsewhere with --output and --registry",
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from msgspec import structs
 
+from ..errors import UsageError
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .options import registry_path
@@ -45,5 +46,18 @@ def command(
     from ..views.page.content import Report
     from ..views.page.write import write_report
 
-    path, facts = write_report(artifact, registry, run_seconds, output, form or "")
+    form = form or form_of(output)
+    path, facts = write_report(artifact, registry, run_seconds, output, form)
     return Answer(Report(report=path, **structs.asdict(facts.answer)), [f"wrote {path}"])
+
+
+def form_of(output: Path | None) -> str:
+    """The format of a report by its file's name: HTML where that has no ending.
+
+    UsageError for any other ending.
+    """
+    named = output.suffix.lstrip(".") if output else ""
+    if named and named not in FORMATS:
+        hint = f"end its name in .{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
+        raise UsageError(f"{output}: a report is no .{named} file", hint)
+    return named or FORMATS[0]

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ..errors import RegistryError, UsageError
-from .faults import explained
+from .faults import DamagedError, explained
 from .store import Registry
 
 
@@ -19,6 +19,7 @@ def back_up(registry: Path, file: Path) -> Path:
     """
     if not registry.exists():
         raise RegistryError(f"there is no registry {registry}", "name it: --registry FILE")
+    file.parent.mkdir(parents=True, exist_ok=True)
     made = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with (
@@ -40,7 +41,11 @@ def put_back(registry: Path, file: Path, *, replace: bool) -> Path:
     replace: even where the registry holds records, which are lost. RegistryError where the backup
     is damaged; UsageError where that would lose records that nobody gave away.
     """
-    _check(file, file)
+    try:
+        _check(file, file)
+    except DamagedError as error:
+        hint = f"what is whole of a backup: ansor-deploy registry verify --repair --registry {file}"
+        raise RegistryError(error.text, hint) from error
     with Registry.open(registry) as target, Registry.open(file, write=False) as source:
         (held,) = target.rows("SELECT count(*) AS records FROM records")
         if held["records"] and not replace:

@@ -68,8 +68,6 @@ class Pulled:
 
 def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Given:
     """Write all of a registry as a bundle; compressed if the name ends in `.zst`."""
-    if not file.parent.is_dir():
-        raise UsageError(f"there is no folder {file.parent}", "Make it, or write elsewhere.")
     bundle, left_out = contents(registry)
     if signer is not None:
         bundle = replace(bundle, stamp=Stamp.succeeding((), ()))

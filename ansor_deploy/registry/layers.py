@@ -224,7 +224,6 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
             asked.touch()
             failed.unlink(missing_ok=True)
             return folder
-        failed.parent.mkdir(parents=True, exist_ok=True)
         write_whole(failed, reason.encode())
     reason = failed.read_text(encoding="utf-8")
     if not asked.exists():

@@ -109,7 +109,8 @@ class BundleStore:
         except RegistryError:
             raise
         except ImportError as error:
-            hint = f"Install what it needs (for S3: pip install s3fs): {error}"
+            what = "'ansor-deploy[http]'" if self._is_web else "what it needs, such as s3fs for S3"
+            hint = f"pip install {what}: {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
         except Exception as error:  # every file system has errors of its own
             raise _unusable(self.url, error) from error

@@ -119,7 +119,6 @@ class Seen:
         if not whole:
             self._newest = self._before
         if (said := self._text()) != self._said:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._path, said.encode(), durable=False)
 
     def _text(self) -> str:

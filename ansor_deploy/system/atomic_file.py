@@ -12,8 +12,8 @@ from typing import BinaryIO
 def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
     """Write a file beside its place and move it there; a failure leaves what was there before.
 
-    mode: the permissions of a new file, less those that the umask takes away. durable: a power cut
-    cannot leave less than all of it, either.
+    Its folder is made where there is none. mode: the permissions of a new file, less those that the
+    umask takes away. durable: a power cut cannot leave less than all of it, either.
     """
     with writing_whole(path, mode, durable=durable) as stream:
         stream.write(content)
@@ -22,6 +22,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool 
 @contextmanager
 def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Iterator[BinaryIO]:
     """As `write_whole`, but what is written comes piece by piece."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:

@@ -34,7 +34,8 @@ def load(path: Path) -> Arrays:
             content = np.load(stream, allow_pickle=False)
             return {"": content} if isinstance(content, np.ndarray) else dict(content.items())
     except FileNotFoundError:
-        raise UsageError("no such file", file=path) from None
+        hint = "numpy.save and numpy.savez write such files"
+        raise UsageError("no such file", hint, path) from None
     except Exception as error:  # noqa: BLE001 - of Python's tokenizer, of zip, of a huge shape
         raise UsageError(f"not a NumPy file of plain arrays ({error})", file=path) from None
 

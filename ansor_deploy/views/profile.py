@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..measure.roof import products
 from ..registry.title import shape_text
+from ..system.atomic_file import write_whole
 from ..system.words import count
 from .text import KEY, TITLE, cut, latency, node_lines, share
 
@@ -119,7 +120,7 @@ def write_trace(profiles: Sequence[tuple[str, Profile]], path: Path) -> None:
     Kernels stand one after another, as they are timed; times are in microseconds.
     """
     events = [event for at, one in enumerate(profiles) for event in _events(at, *one)]
-    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    write_whole(path, json.dumps({"traceEvents": events}).encode())
 
 
 def _events(number: int, name: str, profile: Profile) -> Iterator[dict[str, Any]]:

@@ -58,7 +58,6 @@ class ObjectCache:
         if (path := self._path(symbol, program)) is None:
             return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, hashlib.sha256(code).digest() + code, durable=False)
             self._changed = True
         except OSError as error:

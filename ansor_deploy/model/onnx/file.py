@@ -21,6 +21,12 @@ from .tensor_data import check_external, check_size, external_file, is_external,
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _AGAIN = "Export or download the model again."  # of a file that is damaged
+_OTHERS = (  # what a file is instead, and what to do; a place in it, and what stands there
+    (("a zip archive, as PyTorch saves them", "Export it: torch.onnx.export."), 0, b"PK\3\4"),
+    (("a library or a program", "Name the model that it was built of."), 0, b"\x7fELF"),
+    (("an HDF5 file, as Keras saves them", "Convert it: tf2onnx."), 0, b"\x89HDF"),
+    (("a model of TensorFlow Lite", "Convert it: tf2onnx --tflite."), 4, b"TFL3"),
+)
 _OTHERWISE = "The file is whole: export the model by a newer exporter, or for another opset."
 # ONNX Runtime has these among ONNX's own operators, of any opset.
 _OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
@@ -83,7 +89,8 @@ def _parse(path: Path) -> ModelProto:
     try:
         return ModelProto.FromString(data)
     except DecodeError as error:
-        raise ModelError("not an ONNX file, or cut short", _AGAIN) from error
+        kinds = (said for said, at, sign in _OTHERS if data[at : at + len(sign)] == sign)
+        raise ModelError(*next(kinds, ("not an ONNX file, or cut short", _AGAIN))) from error
 
 
 def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:

@@ -53,7 +53,6 @@ def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> No
     content = "".join(f"{rule}\n" for rule in rules).encode(errors="surrogateescape")
     try:
         if not (path.is_file() and path.read_bytes() == content):
-            path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
     except OSError as error:
         raise_if_fault(error)

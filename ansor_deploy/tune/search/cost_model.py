@@ -97,7 +97,6 @@ class CostModel:
         self._booster.set_attr(programs=str(self._learnt))
         model = bytes(self._booster.save_raw("ubj"))
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self._path, model + hashlib.sha256(model).digest())
         except OSError as error:
             self._warn(f"{self._path}: the cost model is not kept: {error.strerror}")

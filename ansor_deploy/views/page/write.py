@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
+from ...system.atomic_file import write_whole
 from .content import Facts, facts
 from .markdown import markdown
 from .page import page
@@ -19,16 +20,13 @@ FORMATS = {
 
 
 def write_report(
-    artifact: Path, registry: Path, seconds: float, output: Path | None = None, form: str = ""
+    artifact: Path, registry: Path, seconds: float, output: Path | None, form: str
 ) -> tuple[Path, Facts]:
     """Write what there is to say of a library; the file, and what is in it.
 
-    seconds: to run it for its profile. output: None for a file beside it. form: of `FORMATS`; ""
-    for what the file's name ends in, or else HTML.
+    seconds: to run it for its profile. output: None for a file beside it. form: of `FORMATS`.
     """
-    named = output.suffix.lstrip(".") if output else ""
-    form = form or (named if named in FORMATS else "html")
     found = facts(artifact, registry, seconds)
     path = output or artifact.with_suffix(f".report.{form}")
-    path.write_text(FORMATS[form](found), encoding="utf-8")
+    write_whole(path, FORMATS[form](found).encode())
     return path, found

@@ -1,4 +1,4 @@
-"""The first words that somebody types: none, or a path at which there is nothing."""
+"""The first words that somebody types: none, a path at which nothing is, one that cannot be."""
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +8,15 @@ from ansor_deploy import cli
 
 def invoke(*words):
     return CliRunner().invoke(cli.main, words)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where the words are typed, with files that hold nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for name in ("model.onnx", "other.onnx", "out/net.so"):
+        (tmp_path / name).touch()
 
 
 @pytest.mark.parametrize("words", [(), ("registry",), ("lock",)])
@@ -29,11 +38,24 @@ def test_a_group_without_a_command_prints_its_help(words):
         (("bench", "net.so"), "this folder has no file *.so"),
     ],
 )
-def test_a_path_without_a_file_says_what_is_there(words, hint, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    for name in ("model.onnx", "other.onnx", "out/net.so"):
-        (tmp_path / name).touch()
+def test_a_path_without_a_file_says_what_is_there(words, hint, folder):
     result = invoke(*words)
     assert result.exit_code == 2
     assert result.stderr.endswith(f"\n  hint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("build model.onnx -o net.dll", "end it in .so: -o net.dll.so"),
+        ("build model.onnx -o out/net.so/net.so", "out/net.so/net.so can be no file"),
+        ("build model.onnx --report net.pdf", "end its name in .html, .md or .json"),
+        ("report out/net.so -o net.pdf", "end its name in .html, .md or .json"),
+        (f"report out/net.so -o {'n' * 256}", "can be no file: file name too long"),
+        ("build out/net.so/net.onnx", "can be no file: not a directory"),
+    ],
+)
+def test_a_place_where_the_output_cannot_be_is_refused_before_the_work(words, says, folder):
+    result = invoke(*words.split())
+    assert result.exit_code == 2
+    assert says in result.stderr

@@ -81,6 +81,21 @@ def test_garbage(tmp_path):
     refused(path, "not an ONNX file")
 
 
+@pytest.mark.parametrize(
+    ("begin", "hint"),
+    [
+        (b"PK\3\4", "torch.onnx.export"),
+        (b"\x7fELF", "the model that it was built of"),
+        (b"\x89HDF", "tf2onnx"),
+        (b"\x1c\0\0\0TFL3", "tf2onnx --tflite"),
+    ],
+)
+def test_a_file_of_another_format(begin, hint, tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(begin + b"\xff no protobuf " * 99)
+    assert hint in refused(path, "a").hint
+
+
 def test_a_pointer_of_git_lfs(tmp_path):
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
     path = external(tmp_path, "w.bin")

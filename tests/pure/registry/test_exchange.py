@@ -355,7 +355,6 @@ def test_the_commands_refuse(tmp_path, key):
     refused(program(tmp_path, "registry", "pull", "place", *mine), 8, "record: times")
     result = program(tmp_path, "registry", "pull", "place", *mine, "--json")
     assert json.loads(result.stdout)["error"]["exit_code"] == 8
-    refused(program(tmp_path, "registry", "export", "no/where", *mine), 2, "no folder")
     refused(program(tmp_path, "registry", "pull", "nonsense://x", *mine), 8, "nonsense")
 
 
