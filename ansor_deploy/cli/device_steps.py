@@ -56,19 +56,19 @@ def trust(
     if known and not replace:
         verify(device, key, inventory)
     if not (fingerprint or yes or key in known):
-        ask(device.name, again)
+        ask(device.name, f"{again} --fingerprint {key.fingerprint}")
     inventory.trust(device.name, key)
     tell(f"{device.name} is trusted")
 
 
 def ask(name: str, again: str) -> None:
-    """Let a person compare.
+    """Let a person compare. again: the command by which they do so where nobody can be asked.
 
     Raises:
         UsageError: nobody can answer.
         DeviceError: they say no.
     """
-    hint = f"compare the fingerprint, then: {again} --fingerprint SHA256:..."
+    hint = f"compare the fingerprint with the board's own, then: {again}"
     if not sys.stdin.isatty():
         raise UsageError(f"{name} is not trusted: there is no terminal to ask at", hint)
     say("on the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)

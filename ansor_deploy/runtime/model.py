@@ -61,6 +61,10 @@ class Model(Shared):
         self._declared, self.called, self.context = called, called[0], called[0].context
         self._steps = self._new_steps() if self.context else None
 
+    def __repr__(self) -> str:
+        shapes = (f"{one.takes} -> {one.gives}" for one in self.interfaces)
+        return f"<{self.path}: {'; '.join(shapes)}>"
+
     def __call__(self, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Run once, in the shapes that the inputs have; the results are the caller's.
 

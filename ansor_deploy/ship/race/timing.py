@@ -59,15 +59,15 @@ def bench(
 ) -> list[Timing]:
     """Run times of an artifact on seeded inputs, in each of its shapes.
 
-    seconds: for all, from now on; but at least one run is made in each shape, and one turn beside
-    each engine. threads: that a run takes; 0 for as many as the artifact was built for. devices:
-    the first that can be used runs it; () for this machine, None for its target's. engines: that it
-    is timed beside, on this machine. model: the file that it was built from; None where that lies
-    in this folder or beside the artifact.
+    seconds: for all, from when it is loaded; but at least one run is made in each shape, and one
+    turn beside each engine. threads: that a run takes; 0 for as many as the artifact was built for.
+    devices: the first that can be used runs it; () for this machine, None for its target's.
+    engines: that it is timed beside, on this machine. model: the file that it was built from; None
+    where that lies in this folder or beside the artifact.
     """
-    end = time.monotonic() + seconds
     with opened(artifact, devices, report, threads) as library:
         proto = _model_of(artifact, model) if engines else None
+        end = time.monotonic() + seconds
         shapes = range(len(library.interfaces))
         ends = _ends(end, [1.0, *[ENGINE_SHARE] * len(engines)] * len(shapes))
         timings = []
@@ -100,9 +100,8 @@ def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) ->
     from ...runtime.model import load
     from .streams import open_streams
 
-    end = time.monotonic() + seconds
     library = load(artifact, threads)
-    ends = _ends(end, [1.0] * len(library.interfaces))
+    ends = _ends(time.monotonic() + seconds, [1.0] * len(library.interfaces))
     timings = []
     for at, one in enumerate(library.interfaces):
         with open_streams(library, [at], streams) as side:

@@ -60,6 +60,10 @@ def test_runtime_and_compiler_share_a_process(library, before, after, compiler):
     assert json.loads(result.stdout) is compiler
 
 
+def test_what_it_takes_and_gives_is_printed(library):
+    assert repr(Model(*library)) == f"<{library[0]}: x: float32[4, 8] -> y: float32[4, 8]>"
+
+
 def test_what_is_no_library_is_refused(library, tmp_path):
     _, manifest = library
     for name, content in (("text.so", b"no library"), ("empty.so", b"")):
