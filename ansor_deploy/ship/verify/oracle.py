@@ -13,6 +13,7 @@ from ...model.graph.activations import in_float32
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
 from ...model.onnx.skeleton import nodes
+from ...model.operators.wide_sums import with_wide_sums
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
@@ -49,7 +50,8 @@ class Oracle:
         self.proto, self._threads = in_float32(proto), threads
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
-            self._session = open_session(self.proto.SerializeToString(), threads, judging=True)
+            given = with_wide_sums(self.proto).SerializeToString()
+            self._session = open_session(given, threads, judging=True)
         except Exception as error:
             raise_if_fault(error)
             raise _refused("refuses", error) from error
@@ -120,7 +122,7 @@ class Oracle:
     def _opened(self, make: Callable[[], onnx.ModelProto], *, as_written: bool = False) -> Any:
         """A session of the model in another way; None where it does not take that."""
         try:
-            made = make().SerializeToString()
+            made = with_wide_sums(make()).SerializeToString()
             return open_session(made, self._threads, judging=True, as_written=as_written)
         except Exception as error:  # noqa: BLE001 - noise, or an operator that only fusing makes
             raise_if_fault(error)
