@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number, least
 
+BOOL = TensorProto.BOOL
 _ALONE = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu",
-    "Clip", "Cos", "Cosh", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "Clip", "Cos", "Cosh", "DequantizeLinear", "Elu", "Erf", "Exp", "Floor", "Gelu",
     "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg",
     "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
     "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
@@ -27,6 +29,17 @@ def alone(step: Step) -> list[tuple[str, Axes]] | None:
     if step.known_shape(step.input(0)) is None or step.wants(1):
         return None
     return [(step.again(), step.axes(0))]
+
+
+def dropped(step: Step) -> list[tuple[str, Axes]] | None:
+    """Nothing is dropped, and a mask says so."""
+    shape = step.known_shape(step.input(0))
+    if shape is None or not step.wants(1):
+        return alone(step)
+    if step.graph.opset < 10 or (step.input(2) and step.listed(2) != [0]):
+        return None
+    step.room_for(*shape)
+    return [(step.input(0), step.axes(0)), (step.constant(np.ones(shape), BOOL), step.axes(0))]
 
 
 def together(step: Step) -> list[tuple[str, Axes]] | None:
@@ -117,6 +130,7 @@ def unsqueezed(step: Step) -> list[tuple[str, Axes]] | None:
 RULES = {
     **dict.fromkeys(_ALONE, alone),
     **dict.fromkeys(_TOGETHER, together),
+    "Dropout": dropped,
     "Squeeze": squeezed,
     "Transpose": transposed,
     "Unsqueeze": unsqueezed,

@@ -128,13 +128,9 @@ def padded(step: Step) -> list[tuple[str, Axes]] | None:
     """A tensor with something around it."""
     shape, values = step.known_shape(step.input(0)), step.values(1)
     listed = step.listed(3) if step.input(3) else list(range(len(shape or ())))
-    if (
-        not shape
-        or values is None
-        or listed is None
-        or step.attribute("mode", "constant") != "constant"
-    ):
+    if not shape or values is None or listed is None:
         return None
+    mode = step.attribute("mode", "constant")
     name, own, axes = step.input(0), step.axes(0), dict(step.axes(0))
     for at, axis in enumerate(one % len(shape) for one in listed):
         before, behind = values[at], values[at + len(listed)]
@@ -142,9 +138,30 @@ def padded(step: Step) -> list[tuple[str, Axes]] | None:
             continue
         if isinstance(before, Sum) or before < 0 or least(behind) < 0:
             return None
-        name = _padded(step, name, axis, before, own.get(axis, shape[axis]), behind)
-        axes[axis] = own.get(axis, shape[axis]) + (behind + before)
+        number = own.get(axis, shape[axis])
+        if mode == "constant":
+            name = _padded(step, name, axis, before, number, behind)
+        else:
+            name = _repeated(step, name, axis, before, number, behind)
+        axes[axis] = number + (behind + before)
     return [(name, axes)]
+
+
+def _repeated(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:
+    """A tensor with elements of its own before and behind what counts, by the node's mode."""
+    total, last = most(number + (behind + before)), step.shape(name)[axis] - 1
+    places = step.constant(np.arange(total) - before, INT64)
+    zero, end = step.constant(0, INT64), step.scalar(number + -1)
+    mode = step.attribute("mode")
+    if mode == "reflect":
+        apart = step("Abs", step("Sub", end, step("Abs", places)))
+        places = step("Sub", end, apart)
+    elif mode == "wrap":
+        places = step("Mod", places, step.scalar(number))
+    else:
+        places = step("Min", places, end)
+    places = step("Min", step("Max", places, zero), step.constant(last, INT64))
+    return step("Gather", name, places, axis=axis)
 
 
 def _padded(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:

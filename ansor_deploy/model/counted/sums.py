@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import helper
 
 from ..graph.graph import FLOATS
+from ..operators.contractions import labels
 from .known import Axes, Step
-from .numbers import least
+from .numbers import Number, Sum, least
 
 
 def lowest(step: Step, name: str) -> Any:
@@ -163,6 +164,39 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.again(*names), axes)]
 
 
+def contracted(step: Step) -> list[tuple[str, Axes]] | None:
+    """Einsum: what is summed over and does not count is zero in each factor."""
+    ranks = [len(step.shape(name)) for name in step.node.input if step.known_shape(name)]
+    found = labels(step.attribute("equation"), ranks)
+    if found is None or len(ranks) < len(step.node.input):
+        return None
+    terms, made = found
+    names, counted = list(step.node.input), dict[str, Number]()
+    for label in dict.fromkeys("".join(terms)):
+        names, number = _alike(step, names, terms, label)
+        if isinstance(number, Sum):
+            counted[label] = number
+    summed = counted.keys() - set(made)
+    for at, term in enumerate(terms):
+        own = step.facts.axes.get(step.input(at), {})
+        axes = {k: counted[n] for k, n in enumerate(term) if n in summed and k in own}
+        names[at] = step.masked(names[at], axes)
+    return [(step.again(*names), {k: counted[n] for k, n in enumerate(made) if n in counted})]
+
+
+def _alike(
+    step: Step, names: list[str], terms: Sequence[str], label: str
+) -> tuple[list[str], Number]:
+    """The tensors as long as each other along all axes of a label, and how much of these counts."""
+    places = [(at, k) for at, term in enumerate(terms) for k, n in enumerate(term) if n == label]
+    long = [(at, k) for at, k in places if step.shape(names[at])[k] != 1]
+    numbers = [step.dims(at)[k] for at, k in long]
+    size = min((step.shape(names[at])[k] for at, k in long), default=1)
+    for at, k in long:
+        names[at] = step.cut(names[at], k, size)
+    return names, next((n for n in numbers if isinstance(n, Sum)), size)
+
+
 def quantised(step: Step) -> list[tuple[str, Axes]]:
     """Bytes, with a scale by the least and the most of what counts, and of zero."""
     data = step.masked(step.input(0), step.axes(0))
@@ -170,23 +204,11 @@ def quantised(step: Step) -> list[tuple[str, Axes]]:
     return [(made, step.axes(0)), *((one, {}) for one in of_all)]
 
 
-def by_image(step: Step) -> list[tuple[str, Axes]] | None:
-    """What is computed of each image, or row, alone."""
-    if (
-        step.wants(1)
-        or {*step.axes(0)} - {0}
-        or any(step.axes(at) for at in range(1, len(step.node.input)))
-    ):
-        return None
-    made = step.again()
-    return [(made, step.axes(0))] if step.known_shape(made) else None
-
-
 RULES = {
     **dict.fromkeys((*_NEUTRAL, "ReduceMean"), reduced),
     **dict.fromkeys(("Softmax", "LogSoftmax"), shared_out),
     **dict.fromkeys(("Gemm", "MatMul", "MatMulInteger"), multiplied),
-    "ConvTranspose": by_image,
     "CumSum": cumulated,
+    "Einsum": contracted,
     "DynamicQuantizeLinear": quantised,
 }

@@ -32,6 +32,7 @@ from . import (
     ranges,
     recurrences,
     reshapes,
+    resized,
     spread,
     sums,
     windows,
@@ -49,7 +50,7 @@ _OPEN: Mapping[str, Rule] = {
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
-    **recurrences.RULES,
+    **recurrences.RULES, **resized.RULES,
 }  # fmt: skip
 # What makes no other elements than it reads.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")  # in their order

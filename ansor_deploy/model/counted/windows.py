@@ -1,4 +1,4 @@
-"""Convolutions, pools and what spreads or averages images, along axes of which a run decides.
+"""Convolutions, pools and what averages images, along axes of which a run decides.
 
     y = Conv(x), padded by one, n of x count
     -->
@@ -9,12 +9,11 @@ What a window reads behind the last element that counts is padding: it holds wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
-from .numbers import Number, Sum
+from .numbers import Number
 from .sums import elements, lowest
 
 _FIRST = 2  # the axes before it are of images and channels
@@ -55,7 +54,7 @@ def _where_known(step: Step, made: str, axes: Axes) -> list[tuple[str, Axes]] | 
 
 def _window(step: Step, axis: int) -> _Window | None:
     """The window along an axis; None where how it is padded hangs on how long that is."""
-    at, weights = axis - _FIRST, step.input(1) if step.node.op_type == "Conv" else ""
+    at, weights = axis - _FIRST, step.input(1) if "Conv" in step.node.op_type else ""
     rank = len(step.shape(step.input(0))) - _FIRST
     taps = step.attribute("kernel_shape") or list(step.shape(weights)[_FIRST:])
     spread = (step.attribute("dilations") or [1] * rank)[at]
@@ -77,57 +76,23 @@ def _places(step: Step, number: Number, window: _Window) -> Number:
     return step.divided(room, window.stride) + 1
 
 
-def spread(step: Step) -> list[tuple[str, Axes]] | None:
-    """A tensor with each element several times: by nearest ones, and whole factors."""
+def opened(step: Step) -> list[tuple[str, Axes]] | None:
+    """A transposed convolution: what a window writes beyond the last place is cut off."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
-    plain = shape and own and step.graph.opset >= 11 and not step.attribute("axes")
-    if not shape or not plain or not _is_nearest(step):
+    others = any(step.axes(at) for at in range(1, len(step.node.input)))
+    words = step.attribute("output_shape"), step.attribute("auto_pad", "NOTSET")
+    if not shape or others or 1 in own or words[0] or words[1] not in ("NOTSET", "VALID"):
         return None
-    factors = _factors(step)
-    if factors is None or any(factors[axis] != int(factors[axis]) for axis in own):
-        return None
-    sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
-    words = _WHOLE if all(n == int(n) for n in factors) else _words(step)
-    made = step("Resize", step.input(0), "", "", sizes, **words)
-    return _where_known(step, made, {axis: n * int(factors[axis]) for axis, n in own.items()})
-
-
-# Where each element is there n times, all ways to say so are one, and this is that of integers.
-_WHOLE = {
-    "mode": "nearest",
-    "coordinate_transformation_mode": "asymmetric",
-    "nearest_mode": "floor",
-}
-
-
-def _words(step: Step) -> Mapping[str, Any]:
-    names = ("mode", "coordinate_transformation_mode", "nearest_mode")
-    return {name: word for name in names if (word := step.attribute(name)) is not None}
-
-
-def _is_nearest(step: Step) -> bool:
-    """Whether an element n times as far is one of n that are the same."""
-    where = step.attribute("coordinate_transformation_mode", "half_pixel")
-    to = step.attribute("nearest_mode", "round_prefer_floor")
-    pairs = (where == "asymmetric", to == "floor"), (where == "half_pixel", "round" in to)
-    return step.attribute("mode", "nearest") == "nearest" and any(map(all, pairs))
-
-
-def _factors(step: Step) -> list[float] | None:
-    """How many times as long each axis becomes."""
-    if step.input(2) and (scales := step.graph.value(step.input(2))) is not None and len(scales):
-        return list(map(float, scales))
-    sizes = step.values(3) if step.input(3) else None
-    if sizes is None:
-        return None
-    found = []
-    for size, own in zip(sizes.reshape(-1), step.dims(0), strict=True):
-        if isinstance(own, Sum):
-            times = [n for n in range(1, 17) if own * n == size]
-            found.append(float(times[0]) if times else 0.5)
-        else:
-            found.append(0.5 if isinstance(size, Sum) else size / own)
-    return found
+    axes, reached = {0: own[0]} if 0 in own else {}, dict[int, Number]()
+    more = step.attribute("output_padding") or [0] * (len(shape) - _FIRST)
+    for axis in (at for at in own if at >= _FIRST):
+        if (window := _window(step, axis)) is None:
+            return None
+        behind = window.span + more[axis - _FIRST] - window.behind - window.stride
+        axes[axis] = own[axis] * window.stride + (behind - window.before)
+        if behind > 0:  # what lies behind would be seen
+            reached[axis] = own[axis]
+    return _where_known(step, step.again(step.masked(step.input(0), reached)), axes)
 
 
 def averaged(step: Step) -> list[tuple[str, Axes]] | None:
@@ -181,6 +146,6 @@ RULES = {
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool"), windowed),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), averaged),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "BatchNormalization"), normalised),
+    "ConvTranspose": opened,
     "InstanceNormalization": by_instance,
-    "Resize": spread,
 }

@@ -43,7 +43,7 @@ _PLAIN = {  # by the first opset
         "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence",
         "Unique",
     ),  # If and Constant by TVM's front end itself
-    12: ("Einsum", "GreaterOrEqual", "LessOrEqual"),
+    12: ("GreaterOrEqual", "LessOrEqual"),
     14: ("HardSwish", "Trilu"),
     15: ("CastLike", "Optional", "OptionalGetElement", "OptionalHasElement"),
     16: ("GridSample",),

@@ -17,6 +17,7 @@ from . import (
     block_products,
     block_quantised,
     casting,
+    contractions,
     contrib,
     coupling,
     data_movement,
@@ -53,10 +54,11 @@ from .operator import Operator
 
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
-    resize, regions, deformable, signal, normalization, softmax, attention, recurrent, repetition,
-    defined, contrib, attention_contrib, integers, integer_products, quantization,
-    quantization_contrib, block_quantised, block_products, group_query, features, linear_models,
-    tree_ensembles, forerunners, found, grids, suppression, appended, coupling, repacked,
+    contractions, resize, regions, deformable, signal, normalization, softmax, attention,
+    recurrent, repetition, defined, contrib, attention_contrib, integers, integer_products,
+    quantization, quantization_contrib, block_quantised, block_products, group_query, features,
+    linear_models, tree_ensembles, forerunners, found, grids, suppression, appended, coupling,
+    repacked,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

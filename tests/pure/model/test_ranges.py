@@ -195,7 +195,7 @@ def test_two_inputs_of_one_length():
 
 
 def test_what_has_no_rule_is_named():
-    proto = model([node("Resize", "x - f", "y", mode="linear")], {"x": (1, 4, "n")},
+    proto = model([node("Resize", "x - f", "y", mode="cubic")], {"x": (1, 4, "n")},
                   constants={"f": np.array([1, 1, 2], np.float32)})  # fmt: skip
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .* the length of its inputs"):
         opened(proto, IMAGES)
@@ -223,3 +223,58 @@ def test_two_axes_of_an_input_are_of_two_lengths():
     assert (first.places, second.places) == ((("x", 1), ("y", 1)), (("x", 2),))
     short, long = ranges_of({"x": (1, "n")}, {"x": (1, LONG), "y": (1, Span(1, 4))})
     assert [one.most for one in (short, long)] == [MOST, 4]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"strides": [2]},
+        {"strides": [2], "pads": [1, 0], "output_padding": [1]},
+        {"dilations": [2], "pads": [1, 2]},
+    ],
+)
+def test_transposed_convolutions(words):
+    check(
+        [node("ConvTranspose", "x w", "y", **words)], IMAGES, (12, 7, 5), {"w": randn(1, 4, 6, 3)}
+    )
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_what_lies_around_is_repeated(mode):
+    pads = np.array([0, 0, 2, 0, 1, 3], np.int64)
+    check([node("Pad", "x pads", "y", mode=mode)], IMAGES, constants={"pads": pads}, opset=19)
+
+
+@pytest.mark.parametrize("to", ["half_pixel", "asymmetric", "align_corners"])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_images_of_other_sizes(mode, to):
+    words = {"mode": mode, "coordinate_transformation_mode": to, "nearest_mode": "floor"}
+    for scale in (0.5, 1.5, 2.0):
+        scales = np.array([1, 1, scale], np.float32)
+        check([node("Resize", "x - s", "y", **words)], IMAGES, constants={"s": scales})
+
+
+def test_an_image_as_large_as_another():
+    nodes = [
+        node("AveragePool", "x", "p", kernel_shape=[2], strides=[2]),
+        node("Shape", "x", "s"),
+        node("Resize", "p - - s", "y", mode="linear", coordinate_transformation_mode="half_pixel"),
+    ]
+    check(nodes, IMAGES)
+
+
+@pytest.mark.parametrize("equation", ["bin,bjn->bij", "bin,bjn", "...in,...jn->...ij"])
+def test_products_by_letters(equation):
+    check([node("Einsum", "x z", "y", equation=equation)], {"x": (1, LONG, 4), "z": (1, LONG, 4)})
+
+
+def test_sums_by_letters():
+    check(
+        [node("Einsum", "x z", "y", equation="bin,bim->nbm")],
+        {"x": (1, LONG, 4), "z": (1, LONG, 2)},
+    )
+
+
+def test_a_mask_of_what_was_dropped():
+    nodes = [node("Dropout", "x", "d m"), node("Where", "m d z", "y")]
+    check(nodes, ROWS, constants={"z": np.zeros(1, np.float32)})

@@ -1,0 +1,176 @@
+"""Images that are made larger or smaller along axes of which a run decides how long they are.
+
+    y = Resize(x), n of x count, and m of y
+    -->
+    at = clip((arange + 0.5) * n / m - 0.5, 0, n - 1)
+    y = Gather(x, floor(at)) * (1 - at + floor(at)) + Gather(x, floor(at) + 1) * (at - floor(at))
+
+Where each element is there a whole number of times, it stays a Resize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from ..graph.graph import FLOATS
+from ..operators.emitter import INT64
+from .known import Axes, Step
+from .numbers import Number, Sum, most
+
+_REAL = TensorProto.FLOAT
+_FINEST = 16  # parts of a whole that scales are multiples of
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+# Where each element is there n times, all ways to say so are one, and this is that of integers.
+_WHOLE = {
+    "mode": "nearest",
+    "coordinate_transformation_mode": "asymmetric",
+    "nearest_mode": "floor",
+}
+
+
+def resized(step: Step) -> list[tuple[str, Axes]] | None:
+    """The nearest elements, or what lies between them."""
+    own, shape = step.axes(0), step.known_shape(step.input(0))
+    plain = shape and own and step.graph.opset >= 11 and not step.attribute("axes")
+    if not shape or not plain:
+        return None
+    factors, made = _factors(step), _sizes(step)
+    if factors and _is_nearest(step) and all(factors[at] == int(factors[at]) for at in own):
+        return _spread(step, shape, factors)
+    if made is None or _is_other(step):
+        return None
+    name, axes = step.input(0), dict[int, Number]()
+    for axis, (size, number) in enumerate(zip(made, step.dims(0), strict=True)):
+        if size != number:
+            name = _along(step, name, axis, number, size)
+        if isinstance(size, Sum):
+            axes[axis] = size
+    return [(name, axes)]
+
+
+def _spread(
+    step: Step, shape: Sequence[int], factors: Sequence[float]
+) -> list[tuple[str, Axes]] | None:
+    """Each element several times."""
+    sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
+    words = _WHOLE if all(n == int(n) for n in factors) else _words(step)
+    made = step("Resize", step.input(0), "", "", sizes, **words)
+    axes = {axis: n * int(factors[axis]) for axis, n in step.axes(0).items()}
+    return [(made, axes)] if step.known_shape(made) else None
+
+
+def _words(step: Step) -> Mapping[str, Any]:
+    names = ("mode", "coordinate_transformation_mode", "nearest_mode")
+    return {name: word for name in names if (word := step.attribute(name)) is not None}
+
+
+def _is_nearest(step: Step) -> bool:
+    """Whether an element n times as far is one of n that are the same."""
+    where = step.attribute("coordinate_transformation_mode", "half_pixel")
+    to = step.attribute("nearest_mode", "round_prefer_floor")
+    pairs = (where == "asymmetric", to == "floor"), (where == "half_pixel", "round" in to)
+    return step.attribute("mode", "nearest") == "nearest" and any(map(all, pairs))
+
+
+def _is_other(step: Step) -> bool:
+    """Whether it is neither of the nearest elements nor linear, or of no numbers that are real."""
+    coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
+    mode, policy = step.attribute("mode", "nearest"), step.attribute("keep_aspect_ratio_policy")
+    known = mode in ("nearest", "linear") and coordinates in _COORDINATES
+    special = step.attribute("antialias", 0) or policy not in (None, "stretch")
+    return not known or special or step.dtype(step.input(0)) not in FLOATS
+
+
+def _scales(step: Step) -> list[float] | None:
+    given = step.graph.value(step.input(2)) if step.input(2) else None
+    return list(map(float, given)) if given is not None and len(given) else None
+
+
+def _factors(step: Step) -> list[float] | None:
+    """How many times as long each axis becomes."""
+    if scales := _scales(step):
+        return scales
+    sizes = step.values(3) if step.input(3) else None
+    if sizes is None:
+        return None
+    found = []
+    for size, own in zip(sizes.reshape(-1), step.dims(0), strict=True):
+        if isinstance(own, Sum):
+            times = [n for n in range(1, 17) if own * n == size]
+            found.append(float(times[0]) if times else 0.5)
+        else:
+            found.append(0.5 if isinstance(size, Sum) else size / own)
+    return found
+
+
+def _sizes(step: Step) -> list[Number] | None:
+    """How much counts of the result along each axis; None where that is not known."""
+    if scales := _scales(step):
+        parts = [Fraction(scale).limit_denominator(_FINEST) for scale in scales]
+        if any(float(part) != scale for part, scale in zip(parts, scales, strict=True)):
+            return None
+        every = zip(step.dims(0), parts, strict=True)
+        return [step.divided(n * part.numerator, part.denominator) for n, part in every]
+    sizes = step.values(3) if step.input(3) else None
+    return None if sizes is None else list(sizes.reshape(-1))
+
+
+def _along(step: Step, name: str, axis: int, number: Number, size: Number) -> str:
+    """A tensor of another size along an axis."""
+    at = _places(step, axis, number, size)
+    if step.attribute("mode", "nearest") == "nearest":
+        return step("Gather", name, _index(step, name, axis, _rounded(step, at)), axis=axis)
+    low, kind = step("Floor", at), step.dtype(name)
+    high = step("Add", low, step.constant(1, _REAL))
+    form = [-1 if k == axis else 1 for k in range(len(step.shape(name)))]
+    share = step.reshape(step("Sub", at, low), *form)
+    shares = step("Sub", step.constant(1, _REAL), share), share
+    end = step.cast(step.scalar(number + -1), _REAL)
+    parts = []
+    for near, part in zip((low, step("Min", high, end)), shares, strict=True):
+        taken = step("Gather", name, _index(step, name, axis, near), axis=axis)
+        parts.append(step("Mul", taken, part if kind == _REAL else step.cast(part, kind)))
+    return step("Add", *parts)
+
+
+def _places(step: Step, axis: int, number: Number, size: Number) -> str:
+    """Where in the tensor each element of the result lies: float32, none outside of what counts."""
+    where = step.attribute("coordinate_transformation_mode", "half_pixel")
+    places = step.constant(np.arange(most(size)), _REAL)
+    zero, one, half = (step.constant(n, _REAL) for n in (0, 1, 0.5))
+    old, new = (step.cast(step.scalar(n), _REAL) for n in (number, size))
+    end = step("Sub", old, one)
+    if where == "align_corners":
+        steps = step("Max", step("Sub", new, one), one)
+        at = step("Div", step("Mul", places, end), steps)
+    else:
+        scales = _scales(step)
+        scale = step.constant(scales[axis], _REAL) if scales else step("Div", new, old)
+        middle = "half_pixel" in where
+        at = step("Div", step("Add", places, half) if middle else places, scale)
+        at = step("Sub", at, half) if middle else at
+    return step("Min", step("Max", at, zero), end)
+
+
+def _rounded(step: Step, at: str) -> str:
+    mode, half = step.attribute("nearest_mode", "round_prefer_floor"), step.constant(0.5, _REAL)
+    if mode == "round_prefer_floor":
+        return step("Ceil", step("Sub", at, half))
+    if mode == "round_prefer_ceil":
+        return step("Floor", step("Add", at, half))
+    return step("Ceil" if mode == "ceil" else "Floor", at)
+
+
+def _index(step: Step, name: str, axis: int, at: str) -> str:
+    """Indices of a tensor's room; those of what does not count are any."""
+    last = step.constant(step.shape(name)[axis] - 1, INT64)
+    whole = step("Max", step.cast(at, INT64), step.constant(0, INT64))
+    return step("Min", whole, last)
+
+
+RULES = {"Resize": resized}
