@@ -1,12 +1,14 @@
 """Sizes that a build takes where a file leaves them open, and nobody gave any.
 
-A batch is 1. One length is a range: as far as a table of positions goes, or else the usual one.
-What else is open, such as height and width, or the rows of caches, is the user's to say.
+A batch is 1. A length is a range: as far as a table of positions goes, or else the usual one; and
+images have any size in steps from half of the usual one on, where the graph takes that. What else
+is open, such as the rows of caches, is the user's to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from onnx import ModelProto
 
@@ -15,8 +17,11 @@ from .caches import found_caches
 from .misfit import misfit
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
+from .onnx.usual_sizes import is_of_time
 
 Shape = tuple[int, ...]
+_FIRST = 2  # axes of images before height and width
+_STEP = 32  # whole numbers of which networks take that halve their data often
 
 
 def assumed(proto: ModelProto, given: Asked) -> Asked:
@@ -32,20 +37,63 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
     fitting = [one for one in proposals(proto, fixed) if not misfit(proto, {**fixed, **one})]
     if not fitting:
         return {}
-    given_names = _names(proto, given)
-    lengths = {axis.name for axis in axes if not _is_batch(axis, fitting[0])}
-    lengths -= {name for name, size in given_names.items() if isinstance(size, int)}
-    if not lengths:
-        return fitting[0]
-    (name, *others) = lengths
-    places = [axis for axis in axes if axis.name == name]
-    if others or SizeName(name, lengths).is_sum or any(axis.at == 0 for axis in places):
+    known = _names(proto, given)
+    lengths = [axis for axis in axes if not _is_batch(axis, fitting[0])]
+    lengths = [axis for axis in lengths if not isinstance(known.get(axis.name), int)]
+    names = {axis.name for axis in lengths}
+    if any(SizeName(name, names).is_sum for name in names) or any(not a.at for a in lengths):
         return {}
     if span:
-        return _with(fitting[0], places, span) if given_names.get(name) == span else {}
-    most = max(shapes[places[0].value.name][places[0].at] for shapes in fitting)
-    least = next(_fitting(proto, fixed, fitting[0], places, most), most)
-    return _with(fitting[0], places, Span(least, most)) if least < most else {}
+        return _with(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
+    return _opened(proto, fixed, fitting, lengths)
+
+
+def _opened(
+    proto: ModelProto, given: Mapping[str, Shape], fitting: Sequence[Asked], lengths: list[Axis]
+) -> Asked:
+    """The first shapes that fit, with ranges for sides of images, and for lengths by their names.
+
+    given: shapes of other inputs.
+    """
+    sides = [axis for axis in lengths if is_side(axis, fitting[0])]
+    made: Asked = {**fitting[0], **any_size(proto, given, fitting[0], sides)}
+    others = sorted((axis for axis in lengths if axis not in sides), key=lambda axis: axis.name)
+    for _, named in groupby(others, key=lambda axis: axis.name):
+        places = list(named)
+        most = max(_size(shapes, places[0]) for shapes in fitting)
+        least = next(_fitting(proto, given, fitting[0], places, most), most)
+        if least < most:
+            made = _with(made, places, Span(least, most))
+    return made
+
+
+def any_size(
+    proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, sides: Sequence[Axis]
+) -> Asked:
+    """The shapes with ranges for sides of images, where the graph takes half of them; else none.
+
+    given: shapes of other inputs.
+    """
+    sizes = [_size(shapes, axis) for axis in sides]
+    if not sides or any(size % _STEP or size < 2 * _STEP for size in sizes):
+        return {}
+    spans = [Span(size // _STEP // 2 * _STEP, size, _STEP) for size in sizes]
+    half = ranged = shapes
+    for axis, span in zip(sides, spans, strict=True):
+        half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
+    fits = not misfit(proto, {**given, **half})  # type: ignore[dict-item]
+    return ranged if fits else {}
+
+
+def is_side(axis: Axis, shapes: Asked) -> bool:
+    """Whether it is the height or the width of images."""
+    rank = len(shapes[axis.value.name])
+    return axis.at >= max(_FIRST, rank - 2) and rank > _FIRST + 1 and not is_of_time(axis.name)
+
+
+def _size(shapes: Asked, axis: Axis) -> int:
+    size = shapes[axis.value.name][axis.at]
+    return size.most if isinstance(size, Span) else size
 
 
 def _names(proto: ModelProto, given: Asked) -> dict[str, int | Span]:
@@ -54,17 +102,13 @@ def _names(proto: ModelProto, given: Asked) -> dict[str, int | Span]:
     return {axis.name: given[axis.value.name][axis.at] for axis in axes}
 
 
-def _is_batch(axis: Axis, shapes: Mapping[str, Shape]) -> bool:
+def _is_batch(axis: Axis, shapes: Asked) -> bool:
     named = "batch" in axis.name.lower()
     return shapes[axis.value.name][axis.at] == 1 and (named or axis.at == 0)
 
 
 def _fitting(
-    proto: ModelProto,
-    given: Mapping[str, Shape],
-    shapes: Mapping[str, Shape],
-    places: list[Axis],
-    most: int,
+    proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
 ) -> Iterator[int]:
     """Lengths that the graph takes, from the least on, each twice the last."""
     length = 1
@@ -75,7 +119,7 @@ def _fitting(
         length *= 2
 
 
-def _with(shapes: Mapping[str, Shape], places: list[Axis], size: int | Span) -> Asked:
+def _with(shapes: Asked, places: Sequence[Axis], size: int | Span) -> Asked:
     """Shapes with another size in some places."""
     axes = {(axis.value.name, axis.at) for axis in places}
     return {

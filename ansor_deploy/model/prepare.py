@@ -97,13 +97,9 @@ def prepare(
     """
     stage("read", str(path))
     source, proto = _loaded(path)
-    if not rows and len(input_shapes) == 1 and (found := assumed(proto, input_shapes[0])):
-        stage("sizes", f"{options(found)}, which the file leaves open")
-        input_shapes = [{**input_shapes[0], **found}]
+    input_shapes, may_be_fixed = _completed(proto, input_shapes, rows, stage)
     lengths = ranges.asked_of(proto, input_shapes[0])
     span = None if lengths else span_of(input_shapes[0])
-    if rows and (lengths or span or len(input_shapes) > 1):
-        raise UsageError("a context is of one shape", "give --context, or several shapes")
     least = [with_rows(one, span.least if span else 0) for one in input_shapes]
     tried = _tried(input_shapes[0], lengths) if lengths else least
     with blaming(path):
@@ -113,8 +109,15 @@ def prepare(
         del proto  # it has the weights once more
         if lengths:
             opened = [(protos[0], partial(ranges.prepare, asked=lengths))]
-        with instead(tried[0] if lengths else {}):
-            graphs = _sound_graphs(path, tried, protos, opened)
+        try:
+            with instead(tried[0] if lengths else {}):
+                graphs = _sound_graphs(path, tried, protos, opened)
+        except ModelError as error:
+            if not may_be_fixed:
+                raise
+            del protos, opened
+            stage("sizes", f"{options(tried[0])} alone, since {error.text}")
+            return prepare(path, target, tried[:1], stage, step)
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .relax.extract import extract
@@ -136,6 +139,20 @@ def prepare(
         tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
     others = tuple(one for one in called if one[0] not in tasks)
     return Prepared(path, *source, protos, imported, tasks, others, batch, lengths)
+
+
+def _completed(
+    proto: ModelProto, shapes: Sequence[Asked], rows: int, stage: Callable[[str, str], None]
+) -> tuple[Sequence[Asked], bool]:
+    """Shapes with those that are assumed; whether ranges are, which may as well be fixed."""
+    if rows and (span_of(shapes[0]) or len(shapes) > 1):
+        raise UsageError("a context is of one shape", "give --context, or several shapes")
+    found = assumed(proto, shapes[0]) if not rows and len(shapes) == 1 else {}
+    if not found:
+        return shapes, False
+    stage("sizes", f"{options(found)}, which the file leaves open")
+    may_be_fixed = span_of(found) is not None and span_of(shapes[0]) is None
+    return [{**shapes[0], **found}], may_be_fixed
 
 
 def _sound_graphs(

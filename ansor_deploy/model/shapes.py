@@ -9,6 +9,7 @@ from shlex import quote
 from onnx import ModelProto
 
 from ..errors import ModelError
+from .assumed import any_size, is_side
 from .batches import Asked, Span
 from .caches import found_caches
 from .misfit import misfit
@@ -19,7 +20,6 @@ from .onnx.sizes import open_axes, proposals
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
-_SIDES = 2  # axes of images before height and width
 _STEPS = (32, 64, 128)  # whole numbers of which networks take that halve their data often
 
 
@@ -97,19 +97,13 @@ def _any_batch(proto: ModelProto, shapes: Shapes) -> str:
 
 def _any_size(proto: ModelProto, shapes: Shapes) -> str:
     """What else sizes of images may be, where the graph takes half of them; "" where not."""
-    sides = [
-        (axis.value.name, axis.at, shapes[axis.value.name][axis.at])
-        for axis in open_axes(proto)
-        if axis.at >= _SIDES and len(shapes.get(axis.value.name, ())) > _SIDES + 1
-    ]
-    if not sides or any(size % _STEPS[0] or size < 2 * _STEPS[0] for _, _, size in sides):
+    axes = (axis for axis in open_axes(proto) if axis.value.name in shapes)
+    sides = [axis for axis in axes if is_side(axis, shapes)]
+    if not (ranged := any_size(proto, {}, shapes, sides)):
         return ""
-    least = {(name, at): size // _STEPS[0] // 2 * _STEPS[0] for name, at, size in sides}
-    half = {n: tuple(least.get((n, at), k) for at, k in enumerate(s)) for n, s in shapes.items()}
-    if misfit(proto, half):
-        return ""
-    ranges = {f"{least[name, at]}..{n}:{_STEPS[0]} in the place of {n}" for name, at, n in sides}
-    return f"images of any size: {', '.join(sorted(ranges))}"
+    places = ((axis.value.name, axis.at) for axis in sides)
+    words = {f"{ranged[name][at]} in the place of {shapes[name][at]}" for name, at in places}
+    return f"images of any size: {', '.join(sorted(words))}"
 
 
 def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:

@@ -29,7 +29,8 @@ class Usual:
 
     def __init__(self, proto: ModelProto, names: Collection[str]) -> None:
         self._proto = proto
-        self._has_past = any("past" in name for name in names)
+        given = [value.name.lower() for value in model_inputs(proto)]
+        self._has_past = any("past" in name for name in (*names, *given))
         floats = [value for value in model_inputs(proto) if not _is_integer(value)]
         self._has_state = len(floats) > 1
         self._nodes = list(nodes(proto.graph))
@@ -38,7 +39,7 @@ class Usual:
     def sizes(self, value: ValueInfoProto, at: int, name: str) -> Sizes:
         """What an open axis of an input may be, the likeliest first."""
         shape = declared_shape(value) or ()
-        of_time = any(word in name.lower() for word in _TIMES)
+        of_time = is_of_time(name)
         if "batch" in name.lower() or (at == 0 and len(shape) > 1 and not of_time):
             return (1,)
         if "past" in value.name.lower() and len(shape) == 4:
@@ -102,6 +103,11 @@ class Usual:
         if self._has_past and _is_integer(value) and "mask" not in told and "encoder" not in told:
             return (1,)
         return (_TOKENS, *self._tables, *(2 * rows for rows in self._tables), 1)
+
+
+def is_of_time(name: str) -> bool:
+    """Whether an axis is of what comes one after the other, as far as its name says so."""
+    return any(word in name.lower() for word in _TIMES)
 
 
 def _is_integer(value: ValueInfoProto) -> bool:

@@ -296,8 +296,20 @@ def test_a_length_is_no_shorter_than_the_model_takes():
     assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
 
 
-def test_several_sizes_and_caches_are_left_to_the_user():
-    assert assumed(images(), {}) == {}
+def test_several_lengths_are_ranges_by_their_names():
+    proto = model([node("MatMul", "x z", "y")], {"x": ("batch", "n", 8), "z": ("batch", 8, "m")})
+    assert assumed(proto, {}) == {"x": (1, Span(1, 128), 8), "z": (1, 8, Span(1, 128))}
+    assert assumed(proto, {"x": (1, 5, 8)}) == {"z": (1, 8, Span(1, 128))}
+
+
+def test_images_have_any_size_in_steps_where_the_graph_takes_it():
+    assert assumed(images(), {}) == {"x": (1, 3, Span(96, 224, 32), Span(96, 224, 32))}
+    head = [node("Flatten", "c", "f"), node("MatMul", "f k", "y")]
+    fixed = images(*head, k=randn(0, 4 * 112 * 112, 2))
+    assert assumed(fixed, {}) == {"x": (1, 3, 224, 224)}
+
+
+def test_caches_are_left_to_the_user():
     grown = [node("Concat", "past new", "present", axis=2), node("Relu", "present", "y")]
     inputs = {"past": (1, 2, "p", 4), "new": (1, 2, 1, 4)}
     assert assumed(model(grown, inputs, ("y", "present")), {}) == {}
