@@ -20,7 +20,7 @@ from ..graph.graph import FLOATS, Graph, Shape
 from ..onnx.skeleton import attribute, domain_of, nested
 from ..operators.emitter import INT64, Emitter
 from .numbers import Number, Sum, Symbol, floored, least, most, symbol
-from .values import Values, certain, named, objects, tracked
+from .values import Divided, Values, certain, named, objects, tracked
 
 Axes = Mapping[int, Number]  # how much counts along each counted axis
 _SMALL = 64  # elements of a constant that is looked into
@@ -37,7 +37,7 @@ class Known:
         self.finite: dict[str, frozenset[int]] = {}
         self.words: dict[str, str] = {}  # for a node of a branch, by its result
         self._values: dict[str, Values] = {}
-        self.divided: dict[tuple[Number, int], Number] = {}  # rounded down
+        self.divided: Divided = {}
         self._scalars: dict[Number, str] = {}
         self._opsets = list(graph.proto.opset_import)
 
@@ -102,7 +102,9 @@ class Known:
             return _held(constant_tensor(node))
         whole = self.graph.dtypes[node.output[0]] not in FLOATS
         given = [self.values(one) if one else None for one in node.input]
-        return tracked(node, given, whole) if given and given[0] is not None else None
+        if not given or given[0] is None:
+            return None
+        return tracked(node, given, whole, self.divided)
 
     def array(self, name: str) -> np.ndarray | None:
         """The elements of a tensor, as of `values`, where all are known."""

@@ -136,7 +136,7 @@ def padded(step: Step) -> list[tuple[str, Axes]] | None:
         before, behind = values[at], values[at + len(listed)]
         if (before, behind) == (0, 0):
             continue
-        if isinstance(before, Sum) or before < 0 or least(behind) < 0:
+        if isinstance(before, Sum) or before < 0:
             return None
         number = own.get(axis, shape[axis])
         if mode == "constant":

@@ -11,23 +11,27 @@ import numpy as np
 from onnx import NodeProto
 
 from ..onnx.skeleton import attribute, name_of
-from .numbers import Number, Sum, is_less, larger, least, most, quotient, smaller, symbol
+from .numbers import Number, Sum, floored, is_less, larger, least, most, quotient, smaller, symbol
 
 Values: TypeAlias = np.ndarray  # of objects: a `Number` each
+Divided: TypeAlias = dict[tuple[Number, ...], Number]  # two that are not below zero, rounded down
 _MOST = 64  # elements of a tensor that is followed
 _MOST_TERMS = 4  # of a number that is multiplied by another
 
 
-def tracked(node: NodeProto, given: Sequence[Values | None], whole: bool) -> Values | None:
+def tracked(
+    node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Divided
+) -> Values | None:
     """What a node makes of what is known; None where nothing is known, or no node of these.
 
     given: for each input; None for one that is left out. whole: whether its result is of integers.
+    divided: what numbers came to that were divided before, and come to now.
     """
     function = _MOVES.get(node.op_type)
     if function is not None:
         made = function(node, given)
     elif node.op_type in _PAIRS or node.op_type in _REDUCED:
-        made = _computed(node, given, whole)
+        made = _computed(node, given, whole, divided)
     else:
         return None
     return None if made is None or made.size > _MOST else made
@@ -152,7 +156,7 @@ def _quotient(one: Number, other: Number) -> Number | None:
         return None
     if not isinstance(one, Sum):  # towards zero
         return abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-    return quotient(one, other)
+    return floored(one, other) if other > 0 and least(one) >= 0 else quotient(one, other)
 
 
 def _equal(one: Number, other: Number) -> Number | None:
@@ -207,7 +211,9 @@ _REDUCED = {"ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Mul", "Reduce
 _TRUTHS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not")
 
 
-def _computed(node: NodeProto, given: Sequence[Values | None], whole: bool) -> Values | None:
+def _computed(
+    node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Divided
+) -> Values | None:
     """Element by element; what is open is an element of the result, between its bounds."""
     operator = _REDUCED.get(node.op_type, node.op_type)
     found = _rows(node, given) if node.op_type in _REDUCED else _columns(given)
@@ -216,7 +222,7 @@ def _computed(node: NodeProto, given: Sequence[Values | None], whole: bool) -> V
     shape, columns = found
     made = np.empty(len(columns), object)
     for at, column in enumerate(columns):
-        made[at] = _element(node, operator, at, column)
+        made[at] = _element(node, operator, at, column, divided)
         if made[at] is None:
             return None
     return made.reshape(shape)
@@ -246,7 +252,9 @@ def _rows(
     return shape, [tuple(row) for row in flat.reshape(-1, flat.shape[-1])]
 
 
-def _element(node: NodeProto, operator: str, at: int, given: tuple[Number, ...]) -> Number | None:
+def _element(
+    node: NodeProto, operator: str, at: int, given: tuple[Number, ...], divided: Divided
+) -> Number | None:
     function = _PAIRS[operator]
     fold = node.op_type in _REDUCED or operator in ("Min", "Max")
     exact = _folded(function, given) if fold else function(*given)
@@ -255,7 +263,9 @@ def _element(node: NodeProto, operator: str, at: int, given: tuple[Number, ...])
     if (bounds := _bounds(operator, function, given, fold=fold)) is None:
         return None
     cause = next(one.cause for one in given if isinstance(one, Sum))
-    return symbol(node.output[0], at, bounds, cause)
+    made = symbol(node.output[0], at, bounds, cause)
+    is_floor = operator == "Div" and least(given[0]) >= 0
+    return divided.setdefault(given, made) if is_floor else made
 
 
 def _folded(function: Callable[..., Number | None], given: Sequence[Number]) -> Number | None:

@@ -278,3 +278,34 @@ def test_sums_by_letters():
 def test_a_mask_of_what_was_dropped():
     nodes = [node("Dropout", "x", "d m"), node("Where", "m d z", "y")]
     check(nodes, ROWS, constants={"z": np.zeros(1, np.float32)})
+
+
+def test_a_length_that_is_computed_twice_is_one():
+    """As a padded convolution of stride two makes it, and as torch computes it for a Reshape."""
+    nodes = [
+        node("Conv", "x w", "c", strides=[2], pads=[1, 1]),
+        node("Shape", "x", "n", start=2),
+        node("Sub", "n one", "m"),
+        node("Div", "m two", "h"),
+        node("Add", "h one", "k"),
+        node("Concat", "first k", "s", axis=0),
+        node("Reshape", "c s", "y"),
+    ]
+    numbers = {"one": [1], "two": [2], "first": [1, 2, 3]}
+    constants = {name: np.array(of, np.int64) for name, of in numbers.items()}
+    check(nodes, IMAGES, constants={"w": randn(1, 6, 4, 3), **constants})
+
+
+def test_what_is_cut_off_where_a_length_is_odd():
+    """What is scaled down and up again, and made as long as it was."""
+    nodes = [
+        node("MaxPool", "x", "p", kernel_shape=[2], strides=[2], pads=[0, 1]),
+        node("ConvTranspose", "p w", "t", strides=[2]),
+        node("Shape", "t", "tn", start=2),
+        node("Shape", "x", "n", start=2),
+        node("Sub", "n tn", "d"),
+        node("Concat", "zeros d", "pads", axis=0),
+        node("Pad", "t pads", "y"),
+    ]
+    constants = {"w": randn(1, 4, 4, 2), "zeros": np.zeros(5, np.int64)}
+    check(nodes, IMAGES, constants=constants)
