@@ -1,6 +1,7 @@
 """Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from onnx import ModelProto, NodeProto, inliner
 
@@ -49,7 +50,7 @@ def check_sizes(graph: Graph) -> None:
 
 
 def _faults(graph: Graph) -> Iterator[str]:
-    """What inference lets pass: windows that are larger than their data, rows beyond a table."""
+    """What inference lets pass: windows beyond their data, rows beyond a table, other elements."""
     for node in graph.nodes:
         given = graph.shapes.get(node.input[0]) if node.input else None
         where = f"node '{name_of(node)}' ({node.op_type})"
@@ -57,6 +58,16 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
         if given and is_op(node, "Gather") and (far := _beyond(graph, node, given)):
             yield f"{where} reads {far}"
+        if given and is_op(node, "Reshape") and (other := _others(graph, node, given)):
+            yield f"{where} makes {other} of {_sizes(given)}"
+
+
+def _others(graph: Graph, node: NodeProto, given: Shape) -> str:
+    """The sizes that a Reshape makes of as many elements as it does not get; else ""."""
+    sizes = graph.value(node.input[1])
+    if sizes is None or (sizes <= 0).any() or prod(sizes.tolist()) == prod(given):
+        return ""
+    return _sizes(sizes.tolist())
 
 
 def _beyond(graph: Graph, node: NodeProto, given: Shape) -> str:

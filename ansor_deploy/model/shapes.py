@@ -67,10 +67,16 @@ def instead(fixed: Shapes) -> Iterator[None]:
 def _hint(proto: ModelProto, given: Shapes) -> str:
     """Options to paste: shapes that were found to fit, or those of the right form."""
     tried = list(proposals(proto, given))
-    for shapes in tried:
-        if not misfit(proto, {**given, **shapes}):
+    faults = (misfit(proto, {**given, **shapes}) for shapes in tried)
+    why = ""
+    for shapes, fault in zip(tried, faults, strict=False):
+        if not fault:
             return f"Give them: {options(shapes)}{_more(proto, shapes)}{_kept(proto)}"
-    return f"Give them, with sizes that fit the model: {options(tried[0])}"
+        why = why or fault
+    return (
+        f"Give them, with sizes that fit the model. It does not take {options(tried[0])}: {why}; "
+        "a graph may hold the sizes that it was exported with"
+    )
 
 
 def _kept(proto: ModelProto) -> str:
