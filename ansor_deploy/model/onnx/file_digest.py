@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from ...errors import ModelError
 from ...system.digest import hash_of_file
+from ...system.known_digest import known_sha256
+
+T = TypeVar("T")
 
 
 def digest(path: Path, external: Iterable[Path] = ()) -> str:
@@ -18,15 +21,17 @@ def digest(path: Path, external: Iterable[Path] = ()) -> str:
     Raises:
         ModelError: a file is missing or cannot be read.
     """
-    whole, *others = (_hash(file) for file in (path, *external))
-    for other in others:
-        whole.update(other.digest())
+    others = [bytes.fromhex(_of(known_sha256, file)) for file in external]
+    if not others:
+        return _of(known_sha256, path)
+    whole = _of(hash_of_file, path)
+    whole.update(b"".join(others))
     return whole.hexdigest()
 
 
-def _hash(file: Path) -> hashlib._Hash:
+def _of(digest_of: Callable[[Path], T], file: Path) -> T:
     try:
-        return hash_of_file(file)
+        return digest_of(file)
     except OSError as error:
         raise unreadable(file, error) from error
 

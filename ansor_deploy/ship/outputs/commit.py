@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import AnsorError
 from ...system.atomic_file import held
-from ...system.digest import file_sha256
 from ...system.interrupt import in_any_case
+from ...system.known_digest import known_sha256
 from ...system.machine_fault import raise_if_fault
 from ...system.scratch import remove_unheld
 from ..manifest import (
@@ -177,7 +177,7 @@ def _move(file: Path, folder: Path) -> None:
 
 
 def _describe(file: Path) -> Output:
-    return Output(file.name, file_sha256(file), file.stat().st_size)
+    return Output(file.name, known_sha256(file), file.stat().st_size)
 
 
 def _prefix(output: Path) -> str:
