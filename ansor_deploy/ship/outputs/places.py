@@ -18,9 +18,6 @@ def check_places(model: Path, outputs: Outputs, request: Request) -> None:
 
     AnsorError for names that no depfile can have, where one is to be written.
     """
-    if outputs.library.suffix != ".so":  # by which a process knows what it loads
-        hint = f"end it in .so: -o {outputs.library.with_name(f'{outputs.library.name}.so')}"
-        raise UsageError("this is no name of a library", hint, outputs.library)
     locks = [request.lock] if request.lock else []
     written = output_paths(outputs.library, header=outputs.header)
     written += [outputs.depfile] if outputs.depfile else []
@@ -35,6 +32,9 @@ def check_places(model: Path, outputs: Outputs, request: Request) -> None:
     for path in read:
         if path.resolve() in places:
             raise UsageError("the build reads it, and would write over it", _HINT, path)
+    if outputs.library.suffix != ".so":  # by which a process knows what it loads
+        hint = f"end it in .so: -o {outputs.library.with_name(f'{outputs.library.name}.so')}"
+        raise UsageError("this is no name of a library", hint, outputs.library)
     if outputs.depfile is not None:
         for path in (outputs.library, model, *request.files):
             escaped(path)
