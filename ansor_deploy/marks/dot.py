@@ -122,6 +122,11 @@ def steps_at_once(target: Target, lanes: int) -> int:
     return PAIR if kind and _of(tvm_target(target), lanes, _PAIRS) else 0
 
 
+def instruction(target: Any, lanes: int) -> str:
+    """LLVM's name of that for four products in each of so many lanes; empty where there is none."""
+    return _of(target, lanes, _VNNI, _AVX_VNNI)
+
+
 def _of(target: Any, lanes: int, *tables: _Table) -> str:
     """LLVM's name of the first instruction that a processor has; empty where it has none."""
     found = (table[lanes] for table in tables if lanes in table)

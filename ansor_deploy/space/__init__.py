@@ -28,6 +28,7 @@ _OF_THIS_ROOM = {
     "register_tile": "tile_reduction unrolled_innermost",
     "thread_tile": "hardly_reuses tile_over_threads",
     "attention": "query_blocks",
+    "block_tile": "block_sums tile_block_sums",
     "cores": "WORTH_A_CORE keeps_busy worth_cores",
     "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",

@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
 
 from ..target import Target
 from .block_view import BlockView
+from .loops import extent, is_marked
 
 # Elements that a core should read at least: below, waking another costs more than it saves.
 WORTH_A_CORE = 1 << 14
@@ -35,3 +38,21 @@ def busy(tasks: int, cores: int) -> float:
 def keeps_busy(tasks: int, cores: int) -> bool:
     """Whether cores have one of equally long tasks most of the time: then other things decide."""
     return busy(tasks, cores) >= FAIR
+
+
+def shared(sch: Any, outer: list[Any], cores: int) -> Any:
+    """Share the outer loops among the cores; the innermost of them.
+
+    They are fused up to the first that is cut in two, which can only be done to a loop by itself:
+    lowering joins those (`codegen/passes/tile_tasks.py`), of which there are as many as the cores
+    need.
+    """
+    whole = list(takewhile(lambda loop: not is_marked(sch, loop), outer))
+    loops = [*([sch.fuse(*whole)] if whole else []), *outer[len(whole) :]]
+    count = 1
+    for loop in loops:
+        if count > 1 and keeps_busy(count, cores):
+            break
+        sch.parallel(loop)
+        count *= extent(sch, loop)
+    return loops[-1]

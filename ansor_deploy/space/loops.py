@@ -10,6 +10,7 @@ from ..marks.dot import DOT
 from ..marks.long_dot import LONG_DOT
 from ..marks.partial_lanes import kept_in_lanes
 from ..marks.partition import partitioned
+from ..marks.word_dot import WORD_DOT
 from ..target import Target
 from .block_view import BlockView, divisions
 from .state import State
@@ -97,7 +98,7 @@ def partition_columns(sch: Any, block: Any, columns: int) -> None:
     for loop in reversed(sch.get_loops(block)):
         if columns == 1 or sch.get(loop).kind == tirx.ForKind.PARALLEL:
             break
-        if {DOT, LONG_DOT} & set(sch.get(loop).annotations):
+        if {DOT, LONG_DOT, WORD_DOT} & set(sch.get(loop).annotations):
             continue  # it is of steps, between the vectors and their lanes, or innermost
         columns //= extent(sch, loop)
         partitioned(sch, loop)

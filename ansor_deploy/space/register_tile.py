@@ -13,7 +13,6 @@ so that lowering cuts the rest off, and joined with others there, if the cores n
 
 import math
 from collections.abc import Mapping
-from itertools import takewhile
 from typing import Any
 
 from .._tvm import tirx
@@ -24,7 +23,7 @@ from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..marks.streamed import streaming
 from ..target import Target
 from .block_view import BlockView
-from .cores import keeps_busy
+from .cores import keeps_busy, shared
 from .fitting import first_that_fits
 from .loops import (
     extent,
@@ -114,7 +113,7 @@ def tile_reduction(
         )
         if not wide and rank > 1:
             _fetch_rows(state, view, order, tile[-2], target)
-        task = _shared(sch, order[:-1] if wide else order, target.cores)
+        task = shared(sch, order[:-1] if wide else order, target.cores)
         if _adds_a_tensor(view, epilogue):
             fetching_added(sch, task)
     sch.reverse_compute_at(epilogue.rv, order[-1] if wide else task, preserve_unit_loops=True)
@@ -242,24 +241,6 @@ def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, targ
         return
     if state.choose("ahead", [True, False]):
         prefetching_rows(sch, wide[0], size * depth)
-
-
-def _shared(sch: Any, outer: list[Any], cores: int) -> Any:
-    """Share the outer loops among the cores; the innermost of them.
-
-    They are fused up to the first that is cut in two, which can only be done to a loop by itself:
-    lowering joins those (`codegen/passes/tile_tasks.py`), of which there are as many as the cores
-    need.
-    """
-    whole = list(takewhile(lambda loop: not is_marked(sch, loop), outer))
-    loops = [*([sch.fuse(*whole)] if whole else []), *outer[len(whole) :]]
-    count = 1
-    for loop in loops:
-        if count > 1 and keeps_busy(count, cores):
-            break
-        sch.parallel(loop)
-        count *= extent(sch, loop)
-    return loops[-1]
 
 
 def _rows_outside(view: BlockView, target: Target) -> bool:

@@ -9,6 +9,7 @@ import tvm
 from tvm import te, topi
 
 from helpers.attention import attention
+from helpers.blocks import blocks
 from helpers.phases import interleaved, spread
 from helpers.recurrence import recurrence
 
@@ -394,4 +395,5 @@ DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "crossed": crossed,
     "scores": lambda: program(attention(4, 8)),
     "recurrence": lambda: program(*recurrence(), free=(1, 3)),
+    "blocks": lambda: program(*blocks(), free=(3, 4)),
 }

@@ -1,16 +1,18 @@
-"""A model in which activations stay float32, as they do in a library."""
+"""A model in which activations are float32, or bytes in blocks, as they are in a library."""
 
 from onnx import AttributeProto, ModelProto
 
 from ..onnx.skeleton import nodes, with_initializers
 
-_LEVEL, _FLOAT32 = "accuracy_level", 1
+# Levels of accuracy: of float32, and of bytes. Between them are those of 16 bits.
+_LEVEL, _FLOAT32, _BYTES = "accuracy_level", 1, 4
 
 
 def in_float32(proto: ModelProto) -> ModelProto:
-    """The model without the leave to round what MatMulNBits multiplies; itself if it gives none.
+    """The model without the leave to multiply numbers of 16 bits; itself if it gives none.
 
     A library that keeps to the numbers is not to be wrong by the rounding that ONNX Runtime adds.
+    Bytes are what both multiply (`operators/rounded_products.py`).
     """
     if not _leaves(proto):
         return proto
@@ -22,4 +24,6 @@ def in_float32(proto: ModelProto) -> ModelProto:
 
 def _leaves(proto: ModelProto) -> list[AttributeProto]:
     found = (node for node in nodes(proto.graph) if node.op_type == "MatMulNBits")
-    return [e for node in found for e in node.attribute if e.name == _LEVEL and e.i > _FLOAT32]
+    return [
+        e for node in found for e in node.attribute if e.name == _LEVEL and _FLOAT32 < e.i < _BYTES
+    ]

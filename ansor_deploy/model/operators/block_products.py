@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,32 +20,48 @@ from onnx import TensorProto
 
 from ..._lazy_tvm import relax, tirx, tvm
 from ...errors import ModelError
+from ...marks.dot import current_has_dot
 from ..graph.graph import OWN, Shape
+from . import rounded_products
 from .converting import Call
 from .emitter import Emitter
 from .four_bits import EACH, FEW, step_of, steps_of, words_of
 from .operator import Operator
+from .rounded_products import WITH_EPILOGUE
 
 NAME = "BlockProduct"
-# TVM's pattern of what may have an epilogue, which it does not see in sums of such products.
-_WITH_EPILOGUE = 4
+
+_KINDS = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int32": TensorProto.INT32}
 
 Load = Callable[[Any, Sequence[Any]], Any]
 
 
-def block_product(
-    emit: Emitter, rows: str, lead: Shape | None, steps: np.ndarray, scales: np.ndarray, size: int
-) -> str:
-    """Multiply rows of float32 by steps (K, N) of a byte, with a scale for each block of K.
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A matrix of weights in blocks.
+
+    steps: (K, N), signed bytes from their zero point, or unsigned ones. scales: of each block of
+    `size` steps, (blocks, N). zeros: zero points, of unsigned bytes, where rows may be rounded.
+    """
+
+    steps: np.ndarray
+    scales: np.ndarray
+    size: int
+    zeros: np.ndarray | None = None
+
+
+def block_product(emit: Emitter, rows: str, lead: Shape | None, given: Blocks) -> str:
+    """Multiply rows of float32 by weights of blocks.
 
     lead: the shape of rows but for K; None where it is not known yet.
     """
-    words = words_of(steps)
-    kind = TensorProto.INT8 if words is None else TensorProto.INT32
-    stored = emit.constant(steps if words is None else words, kind)
-    shape = None if lead is None else (*lead, steps.shape[1])
-    given = [rows, stored, emit.constant(scales)]
-    return emit.own(NAME, given, TensorProto.FLOAT, shape, size=size)
+    words = words_of(given.steps)
+    steps = given.steps if words is None else words
+    inputs = [rows, emit.constant(steps, _KINDS[str(steps.dtype)]), emit.constant(given.scales)]
+    if given.zeros is not None:
+        inputs.append(emit.constant(given.zeros, TensorProto.UINT8))
+    shape = None if lead is None else (*lead, given.steps.shape[1])
+    return emit.own(NAME, inputs, TensorProto.FLOAT, shape, size=given.size)
 
 
 def weight(load: Load, stored: Any, scales: Any, at: Sequence[Any], axis: int, size: int) -> Any:
@@ -58,36 +75,52 @@ def weight(load: Load, stored: Any, scales: Any, at: Sequence[Any], axis: int, s
 
 
 def converted(call: Call) -> Any:
-    """One function, in which weights become float32 as they are loaded."""
-    size = call.attribute("size")
-    _check(call, size)
-    if "gpu" in tvm.target.Target.current().keys:
-        return relax.op.matmul(call.inputs[0], _as_float32(call, size))
-    rows, stored, scales = call.inputs
-    if call.dtype(1) == "int32" and math.prod(call.shape(0)[:-1]) > FEW:
-        stored = relax.const(_steps(call))
-    words = {"primfunc_name_hint": "matmul", "primfunc_attrs": {"op_pattern": _WITH_EPILOGUE}}
-    return call.emit(call.bb.call_te(_product, rows, stored, scales, size, **words))
+    """One function, in which weights become float32 as they are loaded, or rows become bytes."""
+    _check(call)
+    on_gpu, rounded = "gpu" in tvm.target.Target.current().keys, call.input(3) is not None
+    if rounded and current_has_dot():
+        return rounded_products.product(call, _value(call, 1), _value(call, 3))
+    size, steps, scales = call.attribute("size"), _signed(call), call.inputs[2]
+    rows = rounded_products.floats(call, size) if rounded and not on_gpu else call.inputs[0]
+    if on_gpu or steps.dtype != np.int8:
+        return relax.op.matmul(rows, _as_float32(steps, _value(call, 2), size))
+    few = math.prod(call.shape(0)[:-1]) <= FEW
+    words = words_of(steps) if few else None
+    given = rows, relax.const(steps if words is None else words), scales, size
+    attributes = {"op_pattern": WITH_EPILOGUE}
+    return call.emit(call.bb.call_te(_product, *given, primfunc_name_hint="matmul",
+                                     primfunc_attrs=attributes))  # fmt: skip
 
 
-def _check(call: Call, size: int) -> None:
+def _check(call: Call) -> None:
     """ModelError where they do not fit each other, as no file of ours has them."""
-    depth, each = call.shape(0)[-1], EACH if call.dtype(1) == "int32" else 1
-    columns = call.shape(1)[-1]
-    if call.shape(1) != (depth / each, columns) or call.shape(2) != (-(-depth // size), columns):
+    size, depth = call.attribute("size"), call.shape(0)[-1]
+    each = EACH if call.dtype(1) == "int32" else 1
+    columns, blocks = call.shape(1)[-1], -(-depth // size)
+    shapes = [call.shape(at) for at in range(2, len(call.inputs))]
+    if call.shape(1) != (depth / each, columns) or any(s != (blocks, columns) for s in shapes):
         raise ModelError("the weights of a product of blocks do not fit", "export the model anew")
 
 
-def _steps(call: Call) -> np.ndarray:
-    """The steps as bytes."""
-    stored = call.value(1)
-    assert stored is not None  # noqa: S101 - a constant, by the table
-    return steps_of(stored) if call.dtype(1) == "int32" else stored
+def _value(call: Call, index: int) -> np.ndarray:
+    found = call.value(index)
+    assert found is not None  # noqa: S101 - a constant, by the table
+    return found
 
 
-def _as_float32(call: Call, size: int) -> Any:
-    steps, scales = _steps(call), call.value(2)
-    assert scales is not None  # noqa: S101 - a constant, by the table
+def _signed(call: Call) -> np.ndarray:
+    """The steps from their zero points: bytes, where these hold them."""
+    stored = _value(call, 1)
+    steps = steps_of(stored) if call.dtype(1) == "int32" else stored
+    if call.input(3) is None:
+        return steps
+    zeros = np.repeat(_value(call, 3), call.attribute("size"), 0)[: len(steps)]
+    least = 2**3 if call.dtype(1) == "int32" else 0
+    found = steps.astype(np.int16) + least - zeros
+    return found.astype(np.int8) if found.min() >= -128 and found.max() <= 127 else found
+
+
+def _as_float32(steps: np.ndarray, scales: np.ndarray, size: int) -> Any:
     return relax.const(steps.astype(np.float32) * scales[np.arange(len(steps)) // size])
 
 
@@ -104,4 +137,4 @@ def _product(rows: Any, stored: Any, scales: Any, size: int) -> Any:
     return tvm.te.compute((*lead, stored.shape[-1]), element, name="matmul")
 
 
-OPERATORS = (Operator(NAME, OWN, constant=(1, 2), convert=converted),)
+OPERATORS = (Operator(NAME, OWN, constant=(1, 2, 3), convert=converted),)

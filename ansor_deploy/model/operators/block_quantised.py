@@ -10,16 +10,18 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from .block_products import block_product
+from .block_products import Blocks, block_product
 from .emitter import Emitter
 from .operator import REAL, contrib
 
 FLOAT = TensorProto.FLOAT
 _BITS = (2, 4, 8)
+# The level of accuracy by which rows may be rounded to bytes.
+_ROUNDED = 4
 
 
 def mat_mul_n_bits(emit: Emitter) -> str:
-    """Compute a @ b^T + bias in float32, whichever `accuracy_level` there is."""
+    """Compute a @ b^T + bias, rows as bytes where `accuracy_level` allows that."""
     bias = emit.input(5)
     if emit.attribute("weight_prepacked", 0):
         raise emit.refuse("its weights are packed for a processor: export it without that")
@@ -34,9 +36,12 @@ def mat_mul_n_bits(emit: Emitter) -> str:
 def _product(emit: Emitter) -> str:
     """The rows times the weights, which stay steps of a byte where these hold them."""
     _bits(emit)
-    steps, scales = _steps_and_scales(emit)
+    steps, zeros, scales = _steps(emit)
     left = emit.cast(emit.input(0), FLOAT)
-    whole = _in_bytes(steps)
+    rounded = emit.attribute("accuracy_level", 0) == _ROUNDED and zeros.dtype == np.uint8
+    if not rounded:
+        steps, zeros = _from_zero(steps, zeros), None
+    whole = steps if rounded else _in_bytes(steps)
     depth, size = emit.attribute("K"), emit.attribute("block_size")
     if whole is None:
         weight = (steps * scales).reshape(len(steps), -1)[:, :depth]
@@ -44,7 +49,15 @@ def _product(emit: Emitter) -> str:
     lines = whole.reshape(len(whole), -1)[:, :depth].T
     shape = emit.known_shape(emit.input(0))
     lead = None if shape is None else shape[:-1]
-    return block_product(emit, left, lead, lines, scales[..., 0].T, size)
+    zeros = None if zeros is None else np.broadcast_to(zeros, scales.shape)[..., 0].T
+    return block_product(emit, left, lead, Blocks(lines, scales[..., 0].T, size, zeros))
+
+
+def _from_zero(steps: np.ndarray, zeros: np.ndarray) -> np.ndarray:
+    """Signed steps from the zero points, in bytes where all blocks have one for all steps."""
+    if zeros.size == 1:
+        return (steps - zeros).view(np.int8)
+    return steps - zeros.astype(np.int16 if zeros.dtype == np.uint8 else np.float32)
 
 
 def _in_bytes(steps: np.ndarray) -> np.ndarray | None:
@@ -56,22 +69,21 @@ def _in_bytes(steps: np.ndarray) -> np.ndarray | None:
     return short if short is not None and np.array_equal(short, steps) else None
 
 
-def _steps_and_scales(emit: Emitter) -> tuple[np.ndarray, np.ndarray]:
-    """The steps from the zero points, (N, blocks, of one), and the scales, in float32."""
+def _steps(emit: Emitter) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The steps (N, blocks, of one), the zero points and the scales; no zero points are one."""
     rows, bits = emit.attribute("N"), emit.attribute("bits", 4)
     steps = unpacked(_constant(emit, 1), bits).reshape(rows, -1, emit.attribute("block_size"))
     scales = _constant(emit, 2).reshape(rows, -1, 1).astype(np.float32)
-    if emit.input(3):
-        return steps - _zeros(_constant(emit, 3), bits, *steps.shape[:2]), scales
-    return (steps - np.uint8(2 ** (bits - 1))).view(np.int8), scales
+    middle = np.full((1, 1, 1), 2 ** (bits - 1), np.uint8)
+    return steps, _zeros(emit, bits, *steps.shape[:2]) if emit.input(3) else middle, scales
 
 
-def _zeros(given: np.ndarray, bits: int, rows: int, blocks: int) -> np.ndarray:
+def _zeros(emit: Emitter, bits: int, rows: int, blocks: int) -> np.ndarray:
     """The zero point of each block, (N, blocks, 1): packed as the weights are, or floats."""
-    if given.dtype == np.uint8:
-        whole = unpacked(given.reshape(rows, -1), bits)[:, :blocks]
-        return whole.reshape(rows, blocks, 1).astype(np.int16)
-    return given.reshape(rows, blocks, 1).astype(np.float32)
+    given = _constant(emit, 3)
+    if given.dtype != np.uint8:
+        return given.reshape(rows, blocks, 1).astype(np.float32)
+    return unpacked(given.reshape(rows, -1), bits)[:, :blocks].reshape(rows, blocks, 1)
 
 
 def gather_block_quantized(emit: Emitter) -> str:

@@ -1,0 +1,28 @@
+"""Block sums: a product by weights of blocks, integers within a block and floats beyond it.
+
+for r, c: for b: for k: sums[r, b, c] += q[r, b, k] * weight[b, k, c]
+                 out[r, c] += float(sums[r, b, c]) * scale[r, b, c]
+-->
+parallel c / C, r / R:
+    for b: for k / 4: sums[R, C] += four products          in registers
+           acc[R, C] += float(sums[R, C]) * scale[R, C]
+
+Weights are packed to match when the model is built, and taken out of their words in registers.
+"""
+
+from ansor_deploy.space import ApplyAndSkipRest, Pass, block_sums, tile_block_sums
+
+NAME = "block-sums"
+KINDS = ("llvm",)
+
+
+def applies(state, block, target):
+    view = state.view(block)
+    if not view.is_contraction or block_sums(view) is None:
+        return Pass("it adds up no sums of blocks")
+    return ApplyAndSkipRest()
+
+
+def apply(state, block, target):
+    tile_block_sums(state, state.view(block), target)
+    return [state]

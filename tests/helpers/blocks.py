@@ -1,0 +1,19 @@
+"""The product of rows of bytes by weights of blocks, with an epilogue, small enough to be drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import te, topi
+
+from ansor_deploy.model.operators.rounded_products import multiplied
+
+
+def blocks() -> tuple[list[Any], Any]:
+    """Two rows of two blocks of 16 steps by eight columns: what it takes, and what it gives."""
+    kinds = {"rows": "int8", "factors": "float32", "less": "int32", "words": "int32"}
+    shapes = [(2, 2, 16), (2, 2), (2, 2), (4, 8)]
+    pairs = zip(kinds.items(), shapes, strict=True)
+    given = [te.placeholder(shape, kind, name) for (name, kind), shape in pairs]
+    given.append(te.placeholder((2, 8), name="scales"))
+    return given, topi.nn.relu(multiplied(*given, 8))

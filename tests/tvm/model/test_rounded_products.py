@@ -1,0 +1,70 @@
+"""Rows that may be rounded to bytes are so as ONNX Runtime rounds them, and summed up at once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import built, graphs
+from helpers.graphs import node, randn
+from onnx import TensorProto, helper, numpy_helper
+
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.system.host import lacks
+from ansor_deploy.target import load_target
+
+AVX2, WIDE = (load_target(f"intel-cpu-{name}", [shipped("targets")]) for name in ("avx2", "avx512"))
+TARGETS = {
+    "VNNI": replace(WIDE, cpu="x86-64-v4", features=("+avx512vnni",), cores=1),
+    "AVX2": replace(AVX2, cpu="x86-64-v3", cores=1),
+}
+# Rows, bits, steps of a block, of a row, and columns; and whether there are zero points.
+SHAPES = {
+    "of one row": ((1, 4, 32, 128, 64), False),
+    "of odd columns": ((3, 4, 16, 64, 100), False),
+    "of odd steps": ((2, 8, 32, 150, 33), True),
+    "of many rows": ((37, 4, 64, 128, 48), True),
+    "of bytes": ((1, 8, 128, 256, 48), False),
+    "of bytes around any zero": ((9, 8, 32, 64, 32), True),
+}
+
+
+def product(rows, bits, size, depth, columns, *, zeros):
+    """A MatMulNBits that may round its rows."""
+    blocks, rng = -(-depth // size), np.random.default_rng(0)
+    packed = rng.integers(0, 256, (columns, blocks, size * bits // 8), np.uint8)
+    constants = {"q": packed, "s": randn(1, columns, blocks) / 16}
+    if zeros:
+        constants["z"] = rng.integers(0, 256, (columns, -(-blocks * bits // 8)), np.uint8)
+    sizes = {"N": columns, "K": depth, "bits": bits, "block_size": size}
+    made = node("MatMulNBits", " ".join(["x", *constants]), "y", **sizes, accuracy_level=4)
+    made.domain = "com.microsoft"
+    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    ends = {"x": [rows, depth], "y": [rows, columns]}
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
+    graph = helper.make_graph([made], "test", [x], [y], weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(("shape", "zeros"), SHAPES.values(), ids=SHAPES)
+def test_rows_are_rounded_as_by_onnx_runtime(shape, zeros, target):
+    if lacks(target.triple, target.cpu, target.features):
+        pytest.skip("this processor lacks the instructions")
+    proto = product(*shape, zeros=zeros)
+    feeds = {"x": randn(7, shape[0], shape[3])}
+    feeds["x"][0, :64] = 0  # a block of nothing
+    (have,), (want,) = built.run(proto, feeds, target), graphs.run(proto, feeds)
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("shape", [SHAPES[name][0] for name in ("of odd columns", "of bytes")])
+def test_four_steps_are_summed_up_at_once(shape):
+    made = built.machine_code(product(*shape, zeros=False), TARGETS["VNNI"])
+    assert "vpdpbusd" in made
+    assert "mulld" not in made
+
+
+def test_weights_take_their_bits_and_scales():
+    block = built.compiled(product(1, 4, 32, 256, 256, zeros=False), TARGETS["VNNI"]).weights.block
+    assert len(block) <= 1.01 * 256 * 256 * (1 / 2 + 4 / 32)
