@@ -16,13 +16,13 @@ def nearby(path: Path) -> str:
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
-    kinds = _KINDS if folder == path or not path.suffix else (path.suffix,)
-    known = _names(folder, kinds)
-    close = [] if folder == path else difflib.get_close_matches(path.name, known, n=1)
-    if close:
-        return f"did you mean {folder / close[0]}?"
+    if folder != path:
+        alike = _names(folder, (path.suffix,))
+        if close := difflib.get_close_matches(path.name, alike, n=1):
+            return f"did you mean {folder / close[0]}?"
+    known = _names(folder, (path.suffix,) if path.suffix and folder != path else _KINDS)
     where = "this folder" if folder == Path() else str(folder)
-    return f"{where} has {_listed(known) or 'no file *' + ' or *'.join(kinds)}"
+    return f"{where} has {_listed(known)}" if known else ""
 
 
 def _names(folder: Path, kinds: tuple[str, ...]) -> list[str]:

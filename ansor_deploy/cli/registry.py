@@ -217,8 +217,8 @@ def complaints(path: Path) -> tuple[list[str], bool]:
             return damage or store.orphans(), bool(damage)
     except DamagedError as error:
         # The command says itself which, and that it is damaged.
-        said = error.message.removeprefix(f"the registry {path} ")
-        return [said.removeprefix("is damaged: ").removeprefix("is damaged, or ")], True
+        said = error.message.removeprefix(f"the registry {path} is damaged").lstrip(":, ")
+        return [said.removeprefix("or ") if said[0] != "(" else said[1:-1]], True
 
 
 def salvage_lines(path: Path, saved: Salvage) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,7 +141,8 @@ def new_command(name: str) -> Answer:
     from ..space.new_rule import write_rule
 
     files = [str(path) for path in write_rule(name, Project.find().root or Path(), MARKER)]
-    lines = [*(f"wrote {file}" for file in files), f"try it: pytest {files[1]}"]
+    install = "" if find_spec("pytest") else "pip install pytest && "
+    lines = [*(f"wrote {file}" for file in files), f"try it: {install}python -m pytest {files[1]}"]
     return Answer(New(files), lines)
 
 

@@ -15,7 +15,7 @@ def folder(tmp_path, monkeypatch):
     """Where the words are typed, with files that hold nothing."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
-    for name in ("model.onnx", "other.onnx", "out/net.so"):
+    for name in ("model.onnx", "other.onnx", "out/net.so", "team-key"):
         (tmp_path / name).touch()
 
 
@@ -30,12 +30,13 @@ def test_a_group_without_a_command_prints_its_help(words):
     ("words", "hint"),
     [
         (("build", "modl.onnx"), "did you mean model.onnx?"),
+        (("build", "model"), "did you mean model.onnx?"),
         (("build", "unlike"), "this folder has model.onnx, other.onnx"),
         (("plan", "."), "this folder has model.onnx, other.onnx"),
         (("bench", "out"), "out has net.so"),
         (("bench", "out/nets.so"), "did you mean out/net.so?"),
         (("bench", "gone/net.so"), "there is no folder gone"),
-        (("bench", "net.so"), "this folder has no file *.so"),
+        (("registry", "export", "all", "--sign", "team-ke"), "did you mean team-key?"),
     ],
 )
 def test_a_path_without_a_file_says_what_is_there(words, hint, folder):
