@@ -65,7 +65,7 @@ class BenchVariants(Struct, frozen=True):
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
 @seconds_option(
-    "How long that may take in all, loading and other engines included; with --rate, how long "
+    "How long that may take once it is loaded, other engines included; with --rate, how long "
     "requests come.",
     "5s",
 )
