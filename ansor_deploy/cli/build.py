@@ -26,7 +26,6 @@ from .output import (
     report,
     verbose_option,
 )
-from .report import form_of
 from .tolerances import tolerance_options
 from .values import parse_latency
 
@@ -151,7 +150,7 @@ def command(
     from ..pipeline import build, gained
     from ..ship.outputs.commit import touch as make_new
 
-    form = form_of(page)
+    form = page and _form_of(page)
     quiet = request.frozen or below_make() or is_quiet()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
     if goal is not None:
@@ -167,7 +166,7 @@ def command(
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
         if missed := goal is not None and missed_goal(result, goal):
             events.warn(missed)
-        if page and not (result.up_to_date and page.exists()):
+        if page and form and not (result.up_to_date and page.exists()):
             events.wrote([described(result, page, form, request)])
         if not (page or result.up_to_date):
             events.suggest(shlex.join(["ansor-deploy", "report", str(result.artifact)]))
@@ -182,6 +181,12 @@ def up_to_date_lines(result: BuildResult) -> list[str]:
     tuned = result.tuned
     known = [f"hits     {origins_text(tuned.origins, tuned.tasks)}"] if tuned.origins else []
     return [f"{result.artifact} is up to date", *known]
+
+
+def _form_of(page: Path) -> str:
+    from .report import form_of  # whose options an unchanged build has no use for
+
+    return form_of(page)
 
 
 def described(result: BuildResult, page: Path, form: str, request: Request) -> Path:

@@ -32,19 +32,23 @@ def _check_place(path: Path, *, read: bool) -> None:
 
     What is not permitted, click has words for.
     """
-    from .nearby import nearby
-
     try:
         if S_ISDIR(path.stat().st_mode) and read:
-            raise UsageError(f"{path} is a folder: name a file", nearby(path))
+            raise UsageError(f"{path} is a folder: name a file", _nearby(path))
     except FileNotFoundError:
         if read:
-            raise UsageError(f"there is no file {path}", nearby(path)) from None
+            raise UsageError(f"there is no file {path}", _nearby(path)) from None
     except PermissionError:
         pass
     except OSError as error:  # below another file, or with too long a name
         reason = (error.strerror or "").lower()
         raise UsageError(f"{path} can be no file: {reason}", "give another name") from None
+
+
+def _nearby(path: Path) -> str:
+    from .nearby import nearby  # imports difflib
+
+    return nearby(path)
 
 
 existing_file = _Named(exists=True, dir_okay=False, readable=True, path_type=Path)
