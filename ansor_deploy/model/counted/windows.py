@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number
@@ -32,20 +34,36 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
     """A convolution, or a pool."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
     others = any(step.axes(at) for at in range(1, len(step.node.input)))
-    if not shape or others or step.wants(1) or step.attribute("ceil_mode", 0) or 1 in own:
+    if not shape or others or step.wants(1) or 1 in own:
         return None
+    ceil, op = step.attribute("ceil_mode", 0), step.node.op_type
     axes, padded = {0: own[0]} if 0 in own else {}, dict[int, Number]()
     for axis in (at for at in own if at >= _FIRST):
-        if (window := _window(step, axis)) is None:
-            return None
-        axes[axis] = _places(step, own[axis], window)
-        if window.behind:
+        window = _window(step, axis)
+        if window is None or (ceil and window.behind + window.stride > window.span):
+            return None  # the last window may begin behind what counts, and is none then
+        room = own[axis] + (window.before + window.behind - window.span)
+        places = step.divided(room + (window.stride - 1) * ceil, window.stride)
+        axes[axis] = places + 1
+        if window.behind or ceil:
             padded[axis] = own[axis]
-    op = step.node.op_type
-    if padded and op == "AveragePool" and not step.attribute("count_include_pad", 0):
-        return None
+    if op == "AveragePool" and (padded or ceil) and not step.attribute("count_include_pad", 0):
+        return _where_known(step, _mean_of_what_counts(step, padded), axes)
     value = lowest(step, step.input(0)) if op == "MaxPool" else 0
     return _where_known(step, step.again(step.masked(step.input(0), padded, value)), axes)
+
+
+def _mean_of_what_counts(step: Step, axes: Axes) -> str:
+    """The means of windows without padding: of what counts, over the share that does."""
+    name, shape = step.input(0), step.shape(step.input(0))
+    ones = step.constant(np.ones((1, 1, *shape[_FIRST:])), step.dtype(name))
+    names = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
+    words = {word: value for word in names if (value := step.attribute(word)) is not None}
+    total, share = (
+        step("AveragePool", step.masked(one, axes), count_include_pad=1, **words)
+        for one in (name, ones)
+    )
+    return step("Div", total, share)
 
 
 def _where_known(step: Step, made: str, axes: Axes) -> list[tuple[str, Axes]] | None:
@@ -68,12 +86,6 @@ def _window(step: Step, axis: int) -> _Window | None:
         small, large = (span - 1) // 2, span // 2
         before, behind = (small, large) if kind == "SAME_UPPER" else (large, small)
     return _Window(span, stride, before, behind) if min(before, behind) >= 0 else None
-
-
-def _places(step: Step, number: Number, window: _Window) -> Number:
-    """How many windows there are along an axis."""
-    room = number + (window.before + window.behind - window.span)
-    return step.divided(room, window.stride) + 1
 
 
 def opened(step: Step) -> list[tuple[str, Axes]] | None:

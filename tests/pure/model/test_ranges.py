@@ -68,11 +68,19 @@ def test_convolutions(words):
     check([node("Conv", "x w", "y", **words)], IMAGES, (12, 7, 5), {"w": randn(1, 6, 4, 3)})
 
 
-@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
-def test_pools(op):
-    words = {"count_include_pad": 1} if op == "AveragePool" else {}
-    nodes = [node(op, "x", "y", kernel_shape=[3], strides=[2], pads=[1, 1], **words)]
-    check(nodes, IMAGES)
+POOLS = [
+    ("MaxPool", {}),
+    ("MaxPool", {"pads": [0, 0], "ceil_mode": 1}),
+    ("AveragePool", {}),
+    ("AveragePool", {"count_include_pad": 1}),
+    ("AveragePool", {"pads": [1, 0], "ceil_mode": 1}),
+]
+
+
+@pytest.mark.parametrize(("op", "words"), POOLS)
+def test_pools(op, words):
+    words = {"kernel_shape": [3], "strides": [2], "pads": [1, 1], **words}
+    check([node(op, "x", "y", **words)], IMAGES, opset=19)
 
 
 @pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
