@@ -58,8 +58,20 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
         if given and is_op(node, "Gather") and (far := _beyond(graph, node, given)):
             yield f"{where} reads {far}"
+        if given and is_op(node, "Pad") and (wide := _mirrored(graph, node, given)):
+            yield f"{where} mirrors {wide}"
         if given and is_op(node, "Reshape") and (other := _others(graph, node, given)):
             yield f"{where} makes {other} of {_sizes(given)}"
+
+
+def _mirrored(graph: Graph, node: NodeProto, given: Shape) -> str:
+    """How much more a Pad mirrors along an axis than there is; else ""."""
+    names = [name for name in node.input[1:2] if name]
+    pads = graph.value(names[0]) if names else attribute(node, "pads")
+    if attribute(node, "mode", "") != "reflect" or pads is None or len(pads) != 2 * len(given):
+        return ""
+    pairs = zip(map(max, zip(pads, pads[len(given) :], strict=False)), given, strict=True)
+    return next((f"{pad} of {size}" for pad, size in pairs if pad >= size), "")
 
 
 def _others(graph: Graph, node: NodeProto, given: Shape) -> str:

@@ -20,6 +20,7 @@ from ..graph.graph import FLOATS, Graph, Shape
 from ..onnx.skeleton import attribute, domain_of, nested
 from ..operators.emitter import INT64, Emitter
 from .numbers import Number, Sum, Symbol, floored, least, most, symbol
+from .shares import is_fine
 from .values import Divided, Values, certain, named, objects, tracked
 
 Axes = Mapping[int, Number]  # how much counts along each counted axis
@@ -109,8 +110,9 @@ class Known:
     def array(self, name: str) -> np.ndarray | None:
         """The elements of a tensor, as of `values`, where all are known."""
         values = self.values(name)
-        if values is None or (numbers := certain(values)) is None:
+        if values is None or any(isinstance(one, Sum) for one in values.flat):
             return None
+        numbers = list(values.flat)
         kind = helper.tensor_dtype_to_np_dtype(self.graph.dtypes[name])
         return np.array(numbers, kind).reshape(values.shape)
 
@@ -122,11 +124,15 @@ class Known:
 
 
 def _held(tensor: TensorProto | None) -> Values | None:
-    """The elements of a small constant of whole numbers; None of any other."""
-    if tensor is None or tensor.data_type in (*FLOATS, TensorProto.STRING):
+    """The elements of a small constant of numbers as sizes are; None of any other."""
+    if tensor is None or tensor.data_type == TensorProto.STRING:
         return None
-    small = np.prod(tensor.dims, dtype=object) <= _SMALL
-    return objects(numpy_helper.to_array(tensor)) if small else None
+    if np.prod(tensor.dims, dtype=object) > _SMALL:
+        return None
+    array = numpy_helper.to_array(tensor)
+    if tensor.data_type in FLOATS and not all(is_fine(float(one)) for one in array.flat):
+        return None
+    return objects(array.tolist())
 
 
 class Step(Emitter):

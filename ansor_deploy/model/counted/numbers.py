@@ -64,21 +64,23 @@ Term = Symbol | Product
 
 @dataclass(frozen=True)
 class Sum:
-    """A constant and terms, each with a factor that is not zero; at least one."""
+    """A constant and terms, each with a factor that is not zero; at least one.
+
+    Of what floats hold, the constant and factors may be fractions (`shares.py`).
+    """
 
     constant: int
     factors: tuple[tuple[Term, int], ...]
 
     def __add__(self, other: Number) -> Number:
         """The sum."""
-        more = other if isinstance(other, Sum) else Sum(int(other), ())
+        more = other if isinstance(other, Sum) else Sum(other, ())
         return _sum(self.constant + more.constant, [*self.factors, *more.factors])
 
     def __mul__(self, other: Number) -> Number:
         """The product."""
         if not isinstance(other, Sum):
-            factor = int(other)
-            return _sum(self.constant * factor, [(s, by * factor) for s, by in self.factors])
+            return _sum(self.constant * other, [(s, by * other) for s, by in self.factors])
         pairs = product(self.factors, other.factors)
         terms = [(_term((*one.parts, *two.parts)), n * m) for (one, n), (two, m) in pairs]
         terms += [(one, n * other.constant) for one, n in self.factors]

@@ -52,12 +52,11 @@ def into(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes]:
     before, behind = prod(shape[:axis]), prod(shape[axis + 1 :])
     at, counted, rest = _counted(step, sizes, number * (before * behind))
     ahead = prod(most(n) for n in sizes[:at])
+    if ahead not in (1, before) or not rest:
+        return _in_groups(step, name, sizes)
     flat = step.reshape(name, before, shape[axis] * behind)
     if ahead != before:
         flat = _joined(step, flat, number * behind)
-        before = 1
-    if ahead != before or not rest:
-        raise step.refuse(_WHY)
     bound = step.shape(flat)[1] // rest
     flat = step.cut(flat, 1, bound * rest)
     final = [most(n) if other != at else bound for other, n in enumerate(_ints(sizes, at))]

@@ -1,4 +1,7 @@
-"""What small tensors of whole numbers hold, element by element, as far as nodes say."""
+"""What small tensors of numbers hold, element by element, as far as nodes say.
+
+Exporters compute sizes as floats as well: ceil(n / 2 - 0.5). Those are fractions (`shares.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from onnx import NodeProto
 
 from ..onnx.skeleton import attribute, name_of
 from .numbers import Number, Sum, floored, is_less, larger, least, most, quotient, smaller, symbol
+from .shares import is_whole, plain, rounded, share
 
 Values: TypeAlias = np.ndarray  # of objects: a `Number` each
 Divided: TypeAlias = dict[tuple[Number, ...], Number]  # two that are not below zero, rounded down
@@ -28,7 +32,9 @@ def tracked(
     divided: what numbers came to that were divided before, and come to now.
     """
     function = _MOVES.get(node.op_type)
-    if function is not None:
+    if node.op_type in ("Ceil", "Floor") or (node.op_type == "Cast" and whole):
+        made = _rounded(node, given[0])
+    elif function is not None:
         made = function(node, given)
     elif node.op_type in _PAIRS or node.op_type in _REDUCED:
         made = _computed(node, given, whole, divided)
@@ -39,16 +45,16 @@ def tracked(
 
 def certain(values: Values | None) -> list[int] | None:
     """The elements of a tensor of one axis at most, as numbers; None where one is open."""
-    if values is None or any(isinstance(one, Sum) for one in values.flat):
+    if values is None or not all(isinstance(one, int) for one in values.flat):
         return None
-    return [int(one) for one in values.flat]
+    return list(values.flat)
 
 
 def objects(array: Any) -> Values:
     """Whole numbers as values."""
     made = np.empty(np.shape(array), object)
     flat = np.asarray(array, object).reshape(-1)
-    made.reshape(-1)[:] = [one if isinstance(one, Sum) else int(one) for one in flat]
+    made.reshape(-1)[:] = [one if isinstance(one, Sum) else plain(one) for one in flat]
     return made
 
 
@@ -123,8 +129,35 @@ def _same(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
     return given[0]
 
 
+def _clipped(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    """Numbers between bounds."""
+    low, high = (None if one is None else one.item() for one in (*given[1:], None, None)[:2])
+    if given[0] is None or not all(isinstance(n, int | None) for n in (low, high)):
+        return None
+    made = np.empty(given[0].shape, object)
+    for at, one in enumerate(given[0].flat):
+        made.flat[at] = _between(one, low, high, node.output[0], at)
+    return None if None in made.flat else made
+
+
+def _between(
+    number: Number, low: int | None, high: int | None, tensor: str, at: int
+) -> Number | None:
+    """A number between bounds; an element of the result where it may be either."""
+    made: Number | None = number
+    for bound, pick in ((low, larger), (high, smaller)):
+        made = made if bound is None or made is None else pick(made, bound)
+    if made is not None or not isinstance(number, Sum) or not is_whole(number):
+        return made
+    ends = (least(number), most(number))
+    ends = tuple(max(end, low) if low is not None else end for end in ends)
+    first, last = (min(end, high) if high is not None else end for end in ends)
+    return symbol(tensor, at, (first, last), number.cause)
+
+
 _MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]] = {
     "Cast": _same,
+    "Clip": _clipped,
     "Concat": _concat,
     "ConstantOfShape": _filled,
     "Gather": _gather,
@@ -135,6 +168,16 @@ _MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]]
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
 }
+
+
+def _rounded(node: NodeProto, values: Values | None) -> Values | None:
+    """Whole numbers; one that is open is an element of the result."""
+    if values is None:
+        return None
+    made = np.empty(values.shape, object)
+    for at, one in enumerate(values.flat):
+        made.flat[at] = rounded(node.op_type, one, node.output[0], at)
+    return made
 
 
 # ---- elements from elements ------------------------------------------------------------------
@@ -204,6 +247,7 @@ _PAIRS: dict[str, Callable[..., Number | None]] = {
     "Mul": _product,
     "Neg": lambda one: one * -1,
     "Not": _not,
+    "Share": share,
     "Sub": lambda one, other: one - other,
     "Where": _where,
 }
@@ -217,8 +261,9 @@ def _computed(
     """Element by element; what is open is an element of the result, between its bounds."""
     operator = _REDUCED.get(node.op_type, node.op_type)
     found = _rows(node, given) if node.op_type in _REDUCED else _columns(given)
-    if found is None or (operator == "Div" and not whole):
+    if found is None:
         return None
+    operator = "Share" if operator == "Div" and not whole else operator
     shape, columns = found
     made = np.empty(len(columns), object)
     for at, column in enumerate(columns):
@@ -258,7 +303,7 @@ def _element(
     function = _PAIRS[operator]
     fold = node.op_type in _REDUCED or operator in ("Min", "Max")
     exact = _folded(function, given) if fold else function(*given)
-    if exact is not None:
+    if exact is not None or operator == "Share" or not all(map(is_whole, given)):
         return exact
     if (bounds := _bounds(operator, function, given, fold=fold)) is None:
         return None

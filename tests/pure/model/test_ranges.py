@@ -317,3 +317,26 @@ def test_what_is_cut_off_where_a_length_is_odd():
     ]
     constants = {"w": randn(1, 4, 4, 2), "zeros": np.zeros(5, np.int64)}
     check(nodes, IMAGES, constants=constants)
+
+
+def test_sizes_that_are_computed_as_floats():
+    """As torch's older exporter writes the padding of a strided convolution."""
+    nodes = [
+        node("Shape", "x", "n", start=2),
+        node("Cast", "n", "f", to=1),
+        node("Div", "f two", "halves"),
+        node("Ceil", "halves", "places"),
+        node("Sub", "places one", "before"),
+        node("Mul", "before two", "last"),
+        node("Add", "last three", "end"),
+        node("Sub", "end f", "lacks"),
+        node("Clip", "lacks zero", "more"),
+        node("Cast", "more", "behind", to=7),
+        node("Concat", "zeros behind", "pads", axis=0),
+        node("Pad", "x pads", "p"),
+        node("Conv", "p w", "y", strides=[2]),
+    ]
+    numbers = {"one": [1], "two": [2], "three": [3]}
+    constants = {name: np.array(of, np.float32) for name, of in numbers.items()}
+    constants |= {"zero": np.float32(0), "zeros": np.zeros(5, np.int64), "w": randn(1, 6, 4, 3)}
+    check(nodes, IMAGES, (12, 8, 7), constants)

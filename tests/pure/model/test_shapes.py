@@ -301,6 +301,14 @@ def test_a_length_is_no_shorter_than_the_model_takes():
     assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
 
 
+def test_a_length_is_no_shorter_than_what_is_mirrored():
+    pads = np.array([0, 0, 6, 0, 0, 6], np.int64)
+    nodes = [node("Pad", "x pads", "y", mode="reflect")]
+    assert assumed(model(nodes, {"x": (1, 4, "n")}, constants={"pads": pads}), {}) == {
+        "x": (1, 4, Span(8, 128))
+    }
+
+
 def test_several_lengths_are_ranges_by_their_names():
     proto = model([node("MatMul", "x z", "y")], {"x": ("batch", "n", 8), "z": ("batch", 8, "m")})
     assert assumed(proto, {}) == {"x": (1, Span(1, 128), 8), "z": (1, 8, Span(1, 128))}

@@ -107,11 +107,31 @@ def test_a_package_for_c_says_what_a_program_gives(shop):
 
 
 def test_a_range_that_the_model_does_not_take_is_refused_by_its_node(tmp_path):
-    nodes = [node("Reshape", "x form", "y")]
-    odd = graph(nodes, {"x": (2, "n", 3)}, constants={"form": np.array([3, -1])})
+    nodes = [node("Resize", "x - scales", "y", mode="cubic")]
+    odd = graph(nodes, {"x": (2, 1, "n")}, constants={"scales": np.array([1, 1, 2], np.float32)})
     onnx.save(odd, tmp_path / "net.onnx")
-    ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=2,2..8,3")
+    ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=2,1,2..8")
     refused(ended, 3, "node 'y'")
+
+
+def test_a_size_is_fixed_where_nobody_asked_for_a_range_that_is_refused(tmp_path):
+    nodes = [node("Resize", "x - scales", "y", mode="cubic")]
+    odd = graph(nodes, {"x": (2, 1, "n")}, constants={"scales": np.array([1, 1, 2], np.float32)})
+    onnx.save(odd, tmp_path / "net.onnx")
+    made = answer(tmp_path, "build", "net.onnx", "--trials", 0)
+    assert load(made["library"]).interfaces[0].input_shapes == {"x": (2, 1, 128)}
+
+
+def test_rows_that_become_parts_of_others(tmp_path):
+    """What counts lies elsewhere then, and is looked for."""
+    proto = graph([node("Reshape", "x form", "r"), node("Sqrt", "r", "y")], {"x": (2, "n", 3)},
+                  constants={"form": np.array([3, -1])})  # fmt: skip
+    onnx.save(proto, tmp_path / "net.onnx")
+    answer(tmp_path, "build", "net.onnx", "--trials", 0, "--input-shape", "x=2,2..8,3")
+    made = load(tmp_path / "net.so")
+    for length in (8, 3, 2):
+        x = np.abs(randn(length, 2, length, 3))
+        np.testing.assert_allclose(made(x=x)["y"], run(proto, {"x": x})[0], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
