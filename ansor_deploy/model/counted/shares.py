@@ -44,7 +44,7 @@ def share(one: Number, other: Number) -> Number | None:
 
 
 def rounded(how: str, number: Number, tensor: str, at: int) -> Number:
-    """A number as Ceil, Floor or Cast makes it whole. tensor, at: the element that holds it then."""
+    """A number as Ceil, Floor or Cast makes it whole. tensor, at: where a run holds that."""
     least_, most_ = (_rounded(how, end) for end in (least(number), most(number)))
     if not isinstance(number, Sum):
         return least_
