@@ -29,8 +29,14 @@ def is_fine(number: float) -> bool:
 
 def is_whole(number: Number) -> bool:
     """Whether it is so in every run."""
-    parts = [number.constant, *(by for _, by in number.factors)] if isinstance(number, Sum) else []
-    return all(Fraction(one).denominator == 1 for one in parts or [number])  # type: ignore[arg-type]
+    return all(Fraction(one).denominator == 1 for one in _parts(number))
+
+
+def _parts(number: Number) -> list[int]:
+    """The constant and the factors."""
+    if not isinstance(number, Sum):
+        return [number]
+    return [number.constant, *(by for _, by in number.factors)]
 
 
 def share(one: Number, other: Number) -> Number | None:
@@ -39,8 +45,7 @@ def share(one: Number, other: Number) -> Number | None:
         return None
     by = Fraction(1, 1) / Fraction(other)
     made = one * by if isinstance(one, Sum) else plain(one * by)  # type: ignore[operator]
-    parts = [made.constant, *(n for _, n in made.factors)] if isinstance(made, Sum) else [made]
-    return made if all(_FINEST % Fraction(n).denominator == 0 for n in parts) else None
+    return made if all(_FINEST % Fraction(n).denominator == 0 for n in _parts(made)) else None
 
 
 def rounded(how: str, number: Number, tensor: str, at: int) -> Number:

@@ -149,10 +149,10 @@ def _between(
         made = made if bound is None or made is None else pick(made, bound)
     if made is not None or not isinstance(number, Sum) or not is_whole(number):
         return made
-    ends = (least(number), most(number))
-    ends = tuple(max(end, low) if low is not None else end for end in ends)
-    first, last = (min(end, high) if high is not None else end for end in ends)
-    return symbol(tensor, at, (first, last), number.cause)
+    ends = [least(number), most(number)]
+    ends = ends if low is None else [max(end, low) for end in ends]
+    ends = ends if high is None else [min(end, high) for end in ends]
+    return symbol(tensor, at, (ends[0], ends[1]), number.cause)
 
 
 _MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]] = {
