@@ -31,6 +31,7 @@ from . import (
     picks,
     ranges,
     recurrences,
+    remainders,
     reshapes,
     resized,
     spread,
@@ -98,6 +99,9 @@ class _Walk:
 
     def _take(self, node: NodeProto) -> None:
         counted = [name for name in sorted(uses(node)) if self.known.axes.get(name)]
+        if remainders.opened(self.known, node, self.ahead):
+            self._changed = True
+            return
         if not counted and self._is_settled(node):
             self.done.append(node)
             return

@@ -340,3 +340,25 @@ def test_sizes_that_are_computed_as_floats():
     constants = {name: np.array(of, np.float32) for name, of in numbers.items()}
     constants |= {"zero": np.float32(0), "zeros": np.zeros(5, np.int64), "w": randn(1, 6, 4, 3)}
     check(nodes, IMAGES, (12, 8, 7), constants)
+
+
+def test_rows_that_are_filled_up_to_whole_blocks():
+    """As attention does it that looks at blocks of four."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Neg", "n", "m"),
+        node("Mod", "m four", "lacks"),
+        node("Concat", "three lacks one", "pads", axis=0),
+        node("Pad", "x pads", "p"),
+        node("Reshape", "p blocks", "b"),
+        node("ReduceSum", "b two", "y"),
+    ]
+    constants = {
+        "four": [4],
+        "three": [0, 0, 0, 0],
+        "one": [0],
+        "blocks": [1, -1, 4, 4],
+        "two": [2],
+    }
+    constants = {name: np.array(of, np.int64) for name, of in constants.items()}
+    check(nodes, ROWS, (12, 7, 5, 3), constants)
