@@ -1,4 +1,4 @@
-"""Remainders of sizes that a run decides, as what a multiple lacks, so that sums of them cancel out.
+"""Remainders of sizes that a run decides, as what a multiple lacks: then sums of them cancel out.
 
     m = Mod(-n, 8)   ->   m = -n - ((-n + 8 k) / 8 - k) * 8        k: so that nothing is below zero
 
