@@ -74,7 +74,7 @@ def _hint(proto: ModelProto, given: Shapes) -> str:
             return f"Give them: {options(shapes)}{_more(proto, shapes)}{_kept(proto)}"
         why = why or fault
     return (
-        f"Give them, with sizes that fit the model. It does not take {options(tried[0])}: {why}; "
+        f"Give them, with sizes that fit the model. It does not take {options(tried[0])} ({why}): "
         "a graph may hold the sizes that it was exported with"
     )
 

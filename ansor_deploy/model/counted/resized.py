@@ -40,10 +40,13 @@ def resized(step: Step) -> list[tuple[str, Axes]] | None:
     if not shape or not plain:
         return None
     factors, made = _factors(step), _sizes(step)
-    if factors and _is_nearest(step) and all(factors[at] == int(factors[at]) for at in own):
-        return _spread(step, shape, factors)
+    whole = factors and all(factors[at] == int(factors[at]) for at in own)
+    if whole and _is_nearest(step):
+        return _spread(step, step.input(0), shape, factors or ())
     if made is None or _is_other(step):
         return None
+    if whole and _is_between(step):
+        return _spread(step, _edged(step), shape, factors or ())
     name, axes = step.input(0), dict[int, Number]()
     for axis, (size, number) in enumerate(zip(made, step.dims(0), strict=True)):
         if size != number:
@@ -54,12 +57,12 @@ def resized(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _spread(
-    step: Step, shape: Sequence[int], factors: Sequence[float]
+    step: Step, name: str, shape: Sequence[int], factors: Sequence[float]
 ) -> list[tuple[str, Axes]] | None:
-    """Each element several times."""
+    """Each element several times, or as many that lie between it and the next."""
     sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
-    words = _WHOLE if all(n == int(n) for n in factors) else _words(step)
-    made = step("Resize", step.input(0), "", "", sizes, **words)
+    plain = _is_nearest(step) and all(n == int(n) for n in factors)
+    made = step("Resize", name, "", "", sizes, **(_WHOLE if plain else _words(step)))
     axes = {axis: n * int(factors[axis]) for axis, n in step.axes(0).items()}
     return [(made, axes)] if step.known_shape(made) else None
 
@@ -75,6 +78,24 @@ def _is_nearest(step: Step) -> bool:
     to = step.attribute("nearest_mode", "round_prefer_floor")
     pairs = (where == "asymmetric", to == "floor"), (where == "half_pixel", "round" in to)
     return step.attribute("mode", "nearest") == "nearest" and any(map(all, pairs))
+
+
+def _is_between(step: Step) -> bool:
+    """Whether results lie between elements at places that hang on no size."""
+    where = step.attribute("coordinate_transformation_mode", "half_pixel")
+    return step.attribute("mode", "nearest") == "linear" and where != "align_corners"
+
+
+def _edged(step: Step) -> str:
+    """The input with its last elements once more behind them, which is what lies beside an edge."""
+    name = step.input(0)
+    for axis, number in step.axes(0).items():
+        if not axis:
+            continue  # images of a batch have no edge
+        places = step.constant(np.arange(step.shape(name)[axis]), INT64)
+        last = step("Max", step.scalar(number + -1), step.constant(0, INT64))
+        name = step("Gather", name, step("Min", places, last), axis=axis)
+    return name
 
 
 def _is_other(step: Step) -> bool:

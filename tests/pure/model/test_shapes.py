@@ -132,7 +132,7 @@ def test_sound_is_as_long_as_convolutions_need():
 def test_sizes_that_nothing_fits_are_said_to_be_open():
     proto = model([node("Add", "a b", "y")], {"a": ("n", 3, "k"), "b": ("n", 4, "k")})
     tried = "--input-shape a=1,3,128 --input-shape b=1,4,128"
-    assert f"It does not take {tried}: node 'y' (Add): Incompatible dimensions" in hint(proto)
+    assert f"It does not take {tried} (node 'y' (Add): Incompatible dimensions)" in hint(proto)
 
 
 def test_a_graph_that_holds_the_sizes_it_was_exported_with_says_so():
