@@ -132,7 +132,7 @@ def _held(tensor: TensorProto | None) -> Values | None:
     array = numpy_helper.to_array(tensor)
     if tensor.data_type in FLOATS and not all(is_fine(float(one)) for one in array.flat):
         return None
-    return objects(array.tolist())
+    return objects(array.astype(object))
 
 
 class Step(Emitter):
