@@ -114,7 +114,8 @@ def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Ans
 
     rows = store.query(since=since.date().isoformat() if since else None, **wanted)
     names = told_apart(store.target_names())
-    lines = record_lines(rows, names) if rows else ["no records match"]
+    none = "no records match; what there is: ansor-deploy registry stats"
+    lines = record_lines(rows, names) if rows else [none]
     return Answer(Query(records=rows), lines)
 
 

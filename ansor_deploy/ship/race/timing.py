@@ -95,18 +95,18 @@ def split_of(artifact: Path, threads: int, streams: int) -> tuple[int, int]:
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
     """Run times of so many copies of an artifact side by side on this machine, a shape each.
 
-    seconds: as of `bench`. threads: of a run.
+    seconds: for all, less what it takes to start them. threads: of a run.
     """
     from ...runtime.model import load
     from .streams import open_streams
 
     library = load(artifact, threads)
-    ends = _ends(time.monotonic() + seconds, [1.0] * len(library.interfaces))
+    share = seconds / len(library.interfaces)
     timings = []
     for at, one in enumerate(library.interfaces):
         with open_streams(library, [at], streams) as side:
             side.prepare(streams, threads)
-            times = side.times(streams, threads, next(ends))
+            times = side.times(streams, threads, time.monotonic() + share)
         timings.append(Timing(one, [*chain.from_iterable(times)], []))
     return timings
 
