@@ -25,7 +25,7 @@ _PLAIN = {  # by the first opset
     1: (
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
         "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool",
-        "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "InstanceNormalization", "LRN",
+        "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "LRN",
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
         "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMean",
         "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size",

@@ -107,3 +107,15 @@ def test_elements_of_a_sequence_are_computed_with():
              node("SequenceAt", "parts j", "b"), node("Sub", "a b", "y")]  # fmt: skip
     constants = {"four": np.array(4), "i": np.array(0), "j": np.array(-1)}
     assert_like_oracle(model(nodes, {"x": (3, 8)}, constants=constants))
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 512, 256), (1, 2, 1 << 17)])
+def test_a_norm_of_many_elements_is_as_good_as_one_of_few(shape):
+    given = {"s": np.ones(shape[1], np.float32), "b": np.zeros(shape[1], np.float32)}
+    proto = model([node("InstanceNormalization", "x s b", "y")], {"x": shape}, constants=given)
+    x = np.random.default_rng(0).chisquare(3, shape).astype(np.float32)
+    axes = tuple(range(2, len(shape)))
+    apart = x - x.mean(axes, np.float64, keepdims=True)
+    expected = apart / np.sqrt((apart**2).mean(axes, keepdims=True) + 1e-5)
+    (made,) = run(proto, {"x": x})
+    assert abs(made - expected).max() < 4 * np.finfo(np.float32).eps * abs(expected).max()
