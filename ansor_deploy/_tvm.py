@@ -6,10 +6,11 @@ when a command needs it, so that `--help`, registry queries and an unchanged bui
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -41,12 +42,50 @@ def _environment(**values: str) -> Iterator[None]:
             del os.environ[name]
 
 
+def _names_of_globals() -> Callable[[], list[str]]:
+    """What lists them as TVM does, but asks for each again only where one was added."""
+    from tvm_ffi import get_global_func
+
+    names: list[str] = []
+
+    def listed() -> list[str]:
+        name = get_global_func("ffi.FunctionListGlobalNamesFunctor")()
+        if name(-1) != len(names):
+            names[:] = [name(number) for number in range(name(-1))]
+        return names
+
+    return listed
+
+
+@contextmanager
+def _without_repetition() -> Iterator[None]:
+    """Fifty modules of TVM ask for the names of all global functions, one call into C++ for each.
+
+    And the garbage collector looks again and again through what is made to stay. Together these
+    take a third of the import's time.
+    """
+    from tvm_ffi import registry
+
+    listed, collects = registry.list_global_func_names, gc.isenabled()
+    registry.list_global_func_names = _names_of_globals()
+    gc.disable()
+    try:
+        yield
+    finally:
+        registry.list_global_func_names = listed
+        if collects:
+            gc.enable()
+
+
 # TVM looks for a home directory, and makes a folder in it for what its own tests download: there
 # may be none, or none to write to. Of its backends only one is used, and only for GPUs: to load
 # all takes a third of the import's time. A quarter goes into finding out that this distribution has
 # no `disco`: its first error makes TVM read all symbols of its library.
 os.environ.setdefault("TEST_DATA_ROOT_PATH", tempfile.gettempdir())
-with _environment(XDG_CACHE_HOME=tempfile.gettempdir(), TVM_DEVICE_BACKEND_AUTOLOAD="0"):
+with (
+    _environment(XDG_CACHE_HOME=tempfile.gettempdir(), TVM_DEVICE_BACKEND_AUTOLOAD="0"),
+    _without_repetition(),
+):
     sys.modules.setdefault("tvm.runtime.disco", None)  # type: ignore[arg-type]
     import tvm
     from tvm import relax, sym, tirx

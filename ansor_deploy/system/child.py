@@ -1,6 +1,7 @@
 """The child's side of a worker: import what it needs, answer calls until the parent is gone."""
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -25,7 +26,10 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
     if folder := os.environ.get(fence.VARIABLE):
         fence.close_around(folder)
+    gc.disable()
     importlib.import_module(preload)  # the second that this may take passes before the first call
+    gc.freeze()  # what is imported stays: no collection need look through it
+    gc.enable()
     confine()  # the called code may do anything, and the machine's other work goes on
 
     global _connection, _process
