@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 from ...devices.c_runtime import C_API, PROGRAM, c_runtime
 from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
-from ...errors import AnsorError, UsageError
+from ...errors import AnsorError
 from ...system.digest import file_sha256
 from ...system.host import architecture
 from ...system.machine_fault import raise_if_fault
@@ -118,9 +118,6 @@ def _whole_manifest(library: Path) -> Manifest:
             f"build it again: ansor-deploy build MODEL -o {library}",
             library,
         )
-    if (kind := manifest.target.kind) != "llvm":
-        hint = "copy it and its manifest to the machine, and load it with ansor_deploy.runtime"
-        raise UsageError(f"a library for {kind} cannot be packaged, but one for a CPU", hint)
     return manifest
 
 

@@ -5,7 +5,7 @@ from ..manifest import Manifest
 
 _TEXT = """\
 {library}: built by ansor-deploy {tool} from {model}
-for {triple} ({target}), with glibc {glibc} or newer and libstdc++.
+for {triple} ({target}), with glibc {glibc} or newer and libstdc++{gpu}.
 
 {interfaces}
 
@@ -61,9 +61,16 @@ def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest:
         triple=manifest.target.triple,
         target=" or ".join(one.target.name for one in manifest.codes or (manifest,)),
         glibc="{}.{}".format(*glibc),
+        gpu=_gpu(manifest),
         interfaces="\n".join(map(_interface, every)),
         how=how,
     )
+
+
+def _gpu(manifest: Manifest) -> str:
+    """What a library for a GPU needs beside; of one for a processor nothing."""
+    gpu = manifest.target.gpu
+    return f",\nand a GPU of NVIDIA's ({gpu.arch} or newer) with its driver" if gpu else ""
 
 
 def _interface(one: Interface) -> str:
