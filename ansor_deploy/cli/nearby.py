@@ -12,7 +12,7 @@ _MOST_READ = 10_000  # names of a folder
 
 
 def nearby(path: Path) -> str:
-    """The name that is meant, probably, and the files of its kind; "" where there are none."""
+    """The name that is meant, probably, and the files of its kind."""
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
@@ -22,7 +22,7 @@ def nearby(path: Path) -> str:
             return f"did you mean {folder / close[0]}?"
     known = _names(folder, (path.suffix,) if path.suffix and folder != path else _KINDS)
     where = "this folder" if folder == Path() else str(folder)
-    return f"{where} has {_listed(known)}" if known else ""
+    return f"{where} has {_listed(known)}" if known else "check the path"
 
 
 def _names(folder: Path, kinds: tuple[str, ...]) -> list[str]:
