@@ -54,10 +54,13 @@ def _has_choices(func: Any) -> bool:
     """Whether there is anything to schedule and to measure.
 
     A reshape becomes a view of its input. Sorting and scans come as code that TVM wrote out by
-    hand, and scalars as single statements: blocks without axes, complete as they are.
+    hand, and scalars as single statements: blocks without axes, complete as they are. Of an axis
+    without elements, as where a window finds no place, rules find no tiles.
     """
-    has_axes = any(block.iter_vars for block in collect(func.body, tvm.s_tir.SBlock))
-    return has_axes and not relax.analysis.has_reshape_pattern(func)
+    axes = [axis for block in collect(func.body, tvm.s_tir.SBlock) for axis in block.iter_vars]
+    extents = [axis.dom.extent for axis in axes]
+    empty = any(isinstance(one, tirx.IntImm) and not int(one) for one in extents)
+    return bool(axes) and not empty and not relax.analysis.has_reshape_pattern(func)
 
 
 def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:

@@ -171,6 +171,11 @@ def test_the_weight_counts_the_calls_of_equal_programs():
     assert [task.weight for task in convs] == [2]
 
 
+def test_rows_that_there_are_not_are_no_task():
+    none = model([node("Mul", "x w", "y")], {"x": (0, 8)}, constants={"w": randn(0, 8)})
+    assert tasks_of(none) == []
+
+
 def test_a_reshape_and_a_scan_are_no_tasks():
     nodes = [node("Flatten", "x", "f"), node("CumSum", "f a", "y")]
     assert tasks_of(model(nodes, {"x": (2, 3, 4)}, constants={"a": np.array(1)})) == []
