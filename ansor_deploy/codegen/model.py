@@ -12,6 +12,7 @@ from .._tvm import collect, relax, tvm
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
 from ..runtime.gpu_code import GpuKernel
 from ..space.code_size import TooMuchCodeError, check_size
+from ..space.cover import UncoveredError, check_cover
 from ..space.fallback import schedules
 from ..space.rewriting import rewritings
 from ..space.trace import replay
@@ -302,7 +303,8 @@ def schedule(task: Task, record: Record, target: Target) -> Any:
     try:
         sch = replay(task.mod, record.trace)
         check_size(sch, target)
-    except TooMuchCodeError as error:
+        check_cover(sch)
+    except (TooMuchCodeError, UncoveredError) as error:
         raise RegistryError(f"it {error}", hint) from error
     except Exception as error:
         raise_if_fault(error)

@@ -27,6 +27,7 @@ from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.registry.instructions import check_trace
 from ansor_deploy.space.code_size import check_size
+from ansor_deploy.space.cover import check_cover
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
@@ -157,7 +158,9 @@ def _judged(court: Court, trace: str, library: Path) -> tuple[str, str]:
     except Refused as refused:
         return "refused", f"firewall: {refused}"
     try:
-        check_size(replay(court.task.mod, trace), court.target)
+        sch = replay(court.task.mod, trace)
+        check_size(sch, court.target)
+        check_cover(sch)
     except (RuntimeError, ValueError, TypeError) as error:
         return "refused", f"TVM: {str(error).strip().splitlines()[-1:]}"
     try:
