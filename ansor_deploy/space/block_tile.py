@@ -68,7 +68,7 @@ def tile_block_sums(state: State, view: BlockView, target: Target) -> None:
     outer, inner, (block,) = split_tiles(sch, view, tile)
     order = [*outer[:-2], outer[-1], outer[-2]] if len(outer) > 1 else outer
     sch.reorder(*order, block, *inner)
-    if extent(sch, order[-1]) == 1 and state.choose("stream", [True, False]):
+    if extent(sch, order[-1]) == 1 and state.choose("stream", [False, True]):
         streaming(sch, block)
     task = shared(sch, order, target.cores)
     sch.reverse_compute_at(epilogue.rv, task, preserve_unit_loops=True)
