@@ -25,7 +25,7 @@ from .misfit import misfit
 from .onnx.bind import bind_shapes, declared_shape, model_inputs
 from .onnx.size_names import SizeName
 from .onnx.sizes import open_axes, proposals
-from .onnx.skeleton import attribute, skeleton, with_initializers
+from .onnx.skeleton import attribute, skeleton
 
 Shape = tuple[int, ...]
 LENGTH = "length"
@@ -84,8 +84,7 @@ class Opened:
 
     def opened(self) -> ModelProto:
         """The model with static shapes, but for what its length changes."""
-        bound = self.bound(self.context.rows - self.context.tokens)
-        proto = with_initializers(bound, bound.graph.initializer)
+        proto = self.bound(self.context.rows - self.context.tokens)
         places = [(one.input, one.axis) for one in self.context.caches]
         places += [(one.name, one.axis) for one in self.context.counted]
         for value in model_inputs(proto):

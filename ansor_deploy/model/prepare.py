@@ -118,6 +118,7 @@ def prepare(
             del protos, opened
             stage("sizes", f"{options(tried[0])} alone, since {error.text}")
             return prepare(path, target, tried[:1], stage, step)
+        del opened  # it has the weights once more
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .relax.extract import extract
