@@ -1,8 +1,8 @@
 """A model in which activations are float32, or bytes in blocks, as they are in a library."""
 
-from onnx import AttributeProto, ModelProto
+from onnx import AttributeProto, ModelProto, NodeProto
 
-from ..onnx.skeleton import nodes, with_initializers
+from ..onnx.skeleton import attribute, nodes, with_initializers
 
 # Levels of accuracy: of float32, and of bytes. Between them are those of 16 bits.
 _LEVEL, _FLOAT32, _BYTES = "accuracy_level", 1, 4
@@ -20,6 +20,15 @@ def in_float32(proto: ModelProto) -> ModelProto:
     for entry in _leaves(exact):
         entry.i = _FLOAT32
     return exact
+
+
+def rounds_rows(proto: ModelProto) -> bool:
+    """Whether rows of products are rounded to bytes: decisions, as those of a quantised model."""
+    return any(_level(node) == _BYTES for node in nodes(proto.graph))
+
+
+def _level(node: NodeProto) -> int:
+    return attribute(node, _LEVEL, 0) if node.op_type == "MatMulNBits" else 0
 
 
 def _leaves(proto: ModelProto) -> list[AttributeProto]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import ModelError
-from ...model.graph.activations import in_float32
+from ...model.graph.activations import in_float32, rounds_rows
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
 from ...model.onnx.skeleton import nodes
@@ -35,7 +35,8 @@ class Oracle:
     """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
 
     extents: how many rows there are where an input of indices looks, by its name. steps: how far
-    apart the numbers of each output of a quantised model lie (`model/graph/steps.py`); else None.
+    apart the numbers of each output of a quantised model lie (`model/graph/steps.py`), or of one
+    that rounds rows of products; else None.
     sorts: whether rounding may decide which row of an output comes first.
 
     Made before the costly part of a build: what cannot be verified is not worth tuning.
@@ -45,6 +46,8 @@ class Oracle:
         self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
         self.steps = steps_of(proto)
+        if self.steps is None and rounds_rows(proto):
+            self.steps = {output.name: 0.0 for output in proto.graph.output}
         self.sorts = any(node.op_type in _SORTS for node in nodes(proto.graph))
         self._masks = masks(proto)
         self.proto, self._threads = in_float32(proto), threads

@@ -13,11 +13,11 @@ twice, not FACTOR times. Jumps are rare in most outputs. So more elements may di
 as many as twice those that one run of the oracle has beyond what the others allow, by no more than
 twice as much; where the order of rows is such a decision, any will do (`row_order.py`).
 
-A quantised network decides at every tensor which step is nearer, and one decision that falls
-otherwise moves what hangs on it by steps. There the oracle differs from itself, fused or not, as
-far as a right program from it, and at other elements: so the whole output may be as far off as
-twice that, by its root mean square and its largest element, and no element need be nearer than a
-step of its own scale.
+A quantised network decides at every tensor which step is nearer, as does one that rounds rows of
+products, and one decision that falls otherwise moves what hangs on it by steps. There the oracle
+differs from itself, fused or not, as far as a right program from it, and at other elements: so the
+whole output may be as far off as twice that, by its root mean square and its largest element, and
+no element need be nearer than a step of its own scale.
 
 NaN must meet NaN, and an infinity the same infinity, unless a run with noise has it otherwise.
 """
@@ -179,7 +179,8 @@ class _Words:
         most, largest = self._jumps(moves)
         beyond = np.maximum(error - bound, 0)
         is_jump = np.count_nonzero(beyond) <= 2 * most and beyond.max() <= 2 * largest
-        return Verdict(bool(is_jump), verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
+        ok = bool(is_jump) or (self.quantised and self._is_as_near(error, moves))
+        return Verdict(ok, verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
 
     def _is_as_near(self, error: np.ndarray, moves: np.ndarray) -> bool:
         """Whether it is no further from the oracle, on the whole, than that is from itself.

@@ -157,3 +157,9 @@ def test_rows_of_a_table_of_four_bits(gather, quantize, kind, zeros):
     proto = model("GatherBlockQuantized", ("i", (2, 3), INT64), constants, at=1, block_size=16,
                   gather_axis=gather, quantize_axis=quantize)  # fmt: skip
     assert_close(proto, np.array([[0, 4, 2], [-1, 3, 3]]))
+
+
+def test_a_model_that_rounds_rows_is_judged_as_one_that_decides():
+    exact, rounded = (Oracle(product(4, 32, accuracy_level=level)) for level in (1, 4))
+    assert exact.steps is None
+    assert rounded.steps == {"y": 0.0}
