@@ -32,6 +32,15 @@ def is_whole(number: Number) -> bool:
     return all(Fraction(one).denominator == 1 for one in _parts(number))
 
 
+def raised(number: Number) -> Number | None:
+    """A number rounded up; None where what is to be rounded hangs on a run."""
+    if not isinstance(number, Sum):
+        return ceil(number)
+    if any(Fraction(by).denominator > 1 for _, by in number.factors):
+        return None
+    return Sum(ceil(number.constant), tuple((term, int(by)) for term, by in number.factors))
+
+
 def _parts(number: Number) -> list[int]:
     """The constant and the factors."""
     if not isinstance(number, Sum):

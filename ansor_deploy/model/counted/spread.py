@@ -10,6 +10,7 @@ from onnx import TensorProto, numpy_helper
 from ..operators.emitter import INT64
 from .known import Axes, Step
 from .numbers import Number, Sum, least, most, symbol
+from .shares import is_whole, raised
 from .values import Values, objects
 
 
@@ -67,15 +68,20 @@ def ranged(step: Step) -> list[tuple[str, Axes]] | None:
     if any(one is None for one in given):
         return None
     start, limit, delta = (one.item() for one in given)  # type: ignore[union-attr]
-    if isinstance(delta, Sum) or delta < 1:
+    if isinstance(delta, Sum) or delta < 1 or not is_whole(delta):
         return None
-    room = (limit - start) + (delta - 1)
+    length = raised(limit - start)
+    if length is None or (isinstance(start, Sum) and not is_whole(start)):
+        return None
+    room = length + (delta - 1)
     size = max(0, most(room) // delta)
     step.room_for(size)
     number = room if delta == 1 and least(room) >= 0 else _steps(step, room, delta)
     kind = step.dtype(step.input(0))
+    if not isinstance(start, Sum):
+        return [(step.constant(np.arange(size) * delta + float(start), kind), {0: number})]
     places = step.constant(np.arange(size) * delta, INT64)
-    made = step("Add", places, step.scalar(start)) if isinstance(start, Sum) or start else places
+    made = step("Add", places, step.scalar(start))
     return [(made if kind == INT64 else step.cast(made, kind), {0: number})]
 
 

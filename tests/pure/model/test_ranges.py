@@ -362,3 +362,17 @@ def test_rows_that_are_filled_up_to_whole_blocks():
     }
     constants = {name: np.array(of, np.int64) for name, of in constants.items()}
     check(nodes, ROWS, (12, 7, 5, 3), constants)
+
+
+def test_numbers_from_a_half_on():
+    """As middles of patches are counted."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Squeeze", "n", "k"),
+        node("Cast", "k", "f", to=1),
+        node("Range", "half f one", "r"),
+        node("Unsqueeze", "r axis", "u"),
+        node("Mul", "x u", "y"),
+    ]
+    constants = {"half": np.float32(0.5), "one": np.float32(1), "axis": np.array([1])}
+    check(nodes, ROWS, constants=constants)
