@@ -178,7 +178,12 @@ def quotient(number: Number, by: Number) -> Number | None:
     constant = number.constant if isinstance(number, Sum) else number
     if not isinstance(by, Sum):
         return None if constant % by else floored(number, by)
-    if constant or by.constant or len(by.factors) > 1 or not isinstance(number, Sum):
+    if not isinstance(number, Sum):
+        return None
+    often, rest = divmod(number.factors[0][1], by.factors[0][1])
+    if not rest and by * often == number:
+        return often
+    if constant or by.constant or len(by.factors) > 1:
         return None
     ((divisor, factor),) = by.factors
     found: Number = 0

@@ -25,6 +25,7 @@ def test_products_are_multiplied_out():
     assert quotient(N * N, M) is None
     assert quotient(N * M + N, N) == M + 1
     assert quotient(N * M + 1, N) is None
+    assert quotient(N * M * 12 + 4, N * M * 3 + 1) == 4
 
 
 def test_axes_with_as_many_elements_are_groups():
@@ -35,6 +36,7 @@ def test_axes_with_as_many_elements_are_groups():
     assert completed([3, -1], [N, 3, M]) == [3, N * M]
     assert completed([N, -1], [N, 3, M]) == [N, M * 3]
     assert completed([5, -1], [N, 3]) is None
+    assert completed([M + 1, -1], [M + 1, 4, 16]) == [M + 1, 64]
 
 
 def test_bounds_are_those_of_the_symbols():
