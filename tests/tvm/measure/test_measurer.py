@@ -15,6 +15,7 @@ from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.errors import DeviceError, DeviceLost
 from ansor_deploy.measure import health, sites
 from ansor_deploy.measure import measurer as measurers
+from ansor_deploy.measure.head_to_head import TURNS, in_turns
 from ansor_deploy.measure.health import Health
 from ansor_deploy.measure.measurer import CHUNK, Measurer
 from ansor_deploy.measure.site_runner import SiteRunner
@@ -81,13 +82,32 @@ def boards(monkeypatch):
     return [Board("left"), Board("right")]
 
 
-def test_head_to_head_the_times_are_taken_in_turns():
+class Recorded:
+    """A library that writes down when it is timed."""
+
+    def __init__(self, name, log):
+        self.name, self.log = name, log
+
+    def times(self, number, repeat):
+        self.log.append(self.name)
+        return [1e-3] * repeat
+
+
+def test_a_turn_times_each_library_once_and_none_is_always_first():
+    log = []
+    times = in_turns([Recorded(name, log) for name in "abc"])
+    assert [len(one) for one in times] == [TURNS] * 3
+    turns = ["".join(log[at : at + 3]) for at in range(3, len(log), 3)]  # the first estimates
+    assert len(turns) == TURNS
+    assert set(turns) == {"abc", "cba"}
+
+
+def test_head_to_head_what_cannot_be_built_leaves_the_others_their_times():
     task = conv()
     with Measurer(TARGET) as measurer:
         default, plain = default_trace(task), plain_trace(task)
         first, second, broken = measurer.head_to_head(task, [plain, default, "no trace"])
-    assert len(first.seconds) == len(second.seconds) == 9
-    assert first.latency > second.latency
+    assert len(first.seconds) == len(second.seconds) == TURNS
     assert first.proof
     assert second.proof
     assert (broken.error, broken.seconds) == ("build", ())

@@ -191,13 +191,13 @@ def test_a_lost_depfile_is_written_again(folder):
 
 
 @pytest.mark.parametrize(("value", "frozen"), [("true", True), ("1", True), ("", False)])
-def test_continuous_integration_freezes_what_has_a_lock(folder, value, frozen):
-    env = {**os.environ, "CI": value}
+def test_continuous_integration_freezes_what_has_a_lock(folder, monkeypatch, value, frozen):
+    monkeypatch.setenv("CI", value)
     words = ("build", "net.onnx", "-o", "ci.so", "--trials", 0, "--registry", "ci.db")
-    answer(folder, *words, "--lock", "records.lock", env=env)
+    answer(folder, *words, "--lock", "records.lock")
     assert (json.loads((folder / "ci.json").read_text())["lock"] is not None) == frozen
     assert (folder / "ci.db").exists() != frozen
-    answer(folder, *words, "--lock", "records.lock", "--no-frozen", env=env)
+    answer(folder, *words, "--lock", "records.lock", "--no-frozen")
     assert json.loads((folder / "ci.json").read_text())["lock"] is None
 
 
