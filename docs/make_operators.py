@@ -39,7 +39,8 @@ their 16 bits in the library and are made float32 where they are loaded, if the 
 (x86 without F16C does not, of float16). Those that Winograd's algorithm transforms are of float32:
 `--precision strict` does without it. Matrices that DequantizeLinear has by blocks, and those of
 MatMulNBits, take a byte for each weight and the scales, if bytes hold all steps from the zero
-points; half a byte where up to eight rows are multiplied by weights of four bits.
+points; half a byte where up to eight rows are multiplied by weights of four bits, or
+`accuracy_level` lets rows be bytes: blocks of them are rounded as ONNX Runtime does.
 
 """
 
