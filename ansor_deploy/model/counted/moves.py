@@ -127,9 +127,18 @@ def unsqueezed(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.again(), {at: own[old] for old, at in enumerate(left) if old in own})]
 
 
+def from_depth(step: Step) -> list[tuple[str, Axes]] | None:
+    """Blocks of places, of which channels hold the elements."""
+    own, size = step.axes(0), step.attribute("blocksize", 1)
+    if step.known_shape(step.input(0)) is None or 1 in own:
+        return None
+    return [(step.again(), {axis: n if axis == 0 else n * size for axis, n in own.items()})]
+
+
 RULES = {
     **dict.fromkeys(_ALONE, alone),
     **dict.fromkeys(_TOGETHER, together),
+    "DepthToSpace": from_depth,
     "Dropout": dropped,
     "Squeeze": squeezed,
     "Transpose": transposed,

@@ -376,3 +376,8 @@ def test_numbers_from_a_half_on():
     ]
     constants = {"half": np.float32(0.5), "one": np.float32(1), "axis": np.array([1])}
     check(nodes, ROWS, constants=constants)
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_of_places_out_of_channels(mode):
+    check([node("DepthToSpace", "x", "y", blocksize=2, mode=mode)], {"x": (1, 8, LONG, 3)})
