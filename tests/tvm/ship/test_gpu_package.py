@@ -62,6 +62,21 @@ def test_a_program_in_c_runs_it_by_the_driver_alone(shop):
     np.testing.assert_allclose(made, graphs.run(PRODUCT, feeds)[0], rtol=1e-4, atol=1e-6)
 
 
+def in_python(shop, gpu="sm_70"):
+    folder = unpacked(shop, "python")
+    feeds = graphs.random_feeds(PRODUCT)
+    np.save(folder / "x.npy", feeds["x"])
+    words = (sys.executable, "-m", "ansor_deploy_runtime", "model.so", "x=x.npy", "-o", "y.npz")
+    return folder / "y.npz", feeds, run(shop, folder, *words, gpu=gpu)
+
+
+def test_a_program_in_python_runs_it_by_the_driver_alone(shop):
+    path, feeds, ran = in_python(shop)
+    assert ran.returncode == 0, ran.stderr
+    with np.load(path) as made:
+        np.testing.assert_allclose(made["y"], graphs.run(PRODUCT, feeds)[0], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("gpu", "said"),
     [
@@ -70,9 +85,6 @@ def test_a_program_in_c_runs_it_by_the_driver_alone(shop):
     ],
 )
 def test_python_says_what_is_wrong_with_the_gpu(shop, gpu, said):
-    folder = unpacked(shop, "python")
-    np.save(folder / "x.npy", graphs.random_feeds(PRODUCT)["x"])
-    words = (sys.executable, "-m", "ansor_deploy_runtime", "model.so", "x=x.npy", "-o", "y.npz")
-    ran = run(shop, folder, *words, gpu=gpu)
+    _, _, ran = in_python(shop, gpu)
     assert ran.returncode != 0
     assert said in ran.stderr

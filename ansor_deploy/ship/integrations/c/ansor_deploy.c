@@ -144,6 +144,7 @@ int ansor_deploy_code(const ansor_deploy_model *model) { return (int)model->code
 int ansor_deploy_use_threads(ansor_deploy_model *model, int threads) {
     TVMFFIAny count = integer(threads), nothing;
     if (threads < 1) return fail("a model takes one thread at least, and %d are asked for", threads);
+    if (!has_function(model->library, "use_threads")) return 0; /* it is for a GPU */
     return call_method(model->library, "use_threads", &count, 1, &nothing);
 }
 

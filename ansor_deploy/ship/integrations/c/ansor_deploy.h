@@ -54,7 +54,8 @@ ansor_deploy_model *ansor_deploy_load_code(const char *path, int code);
 int ansor_deploy_code(const ansor_deploy_model *model);
 
 /* Let a run take so many threads, the caller's among them; at first, those of its preset, else as
-   many as the target has cores. Never more than the processors that the process may use. */
+   many as the target has cores. Never more than the processors that the process may use.
+   Of a library for a GPU there is nothing to do. */
 int ansor_deploy_use_threads(ansor_deploy_model *model, int threads);
 
 /* How many shapes the library was built for; 1 but for a build with several of --input-shape. */

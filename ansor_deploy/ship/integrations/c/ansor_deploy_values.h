@@ -86,6 +86,13 @@ static int call_global(const char *name, TVMFFIAny *arguments, size_t count, TVM
     return status;
 }
 
+/* 1 if a module, or one that it imports, has a function; 0 if not. */
+static int has_function(TVMFFIAny module, const char *name) {
+    TVMFFIAny arguments[] = {module, text(name), value(kTVMFFIBool)}, found;
+    arguments[2].v_int64 = 1;
+    return call_global("ffi.ModuleImplementsFunction", arguments, 3, &found) == 0 && found.v_int64;
+}
+
 /* A function of a module, or of one that it imports. */
 static int get_function(TVMFFIAny module, const char *name, TVMFFIAny *result) {
     TVMFFIAny arguments[] = {module, text(name), value(kTVMFFIBool)};
