@@ -9,6 +9,7 @@ result does before it is written: of a short reduction that takes as long as all
 both are under way meanwhile. Of the two, one alone makes no difference.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from .._lazy_tvm import collect, structural_equal, structural_map, tirx, tvm
@@ -36,8 +37,18 @@ def _fetching(tile: Any) -> Any:
     body = tile.body
     if isinstance(body, tirx.SeqStmt):
         *_, last = body.seq
-        body = tirx.SeqStmt([_fetches(last, collect(body, tirx.BufferStore)), *body.seq])
+        fetches = _fetches(last, collect(body, tirx.BufferStore))
+        at = _first_place(fetches, body.seq)
+        body = tirx.SeqStmt([*body.seq[:at], fetches, *body.seq[at:]])
     return with_body(tile, body, ADDED)
+
+
+def _first_place(fetches: Any, stages: Sequence[Any]) -> int:
+    """The first place among stages where all is known that says where to fetch."""
+    indices = [one for load in collect(fetches, tvm.ir.TensorLoad) for one in load.indices]
+    asked = {one.source for index in indices for one in collect(index, tvm.ir.TensorLoad)}
+    made = ((at, collect(stage, tirx.BufferStore)) for at, stage in enumerate(stages, 1))
+    return max((at for at, some in made if any(one.buffer in asked for one in some)), default=0)
 
 
 def _fetches(stage: Any, stores: list[Any]) -> Any:

@@ -53,7 +53,8 @@ def _fetching(tiles: Any) -> Any:
 
 def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
     steps, panels = _steps(tiles.body), mark == PREFETCH
-    source = _source(steps[-1], panels) if steps else None
+    made = {store.buffer for store in collect(tiles.body, tirx.BufferStore)}
+    source = _source(steps[-1], panels, made) if steps else None
     if source is None:
         return with_body(tiles, tiles.body, mark)
     inner = [loop.loop_var for loop in [*steps, *collect(steps[-1].body, tirx.For)]]
@@ -78,15 +79,26 @@ def _steps(body: Any) -> list[Any]:
     return [*around[::-1], inner]
 
 
-def _source(loop: Any, panels: bool) -> Any:
-    """The load of an operand that is not summed up: of panels along columns; of rows the other."""
+def _source(loop: Any, panels: bool, made: set[Any]) -> Any:
+    """The load of an operand that is not summed up: of panels along columns; of rows the other.
+
+    made: buffers that each tile fills: where its rows lie is no operand.
+    """
     columns = [one.loop_var for one in collect(loop.body, tirx.For) if _is_of_columns(one)]
     stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
-    for load in collect(loop.body, tvm.ir.TensorLoad):
+    loads = collect(loop.body, tvm.ir.TensorLoad)
+    stored += [one for one in _places(loads) if one in made]
+    for load in loads:
         along = any(uses(load.indices[0], column) for column in columns)
         if along == panels and not any(load.source.same_as(one) for one in stored):
             return load
     return None
+
+
+def _places(loads: list[Any]) -> list[Any]:
+    """The buffers that say where elements of others are loaded."""
+    indices = [index for load in loads for index in load.indices]
+    return [one.source for index in indices for one in collect(index, tvm.ir.TensorLoad)]
 
 
 def _is_of_columns(loop: Any) -> bool:

@@ -11,7 +11,8 @@ from ..._tvm import structural_equal, structural_map, tirx, uses
 from ...marks.partial_lanes import PARTIAL_LANES
 from ..blocks import Leaf, at_begin, outside, within
 from .asked import Limits
-from .bound import Bound
+from .packed import packed
+from .places import Ends
 from .small_tiles import Rows, allocated, in_small_tiles, own_buffers
 
 _WHOLE = (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL)
@@ -28,14 +29,15 @@ class _Start(NamedTuple):
 class _First(NamedTuple):
     """The first index that a step of a loop serves, the most it goes on, and below what it must be.
 
-    modulo: by what it is taken; 0 where it is not. behind: how far behind it each block's index is;
-    None where it is no row that the block stores.
+    modulo: by what it is taken; 0 where it is not. bound: of what it must be below, a Bound or
+    Places. behind: how far behind it each block's index is; None where it is no row that the block
+    stores.
     """
 
     index: Any
     rest: int
     modulo: int
-    bound: Bound
+    bound: Any
     behind: tuple[Any, ...]
 
     def condition(self, numbers: Mapping[Any, Any]) -> Any:
@@ -59,8 +61,9 @@ def cut(
     its place among them, and the expression of it.
     """
     guards: dict[Any, _Guard] = {}
-    every = list(zip(found, limits, strict=True))
-    for loop in _loops(found):
+    body, leaves_, ends = packed(body, found, limits, numbers)
+    every = list(zip(leaves_, ends, strict=True))
+    for loop in _loops(leaves_):
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
         firsts = [list(_firsts(loop, *one)) for one in inside]
         if shared := list(_shared(firsts)):
@@ -138,7 +141,7 @@ def _is_in(loop: Any, leaf: Leaf) -> bool:
     return any(loop.same_as(one) for one in leaf.loops)
 
 
-def _firsts(loop: Any, leaf: Leaf, limits: Limits) -> Iterator[_First]:
+def _firsts(loop: Any, leaf: Leaf, limits: Ends) -> Iterator[_First]:
     """For each limited axis of a block that a loop moves along: where a step of it begins."""
     for (var, modulo), bound in limits.items():
         row = not modulo and any(var.same_as(index) for index in leaf.block.body.indices)
@@ -164,14 +167,15 @@ def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
         alike = [next((one for one in some if _are_alike(one, first)), None) for some in firsts]
         found = [one for one in alike if one is not None]
         if len(found) == len(alike):
-            bound = reduce(Bound.or_more, (one.bound for one in found))
+            bound = reduce(lambda one, other: one.or_more(other), (one.bound for one in found))
             rest = max(one.rest for one in found)
             behind = tuple(place for one in found for place in one.behind)
             yield first._replace(rest=rest, bound=bound, behind=behind)
 
 
 def _are_alike(one: _First, other: _First) -> bool:
-    return one.modulo == other.modulo and structural_equal(one.index, other.index)
+    same = one.modulo == other.modulo and type(one.bound) is type(other.bound)
+    return same and structural_equal(one.index, other.index)
 
 
 def _guarded(loop: Any, guards: Mapping[Any, _Guard]) -> Any:

@@ -117,6 +117,40 @@ def test_a_sum_of_nothing_is_zero(tmp_path):
         assert made == 0
 
 
+def test_lines_of_images_are_packed_in_tiles(tmp_path):
+    """Of a pointwise convolution, of strides, and of Winograd's tiles."""
+    nodes = [
+        node("Conv", "x p", "a"),
+        node("Relu", "a", "b"),
+        node("Conv", "b w", "c", pads=[1, 1, 1, 1]),
+        node("Relu", "c", "d"),
+        node("Conv", "d v", "y", pads=[1, 1, 1, 1], strides=[2, 2]),
+    ]
+    shapes = {"p": (32, 8, 1, 1), "w": (32, 32, 3, 3), "v": (16, 32, 3, 3)}
+    constants = {name: randn(at, *shape) / 8 for at, (name, shape) in enumerate(shapes.items())}
+    proto = model(nodes, {"x": (1, 8, "high", "wide")}, constants=constants, opset=18)
+    sizes = Span(1, WIDTH)
+    imported = import_model(opened(proto, {"x": (1, 8, sizes, sizes)}), HOST)
+    compile_model(imported, extract(imported.mod, HOST), {}, HOST).export(
+        path := tmp_path / "net.so", HOST
+    )
+    _, (function,), _ = into_functions(path, 1, 1, None)
+    for high, wide in ((WIDTH, WIDTH), (17, 30), (5, WIDTH), (WIDTH, 1), (1, 1)):
+        x, made = randn(high, 1, 8, high, wide), np.zeros((1, 16, 16, 16), np.float32)
+        room = np.full((1, 8, WIDTH, WIDTH), np.nan, np.float32)
+        room[:, :, :high, :wide] = x
+        counts = [np.zeros((), np.int64) for _ in range(2)]
+        function([room, np.array(high, np.int64), np.array(wide, np.int64)], [made, *counts])
+        (want,) = run(proto, {"x": x})
+        have = made[:, :, : int(counts[0]), : int(counts[1])]
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_softmax_along_another_axis(tmp_path):
+    """Of channels, where what counts are elements of each."""
+    check(tmp_path, [node("Softmax", "x", "y", axis=1)], (1, 16, "n"), {})
+
+
 def test_kernels_end_with_the_length_where_the_result_is_of_one_size(tmp_path):
     """Of an image, of which all rows are read where the mean does not end with it."""
     nodes = [

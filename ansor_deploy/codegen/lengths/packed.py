@@ -1,0 +1,266 @@
+"""Rows of tiles that are rows and columns of images: those that count, behind one another.
+
+    for r in 45: tile of 9 rows at 9 r, each at [k / 20, k % 20]         h, w of 20, 20 count
+    -->
+    for r in 45: if 9 r < h w: tile of 9 rows at 9 r, each at [k / w, k % w]
+
+Else a tile would be computed where any of its rows counts, and lines of an image begin and end
+within tiles. What lies behind the last row in its tile is that row once more. Buffers of the
+function alone that have an axis of such rows hold them in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+from ..._tvm import collect, structural_equal, structural_map, tirx, tvm, uses
+from ..blocks import Leaf, leaves, outside
+from .asked import QUOTIENTS, RESTS, Limits, is_quotient, part_of
+from .places import Ends, Numbers, Places
+from .small_tiles import allocated
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A block of a tile of such rows. row: its axis. buffers: that it has rows of, by the axis.
+
+    outer: the loops over tiles. rows: that over those of one, written out.
+    """
+
+    leaf: Leaf
+    row: Any
+    places: Places
+    buffers: Sequence[tuple[Any, int]]
+    outer: Sequence[Any]
+    rows: Any
+
+    @classmethod
+    def of(cls, leaf: Leaf, limits: Limits, own: set[Any]) -> _Tile | None:
+        """A block as one; None if it is none. own: buffers of the function alone."""
+        for (row, width), columns in limits.items():
+            lines, loops = limits.get((row, 0)), _tiled(row, leaf)
+            if not width or lines is None or loops is None:
+                continue
+            (extent,) = (
+                int(one.dom.extent) for one in leaf.block.iter_vars if one.var.same_as(row)
+            )
+            alone = list(_alone(leaf.block.body, row))
+            if extent % width == 0 and _is_all(leaf, row, width, alone, own):
+                places = Places(extent // width, width, lines.divided(width), columns)
+                return cls(leaf, row, places, list(dict.fromkeys(alone)), *loops)
+        return None
+
+    @property
+    def loop(self) -> Any:
+        """The innermost loop over tiles."""
+        return self.outer[-1]
+
+    @property
+    def asks(self) -> bool:
+        """Whether the block asks for lines or columns."""
+        parts = collect(self.leaf.block.body, *QUOTIENTS, *RESTS)
+        return any(_is_part(one, self.row, self.places.width) for one in parts)
+
+    def at(self, step: Any) -> Any:
+        """The row at a step of the loop over those of a tile."""
+        put = lambda one: step if one.same_as(self.rows.loop_var) else one  # noqa: E731
+        return structural_map(outside(self.row, self.leaf.realize), (tirx.Var, put))
+
+
+class _Found(NamedTuple):
+    """Where the rows of a tile lie: a buffer of lines and one of columns, and what fills each."""
+
+    buffers: tuple[Any, Any]
+    filled: tuple[Any, Any]
+
+    @classmethod
+    def of(cls, tile: _Tile, places: Places, numbers: Numbers) -> _Found:
+        """Of the rows of a tile."""
+        count = int(tile.rows.extent)
+        zero, *shape = (tirx.const(n, "int64") for n in (0, places.height * places.width + count))
+        lines, columns = (tirx.decl_buffer(shape, "int64", name) for name in ("lines", "columns"))
+
+        def stored(buffer: Any, which: int) -> Any:
+            step, row = (tirx.Var(name, "int64") for name in ("step", "row"))
+            axis = tirx.IterVar(tvm.ir.Range(zero, shape[0]), row, tirx.IterVar.DataPar)
+            store = tirx.BufferStore(buffer, places.of(row, numbers)[which], [row])
+            block = tvm.s_tir.SBlock([axis], [], [], buffer.name, store)
+            once = tvm.s_tir.SBlockRealize([tile.at(step)], True, block)
+            return tirx.For(step, zero, tile.rows.extent, tirx.ForKind.UNROLLED, once)
+
+        return cls((lines, columns), (stored(lines, 0), stored(columns, 1)))
+
+
+def packed(
+    body: Any, found: Sequence[Leaf], limits: Sequence[Limits], numbers: Numbers
+) -> tuple[Any, Sequence[Leaf], Sequence[Ends]]:
+    """A function's body with such rows, its leaves, and the limits of the axes of each.
+
+    As they were where there are no such rows, or other blocks ask for places of their own.
+    """
+    own = {one for block in collect(body, tvm.s_tir.SBlock) for one in block.alloc_buffers}
+    pairs = zip(found, limits, strict=True)
+    tiles = {one.leaf.block: one for one in (_Tile.of(*pair, own) for pair in pairs) if one}
+    moved = {pair for tile in tiles.values() for pair in tile.buffers}
+    others = [leaf for leaf in found if leaf.block not in tiles]
+    mixed = any(_is_mixed(leaf, list(tiles.values()), moved) for leaf in others)
+    if mixed or not _are_alike(list(tiles.values())):
+        return body, found, limits
+    places = reduce(Places.or_more, (tile.places for tile in tiles.values()))
+    rows = {one.loop.loop_var: one for one in tiles.values() if one.asks}
+    lie = {loop: _Found.of(one, places, numbers) for loop, one in rows.items()}
+    made = {one: _rows(tile, lie.get(tile.loop.loop_var)) for one, tile in tiles.items()}
+    apart = (leaf for leaf in others if _accessed(leaf) & set(dict(moved)))
+    made |= {leaf.block: _moved(leaf, moved, places, numbers) for leaf in apart}
+    changed = structural_map(body, (tvm.s_tir.SBlock, lambda one: _with_body(one, made)))
+    changed = structural_map(changed, (tirx.For, lambda one: _filled(one, lie)))
+    new = [one for place in lie.values() for one in place.buffers]
+    changed = _apart(allocated(changed, new), moved)
+    after, ends = list(leaves(changed)), _ends(limits, tiles, places)
+    return changed, after, [_limits(leaf, ends, dict.fromkeys(new, places)) for leaf in after]
+
+
+def _are_alike(tiles: Sequence[_Tile]) -> bool:
+    """Whether tiles are of one image, and those of a loop of the same rows."""
+    first = {tile.loop.loop_var: tile for tile in tiles}
+    zero = tirx.const(0, "int64")
+    return len({(tile.places.height, tile.places.width) for tile in tiles}) == 1 and all(
+        int(tile.rows.extent) == int(other.rows.extent)
+        and structural_equal(tile.at(zero), other.at(zero))
+        for tile, other in ((tile, first[tile.loop.loop_var]) for tile in tiles)
+    )
+
+
+def _filled(loop: Any, lie: Mapping[Any, _Found]) -> Any:
+    """A loop over tiles that first finds where the rows of each lie."""
+    if loop.loop_var not in lie:
+        return loop
+    inside = tirx.SeqStmt([*lie[loop.loop_var].filled, loop.body])
+    kept = (loop.thread_binding, loop.annotations, loop.step, loop.span)
+    return tirx.For(loop.loop_var, loop.min, loop.extent, loop.kind, inside, *kept)
+
+
+def _apart(root: Any, moved: set[tuple[Any, int]]) -> Any:
+    """A function's body where buffers of planes of rows have an odd number of these in each.
+
+    Transforms touch an element of each plane: a multiple of 4 KiB apart, all would come to the same
+    set of the first cache.
+    """
+    odd = {buffer: _with_odd(buffer, axis) for buffer, axis in moved if axis and axis > 1}
+    mapped = structural_map(root, (tirx.Var, lambda one: odd.get(one, one)))
+    one = mapped.block
+    fields = (one.iter_vars, one.reads, one.writes, one.name_hint, one.body, one.init)
+    made = [odd.get(buffer, buffer) for buffer in root.block.alloc_buffers]
+    block = tvm.s_tir.SBlock(*fields, made, one.match_buffers, one.annotations)
+    return tvm.s_tir.SBlockRealize(root.iter_values, root.predicate, block)
+
+
+def _with_odd(buffer: Any, axis: int) -> Any:
+    shape = [n if at != axis else int(n) | 1 for at, n in enumerate(buffer.shape)]
+    return tirx.decl_buffer(shape, str(buffer.dtype), buffer.name, scope=buffer.scope())
+
+
+def _ends(limits: Sequence[Limits], tiles: Mapping[Any, _Tile], places: Places) -> Ends:
+    """The limits of all axes, those of rows by how many count."""
+    rows = {tile.row for tile in tiles.values()}
+    every = {key: one for limit in limits for key, one in limit.items()}
+    kept = {key: one for key, one in every.items() if key[0] not in rows}
+    return {**kept, **{(row, 0): places for row in rows}}
+
+
+def _limits(leaf: Leaf, ends: Ends, new: Mapping[Any, Places]) -> Ends:
+    """Those of the axes of a block. new: of the one axis of what fills a buffer."""
+    own = [axis.var for axis in leaf.block.iter_vars]
+    if leaf.block.body.buffer in new:
+        return {(own[0], 0): new[leaf.block.body.buffer]}
+    return {key: one for key, one in ends.items() if any(key[0].same_as(var) for var in own)}
+
+
+def _tiled(row: Any, leaf: Leaf) -> tuple[Sequence[Any], Any] | None:
+    """The loops over tiles and that over the rows of one, which are written out along an axis."""
+    at = outside(row, leaf.realize)
+    *outer, inner = [one for one in leaf.loops if uses(at, one.loop_var)] or [None]
+    whole = all(one.kind in (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL) for one in outer)
+    rows = outer and inner.kind == tirx.ForKind.UNROLLED and leaf.block.init is None
+    return (outer, inner) if rows and whole else None
+
+
+def _is_all(
+    leaf: Leaf, row: Any, width: int, alone: Sequence[tuple[Any, int]], own: set[Any]
+) -> bool:
+    """Whether a block asks for a row's line and column, and its number in own buffers alone."""
+    zero = tirx.const(0, str(row.ty.dtype))
+    put = lambda one: zero if _is_part(one, row, width) else one  # noqa: E731
+    rest = structural_map(leaf.block.body, ((*QUOTIENTS, *RESTS), put))
+    left = sum(one.same_as(row) for one in collect(rest, tirx.Var))
+    return left == len(alone) and all(buffer in own for buffer, _ in alone)
+
+
+def _alone(store: Any, row: Any) -> Iterator[tuple[Any, int]]:
+    """The buffers that are accessed at a row by its number, along which axis."""
+    loads = ((one.source, one.indices) for one in collect(store.value, tvm.ir.TensorLoad))
+    for buffer, indices in ((store.buffer, store.indices), *loads):
+        for axis, index in enumerate(indices):
+            if index.same_as(row):
+                yield buffer, axis
+
+
+def _is_part(one: Any, row: Any, width: int) -> bool:
+    part = part_of(one)
+    return part is not None and part[0].same_as(row) and part[1] == width
+
+
+def _accessed(leaf: Leaf) -> set[Any]:
+    loads = collect(leaf.block.body, tvm.ir.TensorLoad)
+    return {leaf.block.body.buffer, *(one.source for one in loads)}
+
+
+def _is_mixed(leaf: Leaf, tiles: Sequence[_Tile], moved: set[tuple[Any, int]]) -> bool:
+    """Whether a block is within a loop over rows, but of places of its own, or begins their sum."""
+    loops = [loop for tile in tiles for loop in tile.outer]
+    within = any(one.same_as(loop) for one in leaf.loops for loop in loops)
+    return within or (leaf.block.init is not None and leaf.block.body.buffer in dict(moved))
+
+
+def _rows(tile: _Tile, lie: _Found | None) -> Any:
+    """What a block of a tile does, of rows that count. lie: where these do, where it asks."""
+
+    def part(one: Any) -> Any:
+        if lie is None or not _is_part(one, tile.row, tile.places.width):
+            return one
+        return tirx.BufferLoad(lie.buffers[0 if is_quotient(one) else 1], [tile.row])
+
+    return structural_map(tile.leaf.block.body, ((*QUOTIENTS, *RESTS), part))
+
+
+def _moved(leaf: Leaf, moved: set[tuple[Any, int]], places: Places, numbers: Numbers) -> Any:
+    """What a block does, of buffers that hold rows. A place that does not count is the last."""
+
+    def indices(buffer: Any, own: Sequence[Any], *, stored: bool) -> list[Any]:
+        made = list(own)
+        for axis in (axis for other, axis in moved if other.same_as(buffer)):
+            number, counts = places.number(made[axis], numbers)
+            last = tirx.const(places.height * places.width - 1, str(number.ty.dtype))
+            made[axis] = tirx.Select(counts, number, last) if stored else number
+        return made
+
+    def load(one: Any) -> Any:
+        if not any(buffer.same_as(one.source) for buffer, _ in moved):
+            return one
+        return tirx.BufferLoad(one.source, indices(one.source, one.indices, stored=False))
+
+    store = leaf.block.body
+    value = structural_map(store.value, (tvm.ir.TensorLoad, load))
+    return tirx.BufferStore(store.buffer, value, indices(store.buffer, store.indices, stored=True))
+
+
+def _with_body(block: Any, bodies: Mapping[Any, Any]) -> Any:
+    if block not in bodies:
+        return block
+    fields = (block.iter_vars, block.reads, block.writes, block.name_hint, bodies[block])
+    return tvm.s_tir.SBlock(
+        *fields, block.init, block.alloc_buffers, block.match_buffers, block.annotations
+    )
