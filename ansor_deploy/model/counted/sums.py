@@ -115,11 +115,21 @@ def shared_out(step: Step) -> list[tuple[str, Axes]] | None:
     rest = step.graph.opset < 13  # all axes from this one on
     within = {at: n for at, n in own.items() if at == axis or (rest and at > axis)}
     data = step.masked(step.input(0), within, -np.inf)
-    made = step(step.node.op_type, data, axis=axis)
+    made = step.again(data) if rest else _along_last(step, data, axis)
     if step.node.op_type == "Softmax" and all(least(n) > 0 for n in within.values()):
         # Zeros lie behind; or all of a row is NaN, as it is by itself.
         step.facts.finite[step.node.output[0]] = frozenset(within)
     return [(made, own)]
+
+
+def _along_last(step: Step, data: str, axis: int) -> str:
+    """The node along an axis, which is the last meanwhile: so rows that count are whole ones."""
+    order = [at for at in range(len(step.shape(data))) if at != axis] + [axis]
+    back = [order.index(at) for at in range(len(order))]
+    if order == back:
+        return step.again(data)
+    turned = step("Transpose", data, perm=order)
+    return step("Transpose", step(step.node.op_type, turned, axis=-1), perm=back)
 
 
 def cumulated(step: Step) -> list[tuple[str, Axes]] | None:
