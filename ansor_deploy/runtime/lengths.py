@@ -8,6 +8,7 @@ outputs say. Its loops end where that ends (`codegen/lengths/`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ class Lengths:
         self._places = [[(name, axis) for name, axis in one["places"]] for one in said]
         self._called = called[0]
         self._made: dict[Sizes, Interface] = {}
+        self._rooms: dict[str, list[np.ndarray]] = defaultdict(list)  # that no call uses
         self._given = [info for info in self._called.inputs if info.name not in self._lengths]
 
     @property
@@ -104,15 +106,19 @@ class Lengths:
         given = {info.name: self._in_room(info, inputs[info.name]) for info in self._given}
         sizes = (np.array(size, np.int64) for size in self._sizes_of(inputs))
         yield 0, {**given, **dict(zip(self._lengths, sizes, strict=True))}, outputs
+        for info in self._given:
+            if given[info.name] is not inputs[info.name]:
+                self._rooms[info.name].append(given[info.name])
 
     def _sizes_of(self, inputs: Arrays) -> Sizes:
         return tuple(_extent(inputs.get(name), axis) for (name, axis), *_ in self._places)
 
     def _in_room(self, info: TensorInfo, given: np.ndarray) -> np.ndarray:
-        """An input with room behind it."""
+        """An input with room behind it, which holds whatever calls before left there."""
         if given.shape == info.shape:
             return given
-        room = np.zeros(info.shape, numpy_dtype(info.dtype))
+        kept = self._rooms[info.name]
+        room = kept.pop() if kept else np.zeros(info.shape, numpy_dtype(info.dtype))
         room[tuple(map(slice, given.shape))] = given
         return room
 

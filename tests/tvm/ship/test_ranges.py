@@ -57,7 +57,8 @@ def test_any_length_is_right_and_as_long_as_its_input(model):
 def test_what_lies_behind_changes_no_byte(model):
     """Not even where a call before it left NaN there."""
     before = model(x=rows(5))["y"]
-    model(x=np.full((1, 24, WIDTH), np.nan, np.float32))
+    for length in (24, 23):  # the former lies in no room of its own
+        model(x=np.full((1, length, WIDTH), np.nan, np.float32))
     assert np.array_equal(model(x=rows(5))["y"], before)
 
 
