@@ -20,7 +20,7 @@ def applies(state, block, target):
     view = state.view(block)
     if not view.is_contraction or block_sums(view) is None:
         return Pass("it adds up no sums of blocks")
-    return ApplyAndSkipRest()
+    return view.lacks_epilogue() or ApplyAndSkipRest()
 
 
 def apply(state, block, target):

@@ -8,6 +8,9 @@ from helpers import built, graphs
 from helpers.graphs import node, randn
 from onnx import TensorProto, helper, numpy_helper
 
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.space.derivation import derive
+from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
@@ -68,3 +71,10 @@ def test_four_steps_are_summed_up_at_once(shape):
 def test_weights_take_their_bits_and_scales():
     block = built.compiled(product(1, 4, 32, 256, 256, zeros=False), TARGETS["VNNI"]).weights.block
     assert len(block) <= 1.01 * 256 * 256 * (1 / 2 + 4 / 32)
+
+
+def test_no_rule_raises_where_a_search_asks_for_all_sketches():
+    target = TARGETS["VNNI"]
+    tasks = extract(built.imported(product(3, 4, 32, 64, 32, zeros=False), target).mod, target)
+    for task in tasks.values():
+        assert not derive(task.mod, target, shipped_rules(target.kind)).faults
