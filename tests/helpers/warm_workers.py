@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansor_deploy.devices import site
 from ansor_deploy.measure import builder
+from ansor_deploy.system import fence
 from ansor_deploy.system.worker import Worker
 
 _MOST = 6  # two that build and one that runs, for two kinds of environment
@@ -25,7 +27,8 @@ _kept: list[tuple[Hashable, WarmWorker]] = []
 class WarmWorker(Worker):
     """A worker whose first child is one that another has left, where there is one."""
 
-    def __init__(self, preload: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, preload: str, env: Mapping[str, str] | None = None) -> None:
+        env = _with_wide_fence(env or {})
         super().__init__(preload, env)
         self._kind = (preload, str(env), _surroundings())
         self._fresh, self._at_work = True, False
@@ -80,6 +83,12 @@ class WarmWorker(Worker):
             mine, others = getattr(self, name), getattr(other, name)
             setattr(self, name, others)
             setattr(other, name, mine)
+
+
+def _with_wide_fence(env: Mapping[str, str]) -> dict[str, str]:
+    """The fence of a process, which is closed for good, holds the folders of all sites."""
+    wide = {name: str(Path(env[name]).parent) for name in env.keys() & {fence.VARIABLE}}
+    return {**env, **wide}
 
 
 def _surroundings() -> Hashable:

@@ -79,7 +79,10 @@ def plain_trace(task):
 @pytest.fixture
 def boards(monkeypatch):
     monkeypatch.setattr(sites, "RETURN_SECONDS", (0, 0.1))
-    return [Board("left"), Board("right")]
+    made = [Board("left"), Board("right")]
+    yield made
+    for one in made:
+        one.close()
 
 
 class Recorded:
