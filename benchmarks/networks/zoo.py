@@ -160,6 +160,11 @@ def bert_base(sequence: int = 128, seed: int = 0) -> onnx.ModelProto:
     return bert(sequence=sequence, seed=seed)
 
 
+def bert_small(sequence: int = 128, seed: int = 0) -> onnx.ModelProto:
+    """BERT-small: four layers of 512."""
+    return bert(layers=4, hidden=512, heads=8, sequence=sequence, seed=seed)
+
+
 def bert(
     layers: int = 12,
     hidden: int = 768,
@@ -224,7 +229,7 @@ def _layer_norm(net: Net, x: str) -> str:
     return net.node("LayerNormalization", x, gamma, beta, axis=-1, epsilon=1e-12)
 
 
-_MADE = (resnet50, mobilenet_v2, resnet3d18, dcgan, bert_base, squeezenet)
+_MADE = (resnet50, mobilenet_v2, resnet3d18, dcgan, bert_base, bert_small, squeezenet)
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {make.__name__: make for make in _MADE}
 
 

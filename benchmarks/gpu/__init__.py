@@ -1,0 +1,1 @@
+"""Libraries for a GPU on a machine that has one, for minutes: a folder goes there, a file back."""
