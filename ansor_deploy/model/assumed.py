@@ -14,13 +14,14 @@ from onnx import ModelProto
 
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import misfit
+from .misfit import largest, misfit
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
 from .onnx.usual_sizes import is_of_time
 
 Shape = tuple[int, ...]
 _FIRST = 2  # axes of images before height and width
+_MOST = 1 << 26  # elements of a tensor, where other sizes have fewer
 _STEP = 32  # whole numbers of which networks take that halve their data often
 
 
@@ -35,6 +36,8 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
     span = span_of(given)
     fixed = with_rows(given, span.most if span else 0)
     fitting = [one for one in proposals(proto, fixed) if not misfit(proto, {**fixed, **one})]
+    # Attention between the pixels of a large image has a tensor with their number squared.
+    fitting = [one for one in fitting if largest(proto, {**fixed, **one}) <= _MOST] or fitting
     if not fitting:
         return {}
     known = _names(proto, given)

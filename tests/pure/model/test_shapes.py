@@ -283,6 +283,13 @@ def test_what_a_shell_would_take_apart_is_quoted():
     assert hint(proto) == "Give them: --input-shape 'a (1)=1,3'"
 
 
+def test_images_are_small_where_pixels_attend_to_all_pixels():
+    nodes = [node("Reshape", "x s", "rows"), node("Transpose", "rows", "columns", perm=[0, 2, 1])]
+    nodes += [node("MatMul", "columns rows", "scores"), node("Softmax", "scores", "y")]
+    proto = model(nodes, {"x": (1, 3, "h", "w")}, constants={"s": np.array([1, 3, -1])})
+    assert assumed(proto, {}) == {"x": (1, 3, 32, 32)}
+
+
 def test_a_batch_and_one_length_are_assumed():
     nodes = [embedding(), node("Add", "e m", "y")]
     inputs = {"ids": ("batch", "seq"), "m": ("batch", "seq", 8)}
