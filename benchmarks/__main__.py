@@ -22,7 +22,7 @@ NAMES = {
     "zoo": ("networks.zoo", "Write one of the networks as an ONNX file."),
     "paper": ("search.paper", "The Ansor paper: beside MetaSchedule, and without its parts."),
     "reuse": ("search.reuse", "What a registry of four networks is worth to a fifth."),
-    "gpu": ("gpu.command", "Networks on a GPU beside PyTorch: a folder to take to its machine."),
+    "gpu": ("gpu.command", "Networks beside PyTorch, on a machine with a GPU."),
     "peak": ("machine.peak", "This machine's FMA peak and memory bandwidth."),
     "hot-loops": ("machine.hot_loops", "The inner loops of kernels that go to the stack."),
     "a53": ("machine.a53", "Instructions on an emulated Cortex-A53 beside ONNX Runtime."),

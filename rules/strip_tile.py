@@ -26,12 +26,12 @@ from ansor_deploy.space import (
     Apply,
     BlockView,
     Pass,
+    Window,
     collect,
     cut_columns,
     divisions,
     divisors,
     extent,
-    factor,
     first_that_fits,
     groups_of_steps,
     inline_producers,
@@ -334,7 +334,7 @@ def _window_tiles(view, target):
     for its accumulators, its inputs and a vector of the kernel. One that is larger spills both; a
     row that leaves no room for some results beside their inputs has none.
     """
-    window, columns = _Window.of(view), view.spatial[-1]
+    window, columns = Window.of(view), view.spatial[-1]
     wide = sums_pairs(view, target)
     lane = lanes(target, BYTE if wide else view.bits)
     sums, beside = (view.bits // BYTE, PAIRED) if wide else (1, 0)
@@ -353,37 +353,3 @@ def _window_tiles(view, target):
 def _waste(columns, panel):
     """Columns that are computed for each that is there."""
     return math.ceil(columns / panel) * panel / columns
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A row of taps. results: along the last row axis. taps: of the row."""
-
-    results: int
-    taps: int
-    stride: int
-    dilation: int
-
-    @classmethod
-    def of(cls, view):
-        """The window along the last row axis of a block."""
-        row = view.axes(SPATIAL)[-2]
-        for _, indices in view.operands:
-            for index in indices:
-                moving = [axis for axis in view.axes(REDUCE) if uses(index, axis.var)]
-                if uses(index, row.var) and moving:
-                    (tap, *_) = moving
-                    steps = [factor(index, axis.var) for axis in (row, tap)]
-                    return cls(int(row.dom.extent), int(tap.dom.extent), *steps)
-        return cls(int(row.dom.extent), 1, 1, 1)
-
-    def inputs(self, size):
-        """Different inputs that so many results read."""
-        reads = {w * self.stride + s * self.dilation for w in range(size) for s in range(self.taps)}
-        return len(reads)
-
-    def cost(self, size, vectors):
-        """What a row of taps takes for all results: multiply-adds and loads, a vector each."""
-        parts = [(self.results // size, size), (1, self.results % size)]
-        whole = sum(n * (own * self.taps + self.inputs(own) + self.taps) for n, own in parts if own)
-        return whole * (1 if self.results % size == 0 else 1.05)

@@ -14,7 +14,7 @@ from ..marks import marks
 
 _OF_THIS_ROOM = {
     "rule": "Pass Apply ApplyAndSkipRest",
-    "block_view": "BlockView SPATIAL REDUCE blocks divisions factor",
+    "block_view": "BlockView SPATIAL REDUCE blocks divisions factor sums_products",
     "loops": "bound extent finish_levels fused inline_producers is_marked lanes multi_level_tile "
     "parallel parallel_map reduced_in_lanes split_lanes split_levels tiled unrolled vector_width "
     "vectorized written_out",
@@ -27,6 +27,7 @@ _OF_THIS_ROOM = {
     "micro_kernel": "cut_columns split_tiles write_out_tile",
     "register_tile": "tile_reduction unrolled_innermost",
     "thread_tile": "hardly_reuses tile_over_threads",
+    "window": "Window",
     "attention": "query_blocks",
     "block_tile": "block_sums tile_block_sums",
     "cores": "WORTH_A_CORE keeps_busy worth_cores",

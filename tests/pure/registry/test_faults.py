@@ -94,7 +94,7 @@ def as_nobody(existing, new):
                 print(error.message)
         try:
             with Registry.open(Path(sys.argv[1]), write=False) as registry:
-                print("read", registry.stats()["workloads"])
+                print("read", len(registry.rows("SELECT * FROM workloads")))
         except RegistryError as error:
             print(error.message)
     """

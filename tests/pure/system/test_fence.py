@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from ansor_deploy.devices import site
 from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.doctor import host
 from ansor_deploy.system import fence
@@ -49,6 +50,7 @@ def test_where_the_kernel_has_none_nothing_is_fenced(monkeypatch):
     assert "not fenced" in host.check_fence().found
 
 
-def test_run_workers_are_fenced():
-    with closing(LocalSite(1)) as site:
-        assert site._worker._env[fence.VARIABLE] == str(site._scratch.path)
+def test_run_workers_are_fenced(monkeypatch):
+    monkeypatch.setattr(site, "Worker", Worker)  # those of tests share a wider fence
+    with closing(LocalSite(1)) as one:
+        assert one._worker._env[fence.VARIABLE] == str(one._scratch.path)

@@ -13,6 +13,8 @@ import pytest
 from helpers import cuda_on_cpu
 from helpers.graphs import model, node, randn
 
+from ansor_deploy.codegen.gpu import nvrtc
+from ansor_deploy.errors import AnsorError
 from benchmarks.gpu import command, there
 
 PRODUCT = [node("MatMul", "x w", "y")]
@@ -27,6 +29,10 @@ NETWORKS = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The folder, the kernels of one network of which never end."""
+    try:
+        nvrtc.check()
+    except AnsorError:
+        pytest.skip("needs ansor-deploy[cuda]")
     if shutil.which("g++") is None:
         pytest.skip("needs g++, which compiles the kernels' source for this machine")
     root = tmp_path_factory.mktemp("gpu")

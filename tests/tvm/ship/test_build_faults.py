@@ -95,9 +95,11 @@ def test_every_unsupported_operator_is_named(folder):
     bad_model(folder, proto, "Bernoulli  at node h  (ai.onnx 17)", "Warp  at node y  (acme 3)")
 
 
-def test_several_open_sizes_are_refused_with_the_option_that_binds_them(folder):
-    proto = model([node("Relu", "x", "y")], {"x": (1, "h", "w")})
-    bad_model(folder, proto, "'x' (1, h, w)", "--input-shape x=1,128,128")
+def test_rows_of_a_cache_are_refused_with_the_option_that_binds_them(folder):
+    nodes = [node("Concat", "past_key_values.0.key k", "present.0.key", axis=2)]
+    given = {"past_key_values.0.key": (1, 2, "past", 8), "k": (1, 2, 1, 8)}
+    proto = model(nodes, given, ["present.0.key"])
+    bad_model(folder, proto, "(1, 2, past, 8)", "--input-shape", "--context")
 
 
 def test_a_dynamic_shape_builds_once_it_is_bound(folder):
