@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 from ansor_deploy.space import (
     FEW_TAPS,
-    REDUCE,
     ROW_LANES,
     SPATIAL,
     Apply,

@@ -79,7 +79,14 @@ BEYOND_TEMPLATES = (
     *("factored-tile", "multi-level-tiling", "multi-level-tiling-with-fusion"),
     *("reduction-factorisation", "row-fusion", "winograd"),
 )
-REGISTER_TILES = ("factored-tile", "register-tile", "strip-tile", "transposed", "winograd")
+REGISTER_TILES = (
+    "factored-tile",
+    "register-tile",
+    "row-tile",
+    "strip-tile",
+    "transposed",
+    "winograd",
+)
 VARIANTS = {
     "full": Variant(),
     "random": Variant(options=RANDOM, learns=False),

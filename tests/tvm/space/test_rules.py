@@ -18,7 +18,7 @@ from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import shipped_rules
 
 # Rules of which the program keeps a tile of the result in registers.
-REGISTER_TILES = ("register-tile", "strip-tile", "transposed")
+REGISTER_TILES = ("register-tile", "row-tile", "strip-tile", "transposed")
 TARGETS = [built.with_vectors(64, 32), built.with_vectors(32), built.with_vectors(16)]
 
 

@@ -1,0 +1,95 @@
+"""Products with zeros that pad an operand, which are left out.
+
+    for r (marked): for s (unrolled): acc += (x[h + r, s] if 1 <= h + r and 1 <= s else 0) * k[r, s]
+    -->
+    for r: if 1 <= h + r: for s (unrolled): if 1 <= s: acc += x[h + r, s] * k[r, s]
+
+Of loops that are written out a condition is known at each step, and is none there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._lazy_tvm import op_name, structural_equal, structural_map, tirx, uses
+from ..system.checks import flag
+from . import Mark, Place
+
+# Of a loop over taps, outside of all that read padding.
+UNPADDED = "ansor.unpadded"
+
+
+def unpadded(sch: Any, loop: Any) -> None:
+    """Let lowering leave out the products of a loop that are of zeros around what is read."""
+    sch.annotate(loop, UNPADDED, True)
+
+
+def without_padding(func: Any) -> Any:
+    """The function, its marked loops with conditions; those over lanes are vectors already."""
+    return func.with_body(structural_map(func.body, (tirx.For, _marked)))
+
+
+def _marked(loop: Any) -> Any:
+    return _guarded(*_parts(loop)) if UNPADDED in (loop.annotations or {}) else loop
+
+
+def _parts(body: Any) -> tuple[list[Any], Any]:
+    """What must hold for anything to be done, as far as it is known outside, and what is done."""
+    if isinstance(body, tirx.For):
+        found, inner = _parts(body.body)
+        own = [one for one in found if uses(one, body.loop_var)]
+        loop = _with_body(body, _guarded(own, inner))
+        return [one for one in found if not any(one.same_as(other) for other in own)], loop
+    if isinstance(body, tirx.SeqStmt):  # panels side by side
+        return _of_several([_parts(one) for one in body.seq])
+    if isinstance(body, tirx.IfThenElse) and body.else_case is None:
+        found, inner = _parts(body.then_case)
+        return found, tirx.IfThenElse(body.condition, inner, None)
+    if isinstance(body, tirx.BufferStore) and isinstance(body.value, tirx.Add):
+        return _product(body)
+    return [], body
+
+
+def _of_several(each: list[tuple[list[Any], Any]]) -> tuple[list[Any], Any]:
+    """What all of them ask, and all of them; or each behind what it asks, where that differs."""
+    found, _ = each[0]
+    if all(structural_equal(found, other) for other, _ in each):
+        return found, tirx.SeqStmt([inner for _, inner in each])
+    return [], tirx.SeqStmt([_guarded(*one) for one in each])
+
+
+def _product(store: Any) -> tuple[list[Any], Any]:
+    """The conditions under which a store adds a product, and the store without them."""
+    total, product = store.value.a, store.value.b
+    if isinstance(product, tirx.Mul):
+        for chosen, other in ((product.a, product.b), (product.b, product.a)):
+            if op_name(chosen) == "prim.if_then_else" and _is_zero(chosen.args[2]):
+                condition, value, _ = chosen.args
+                added = tirx.BufferStore(store.buffer, total + value * other, store.indices)
+                return _conjuncts(condition), added
+    return [], store
+
+
+def _is_zero(value: Any) -> bool:
+    value = value.value if isinstance(value, tirx.Broadcast) else value
+    return getattr(value, "value", None) == 0
+
+
+def _conjuncts(condition: Any) -> list[Any]:
+    if isinstance(condition, tirx.And):
+        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
+    return [condition]
+
+
+def _guarded(conditions: list[Any], body: Any) -> Any:
+    return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
+
+
+def _with_body(loop: Any, body: Any) -> Any:
+    left = {key: value for key, value in loop.annotations.items() if key != UNPADDED}
+    return tirx.For(
+        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding, left
+    )
+
+
+MARK = Mark({UNPADDED: flag}, Place.VECTORS, without_padding, verbs=("unpadded",))
