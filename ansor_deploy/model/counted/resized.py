@@ -20,7 +20,7 @@ from onnx import TensorProto
 from ..graph.graph import FLOATS
 from ..operators.emitter import INT64
 from .known import Axes, Step
-from .numbers import Number, Sum, most
+from .numbers import Number, Sum, most, quotient
 
 _REAL = TensorProto.FLOAT
 _FINEST = 16  # parts of a whole that scales are multiples of
@@ -40,13 +40,13 @@ def resized(step: Step) -> list[tuple[str, Axes]] | None:
     if not shape or not plain:
         return None
     factors, made = _factors(step), _sizes(step)
-    whole = factors and all(factors[at] == int(factors[at]) for at in own)
-    if whole and _is_nearest(step):
-        return _spread(step, step.input(0), shape, factors or ())
+    whole = factors is not None and all(factors[at] == int(factors[at]) for at in own)
+    if factors and whole and _is_nearest(step):
+        return _spread(step, step.input(0), shape, factors)
     if made is None or _is_other(step):
         return None
-    if whole and _is_between(step):
-        return _spread(step, _edged(step), shape, factors or ())
+    if factors and whole and _is_between(step):
+        return _spread(step, _edged(step), shape, factors)
     name, axes = step.input(0), dict[int, Number]()
     for axis, (size, number) in enumerate(zip(made, step.dims(0), strict=True)):
         if size != number:
@@ -113,20 +113,23 @@ def _scales(step: Step) -> list[float] | None:
 
 
 def _factors(step: Step) -> list[float] | None:
-    """How many times as long each axis becomes."""
+    """How many times as long each axis becomes; None where that hangs on a run."""
     if scales := _scales(step):
         return scales
     sizes = step.values(3) if step.input(3) else None
     if sizes is None:
         return None
-    found = []
-    for size, own in zip(sizes.reshape(-1), step.dims(0), strict=True):
-        if isinstance(own, Sum):
-            times = [n for n in range(1, 17) if own * n == size]
-            found.append(float(times[0]) if times else 0.5)
-        else:
-            found.append(0.5 if isinstance(size, Sum) else size / own)
-    return found
+    found = list(map(_times, sizes.reshape(-1), step.dims(0)))
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else None
+
+
+def _times(size: Number, own: Number) -> float | None:
+    """How many times as long an axis becomes; None where that hangs on a run."""
+    if not isinstance(own, Sum):
+        return None if isinstance(size, Sum) else size / own
+    times = quotient(size, own)
+    return None if times is None or isinstance(times, Sum) else float(times)
 
 
 def _sizes(step: Step) -> list[Number] | None:

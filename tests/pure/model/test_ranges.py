@@ -381,3 +381,16 @@ def test_numbers_from_a_half_on():
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_of_places_out_of_channels(mode):
     check([node("DepthToSpace", "x", "y", blocksize=2, mode=mode)], {"x": (1, 8, LONG, 3)})
+
+
+def test_an_image_of_which_one_side_becomes_as_long_as_the_other():
+    """The former is a whole number of times as long, and the latter no part of what it was."""
+    nodes = [
+        node("Shape", "x", "n", start=2, end=3),
+        node("Mul", "n two", "m"),
+        node("Concat", "first m n", "s", axis=0),
+        node("Resize", "x - - s", "y", mode="nearest",
+             coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    ]  # fmt: skip
+    constants = {"two": np.array([2]), "first": np.array([1, 4])}
+    check(nodes, {"x": (1, 4, LONG, 20)}, constants=constants)
