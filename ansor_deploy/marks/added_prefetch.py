@@ -15,7 +15,7 @@ from typing import Any
 from .._lazy_tvm import collect, structural_equal, structural_map, tirx, tvm
 from ..system.checks import flag
 from . import Mark, Place
-from .prefetch import at_zero, fetch, with_body
+from .prefetch import at_zero, fetch, places, with_body
 
 # Of the innermost loop over tiles.
 ADDED = "ansor.added"
@@ -45,8 +45,7 @@ def _fetching(tile: Any) -> Any:
 
 def _first_place(fetches: Any, stages: Sequence[Any]) -> int:
     """The first place among stages where all is known that says where to fetch."""
-    indices = [one for load in collect(fetches, tvm.ir.TensorLoad) for one in load.indices]
-    asked = {one.source for index in indices for one in collect(index, tvm.ir.TensorLoad)}
+    asked = set(places(collect(fetches, tvm.ir.TensorLoad)))
     made = ((at, collect(stage, tirx.BufferStore)) for at, stage in enumerate(stages, 1))
     return max((at for at, some in made if any(one.buffer in asked for one in some)), default=0)
 

@@ -87,7 +87,7 @@ def _source(loop: Any, panels: bool, made: set[Any]) -> Any:
     columns = [one.loop_var for one in collect(loop.body, tirx.For) if _is_of_columns(one)]
     stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
     loads = collect(loop.body, tvm.ir.TensorLoad)
-    stored += [one for one in _places(loads) if one in made]
+    stored += [one for one in places(loads) if one in made]
     for load in loads:
         along = any(uses(load.indices[0], column) for column in columns)
         if along == panels and not any(load.source.same_as(one) for one in stored):
@@ -95,7 +95,7 @@ def _source(loop: Any, panels: bool, made: set[Any]) -> Any:
     return None
 
 
-def _places(loads: list[Any]) -> list[Any]:
+def places(loads: list[Any]) -> list[Any]:
     """The buffers that say where elements of others are loaded."""
     indices = [index for load in loads for index in load.indices]
     return [one.source for index in indices for one in collect(index, tvm.ir.TensorLoad)]

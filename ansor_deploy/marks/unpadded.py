@@ -14,6 +14,7 @@ from typing import Any
 from .._lazy_tvm import op_name, structural_equal, structural_map, tirx, uses
 from ..system.checks import flag
 from . import Mark, Place
+from .prefetch import with_body
 
 # Of a loop over taps, outside of all that read padding.
 UNPADDED = "ansor.unpadded"
@@ -38,7 +39,7 @@ def _parts(body: Any) -> tuple[list[Any], Any]:
     if isinstance(body, tirx.For):
         found, inner = _parts(body.body)
         own = [one for one in found if uses(one, body.loop_var)]
-        loop = _with_body(body, _guarded(own, inner))
+        loop = with_body(body, _guarded(own, inner), UNPADDED)
         return [one for one in found if not any(one.same_as(other) for other in own)], loop
     if isinstance(body, tirx.SeqStmt):  # panels side by side
         return _of_several([_parts(one) for one in body.seq])
@@ -83,13 +84,6 @@ def _conjuncts(condition: Any) -> list[Any]:
 
 def _guarded(conditions: list[Any], body: Any) -> Any:
     return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
-
-
-def _with_body(loop: Any, body: Any) -> Any:
-    left = {key: value for key, value in loop.annotations.items() if key != UNPADDED}
-    return tirx.For(
-        loop.loop_var, loop.min, loop.extent, loop.kind, body, loop.thread_binding, left
-    )
 
 
 MARK = Mark({UNPADDED: flag}, Place.VECTORS, without_padding, verbs=("unpadded",))
