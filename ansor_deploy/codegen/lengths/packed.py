@@ -20,7 +20,7 @@ from ..._tvm import collect, structural_equal, structural_map, tirx, tvm, uses
 from ..blocks import Leaf, leaves, outside
 from .asked import QUOTIENTS, RESTS, Limits, is_quotient, part_of
 from .places import Ends, Numbers, Places
-from .small_tiles import allocated
+from .small_tiles import accessed, allocated, with_buffers
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def packed(
     rows = {one.loop.loop_var: one for one in tiles.values() if one.asks}
     lie = {loop: _Found.of(one, places, numbers) for loop, one in rows.items()}
     made = {one: _rows(tile, lie.get(tile.loop.loop_var)) for one, tile in tiles.items()}
-    apart = (leaf for leaf in others if _accessed(leaf) & set(dict(moved)))
+    apart = (leaf for leaf in others if set(dict(moved)).intersection(accessed(leaf.block.body)))
     made |= {leaf.block: _moved(leaf, moved, places, numbers) for leaf in apart}
     changed = structural_map(body, (tvm.s_tir.SBlock, lambda one: _with_body(one, made)))
     changed = structural_map(changed, (tirx.For, lambda one: _filled(one, lie)))
@@ -151,11 +151,7 @@ def _apart(root: Any, moved: set[tuple[Any, int]]) -> Any:
     """
     odd = {buffer: _with_odd(buffer, axis) for buffer, axis in moved if axis and axis > 1}
     mapped = structural_map(root, (tirx.Var, lambda one: odd.get(one, one)))
-    one = mapped.block
-    fields = (one.iter_vars, one.reads, one.writes, one.name_hint, one.body, one.init)
-    made = [odd.get(buffer, buffer) for buffer in root.block.alloc_buffers]
-    block = tvm.s_tir.SBlock(*fields, made, one.match_buffers, one.annotations)
-    return tvm.s_tir.SBlockRealize(root.iter_values, root.predicate, block)
+    return with_buffers(mapped, [odd.get(buffer, buffer) for buffer in root.block.alloc_buffers])
 
 
 def _with_odd(buffer: Any, axis: int) -> Any:
@@ -211,11 +207,6 @@ def _alone(store: Any, row: Any) -> Iterator[tuple[Any, int]]:
 def _is_part(one: Any, row: Any, width: int) -> bool:
     part = part_of(one)
     return part is not None and part[0].same_as(row) and part[1] == width
-
-
-def _accessed(leaf: Leaf) -> set[Any]:
-    loads = collect(leaf.block.body, tvm.ir.TensorLoad)
-    return {leaf.block.body.buffer, *(one.source for one in loads)}
 
 
 def _is_mixed(leaf: Leaf, tiles: Sequence[_Tile], moved: set[tuple[Any, int]]) -> bool:

@@ -28,13 +28,14 @@ class Places:
 
     def expression(self, numbers: Numbers) -> Any:
         """How many count."""
-        return self._sizes(numbers)[0] * self._sizes(numbers)[1]
+        lines, columns = self._sizes(numbers)
+        return lines * columns
 
     def of(self, row: Any, numbers: Numbers) -> tuple[Any, Any]:
         """The line and the column of a row by its number among those that count."""
-        last = tirx.Min(row, self.expression(numbers) - 1)
-        width = self._sizes(numbers)[1]
-        return tirx.Div(last, width), tirx.Mod(last, width)
+        lines, columns = self._sizes(numbers)
+        last = tirx.Min(row, lines * columns - 1)
+        return tirx.Div(last, columns), tirx.Mod(last, columns)
 
     def number(self, place: Any, numbers: Numbers) -> tuple[Any, Any]:
         """The number of a place among those that count, and whether it does."""

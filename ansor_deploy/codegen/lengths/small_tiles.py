@@ -73,7 +73,7 @@ def own_buffers(root: Any, body: Any) -> dict[Any, Any]:
     """The buffers that a function allocates for a part of it alone, each with another like it."""
     blocks = collect(root, tvm.s_tir.SBlock)
     made = [buffer for block in blocks for buffer in block.alloc_buffers]
-    everywhere, here = map(_accessed, (root, body))
+    everywhere, here = map(accessed, (root, body))
     alone = [one for one in made if 0 < here.count(one) == everywhere.count(one)]
     return {one: _like(one) for one in alone}
 
@@ -85,14 +85,19 @@ def _like(buffer: Any) -> Any:
 
 def allocated(root: Any, buffers: Sequence[Any]) -> Any:
     """A function's body that allocates these buffers as well."""
+    return with_buffers(root, [*root.block.alloc_buffers, *buffers])
+
+
+def with_buffers(root: Any, buffers: Sequence[Any]) -> Any:
+    """A function's body that allocates these buffers instead of its own."""
     one = root.block
     fields = (one.iter_vars, one.reads, one.writes, one.name_hint, one.body, one.init)
-    made = [*one.alloc_buffers, *buffers]
-    block = tvm.s_tir.SBlock(*fields, made, one.match_buffers, one.annotations)
+    block = tvm.s_tir.SBlock(*fields, buffers, one.match_buffers, one.annotations)
     return tvm.s_tir.SBlockRealize(root.iter_values, root.predicate, block)
 
 
-def _accessed(stmt: Any) -> list[Any]:
+def accessed(stmt: Any) -> list[Any]:
+    """The buffer of each load and store of a statement."""
     found = collect(stmt, tvm.ir.TensorLoad, tirx.BufferStore)
     return [one.buffer if isinstance(one, tirx.BufferStore) else one.source for one in found]
 
