@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import largest, misfit
+from .misfit import misfit, tried
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
 from .onnx.usual_sizes import is_of_time
@@ -35,10 +35,7 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
         return {}
     span = span_of(given)
     fixed = with_rows(given, span.most if span else 0)
-    fitting = [one for one in proposals(proto, fixed) if not misfit(proto, {**fixed, **one})]
-    # Attention between the pixels of a large image has a tensor with their number squared.
-    fitting = [one for one in fitting if largest(proto, {**fixed, **one}) <= _MOST] or fitting
-    if not fitting:
+    if not (fitting := _proposals(proto, fixed)):
         return {}
     known = _names(proto, given)
     lengths = [axis for axis in axes if not _is_batch(axis, fitting[0])]
@@ -49,6 +46,16 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
     if span:
         return _with(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
     return _opened(proto, fixed, fitting, lengths)
+
+
+def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, Shape]]:
+    """The shapes that fit, those with a huge tensor only where there are no others.
+
+    Attention between the pixels of a large image has a tensor with their number squared.
+    """
+    every = [(one, *tried(proto, {**given, **one})) for one in proposals(proto, given)]
+    fitting = [(one, largest) for one, why, largest in every if not why]
+    return [one for one, largest in fitting if largest <= _MOST] or [one for one, _ in fitting]
 
 
 def _opened(

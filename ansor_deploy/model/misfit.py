@@ -22,23 +22,19 @@ def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
 
     Weights are left out, so that it takes little time with a model of any size.
     """
+    return tried(proto, shapes)[0]
+
+
+def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
+    """What `misfit` says, and the most elements that inference finds in a tensor."""
     try:
-        graph = _bare(proto, shapes)
+        bare = inliner.inline_local_functions(skeleton(proto))
+        graph = Graph.of(bind_shapes(bare, shapes))
     except ModelError as error:
-        return error.text
+        return error.text, 0
     why = _contradiction(graph)
-    return next(_faults(graph), why)  # these come before what follows from them
-
-
-def largest(proto: ModelProto, shapes: Mapping[str, Shape]) -> int:
-    """The most elements of a tensor in a graph that takes shapes, as far as inference sees."""
-    graph = _bare(proto, shapes)
-    _contradiction(graph)
-    return max(map(prod, graph.shapes.values()), default=0)
-
-
-def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
-    return Graph.of(bind_shapes(inliner.inline_local_functions(skeleton(proto)), shapes))
+    largest = max(map(prod, graph.shapes.values()), default=0)
+    return next(_faults(graph), why), largest  # faults come before what follows from them
 
 
 def _contradiction(graph: Graph) -> str:
