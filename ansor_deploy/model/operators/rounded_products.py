@@ -37,7 +37,8 @@ def product(call: Call, stored: np.ndarray, zeros: np.ndarray) -> Any:
     size, each = call.attribute("size"), EACH if stored.dtype == np.int32 else BYTES
     one = int(zeros.flat[0]) if (zeros == zeros.flat[0]).all() else None
     times = 1 if one is None else one
-    made, factors, sums = _emitted(call, _rounding, size, times, name="round_rows")
+    rounded = _emitted(call, _rounding, call.inputs[0], size, times, name="round_rows")
+    made, factors, sums = (call.emit(relax.TupleGetItem(rounded, at)) for at in range(3))
     words = relax.const(_in_words(stored, -call.shape(0)[-1] % size))
     given = [made, factors, sums, words, call.inputs[2], each]
     if one is None:
@@ -55,7 +56,7 @@ def _in_words(stored: np.ndarray, surplus: int) -> np.ndarray:
 
 def floats(call: Call, size: int) -> Any:
     """Rows as what their bytes stand for, for a processor that multiplies floats sooner."""
-    return _emitted(call, _as_floats, size, name="round_rows")
+    return _emitted(call, _as_floats, call.inputs[0], size, name="round_rows")
 
 
 def _rounding(rows: Any, size: int, zero: int) -> list[Any]:
@@ -92,12 +93,8 @@ def _bytes(rows: Any, size: int) -> tuple[Any, Any]:
     def element(*at: Any) -> Any:
         *row, block, step = at
         place = block * size + step
-        inside = int(depth) % size == 0
-        return (
-            rows(*row, place)
-            if inside
-            else tirx.if_then_else(place < depth, rows(*row, place), none)
-        )
+        value = rows(*row, place)
+        return tirx.if_then_else(place < depth, value, none) if int(depth) % size else value
 
     most = te.compute(blocks, lambda *at: te.max(tirx.abs(element(*at, k)), axis=[k]), name="most")
     factors = te.compute(blocks, lambda *at: most(*at) / tirx.const(_MOST, "float32"), name="steps")
@@ -146,9 +143,6 @@ def _weight(words: Any, step: Any, column: Any, each: int) -> Any:
 
 
 def _emitted(call: Call, program: Any, *given: Any, name: str, **attributes: Any) -> Any:
-    """The results of a program in TE: of several a list."""
-    rows = [] if program is multiplied else [call.inputs[0]]
+    """The results of a program in TE."""
     words = {"primfunc_name_hint": name, "primfunc_attrs": attributes}
-    made = call.emit(call.bb.call_te(program, *rows, *given, **words))
-    several = program is _rounding
-    return [call.emit(relax.TupleGetItem(made, at)) for at in range(3)] if several else made
+    return call.emit(call.bb.call_te(program, *given, **words))
