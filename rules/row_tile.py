@@ -57,7 +57,7 @@ def apply(state, block, target):
     sch, view = state.sch, state.view(block)
     (epilogue,) = view.consumers
     inline_producers(sch, epilogue.rv)
-    if padding := _padding(view):
+    if padding := view.padding:
         sch.compute_inline(padding.rv)
     size, columns = state.choose("register", _tiles(view, target), ordered=True)
     over, serial, inner = _nested(sch, view, size, columns)
@@ -87,14 +87,6 @@ def _has_no_rows(view, target):
 def _sums_floats(view):
     """Whether it is no sum of integers, which other rules add up by twos and fours."""
     return str(view.node.writes[0].source.dtype).startswith("float")
-
-
-def _padding(view):
-    """The stage that pads what is read, for nothing else; None without one."""
-    for producer in view.producers:
-        if producer.calls(["if_then_else"]) and not producer.producers:
-            return producer if len(producer.consumers) == 1 else None
-    return None
 
 
 def _tiles(view, target):

@@ -166,11 +166,8 @@ class _Strips:
     def of(cls, view):
         """The reduction with its padding; None where it has none, or a single row."""
         rank = len(view.spatial)
-        for producer in view.producers:
-            alone = not producer.producers and len(producer.consumers) == 1
-            if alone and producer.calls(["if_then_else"]) and rank >= 4 and view.spatial[-2] > 1:
-                return cls(view, producer, rank - 3)
-        return None
+        padding = view.padding if rank >= 4 and view.spatial[-2] > 1 else None
+        return cls(view, padding, rank - 3) if padding else None
 
     @property
     def has_own_columns(self):

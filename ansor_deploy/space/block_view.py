@@ -126,6 +126,15 @@ class BlockView:
         return [BlockView(self.sch, rv) for rv in self.sch.get_consumers(self.rv)]
 
     @property
+    def padding(self) -> BlockView | None:
+        """The stage that pads what it reads, for it alone; None without one."""
+        for one in self.producers:
+            alone = not one.producers and len(one.consumers) == 1
+            if alone and one.calls(["if_then_else"]):
+                return one
+        return None
+
+    @property
     def epilogue(self) -> BlockView | None:
         """Its one elementwise consumer, or None; nor one that reads it in another order.
 
