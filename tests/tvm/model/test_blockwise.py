@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers.built import HOST, assert_like_oracle, compiled, imported, run
+from helpers.few_bits import few_bits_product
 from helpers.graphs import node, randn
 from onnx import TensorProto, helper, numpy_helper
 
@@ -53,22 +54,10 @@ def built(kind: str, rows: int = 3, *, turned: bool = False, zeros=None):
 
 
 def product(rows: int = 1, bits: int = 4, depth: int = DEPTH, zeros=None):
-    """A MatMulNBits."""
-    blocks = -(-depth // BLOCK)
-    rng = np.random.default_rng(0)
-    packed = rng.integers(0, 256, (COLUMNS, blocks, BLOCK * bits // 8), np.uint8)
-    constants = {"q": packed, "s": randn(1, COLUMNS, blocks) / 16}
-    if zeros is not None:
-        constants["z"] = np.full((COLUMNS, blocks), zeros, np.float32)
-    sizes = {"N": COLUMNS, "K": depth, "bits": bits, "block_size": BLOCK}
-    made = node("MatMulNBits", " ".join(["x", *constants]), "y", **sizes)
-    made.domain = "com.microsoft"
-    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    ends = {"x": [rows, depth], "y": [rows, COLUMNS]}
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
-    graph = helper.make_graph([made], "test", [x], [y], weights)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    """A MatMulNBits. zeros: the zero point of all blocks, a float."""
+    blocks = (COLUMNS, -(-depth // BLOCK))
+    points = None if zeros is None else np.full(blocks, zeros, np.float32)
+    return few_bits_product(rows, bits, BLOCK, depth, COLUMNS, points)
 
 
 def types(proto) -> list[str]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built, graphs
-from helpers.graphs import node, randn
-from onnx import TensorProto, helper, numpy_helper
+from helpers.few_bits import few_bits_product
+from helpers.graphs import randn
 
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.derivation import derive
@@ -33,20 +33,10 @@ SHAPES = {
 
 def product(rows, bits, size, depth, columns, *, zeros):
     """A MatMulNBits that may round its rows."""
-    blocks, rng = -(-depth // size), np.random.default_rng(0)
-    packed = rng.integers(0, 256, (columns, blocks, size * bits // 8), np.uint8)
-    constants = {"q": packed, "s": randn(1, columns, blocks) / 16}
-    if zeros:
-        constants["z"] = rng.integers(0, 256, (columns, -(-blocks * bits // 8)), np.uint8)
-    sizes = {"N": columns, "K": depth, "bits": bits, "block_size": size}
-    made = node("MatMulNBits", " ".join(["x", *constants]), "y", **sizes, accuracy_level=4)
-    made.domain = "com.microsoft"
-    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    ends = {"x": [rows, depth], "y": [rows, columns]}
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
-    graph = helper.make_graph([made], "test", [x], [y], weights)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    blocks = -(-depth // size)
+    packed = (columns, -(-blocks * bits // 8))
+    points = np.random.default_rng(1).integers(0, 256, packed, np.uint8) if zeros else None
+    return few_bits_product(rows, bits, size, depth, columns, points, accuracy_level=4)
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
