@@ -12,7 +12,7 @@ import click
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..registry.faults import DamagedError, damaged
+from ..registry.faults import DamagedError
 from ..system.json_types import Bytes, Count
 from ..system.words import count, size_text
 from ..views.text import KEY, fitted, latency, shortened, told_apart
@@ -144,7 +144,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     if not faults:
         return Answer(Whole(ok=True, repaired=None), [f"{registry} is whole"])
     if not repair:
-        raise damaged(registry, "; ".join(faults))
+        raise DamagedError(registry, "; ".join(faults))
     saved = salvage(registry) if is_damaged else None
     again = restore(registry, Project.find().target_path())
     answer = Whole(not again.lacking, saved, again.restored, again.lacking, again.models)
@@ -217,9 +217,7 @@ def complaints(path: Path) -> tuple[list[str], bool]:
             damage = store.damage()
             return damage or store.orphans(), bool(damage)
     except DamagedError as error:
-        # The command says itself which, and that it is damaged.
-        said = error.message.removeprefix(f"the registry {path} is damaged").lstrip(":, ")
-        return [said.removeprefix("or ") if said[0] != "(" else said[1:-1]], True
+        return [error.what], True
 
 
 def salvage_lines(path: Path, saved: Salvage) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import RegistryError
 from ..system.environment import shipped
-from .faults import damaged, explained
+from .faults import DamagedError, explained
 from .schema_check import named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
@@ -35,7 +35,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
         elif not path.exists() or path.stat().st_size == 0:
             return _empty()
         if path.exists() and 0 < path.stat().st_size < _SMALLEST:
-            raise damaged(path, "it is too small to be one")  # SQLite would take it for empty
+            raise DamagedError(path, "it is too small to be one")  # SQLite would take it for empty
         connection = _connect(path, write=write, busy_seconds=busy_seconds)
         try:
             _check(connection, path, write=write)
@@ -153,7 +153,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
     finally:
         connection.execute("ROLLBACK")
     if found:
-        raise damaged(path, f"no registry has {named(found)} as it has it")
+        raise DamagedError(path, f"no registry has {named(found)} as it has it")
     if version < SCHEMA_VERSION:
         _create(connection, path)
     if write:
@@ -180,7 +180,7 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
             "Update ansor-deploy, or name another registry with --registry PATH.",
         )
     if tables and version < SCHEMA_VERSION:
-        raise damaged(path, f"no registry has schema {version}")
+        raise DamagedError(path, f"no registry has schema {version}")
     return int(version)
 
 

@@ -10,7 +10,7 @@ from typing_extensions import Self
 
 from ..system.ownership import others_may_write
 from .connect import BUSY_SECONDS, connect, transaction
-from .faults import damaged, explained
+from .faults import DamagedError, explained
 from .schema import UNREADABLE, Table
 from .shared import check_row
 
@@ -99,6 +99,6 @@ class Database:
         try:
             return read(row)
         except UNREADABLE as error:
-            raise damaged(
+            raise DamagedError(
                 self.path, f"row {str(row[name])[:12]} cannot be read: {error}"
             ) from error

@@ -20,10 +20,6 @@ ASK_FOR_A_BUNDLE = "Ask for a bundle: `ansor-deploy registry export` where it wa
 # A part of SQLite's message: (what went wrong, what to do next).
 _MEANINGS = {
     "locked": ("is in use by {holder}", "Wait until it has ended, or end it, and try again."),
-    "malformed": ("is damaged", _DAMAGED),
-    "UTF-8": ("is damaged", _DAMAGED),
-    "not a database": ("is damaged, or not a registry", _DAMAGED),
-    "no such": ("is damaged", _DAMAGED),  # a table or a column
     "moved": (
         "was moved, removed or replaced while it was in use",
         "Repeat the command; what was measured before is in the file that was moved.",
@@ -34,12 +30,25 @@ _MEANINGS = {
     "too big": ("is refused: a value in it is too large", ASK_FOR_A_BUNDLE),
 }
 
+# A part of what SQLite says of a file that is not as it was written: what it is then.
+_DAMAGES = {
+    "malformed": "it is not whole",
+    "UTF-8": "it holds bytes that are not text",
+    "not a database": "it is not a registry",
+    "no such": "it lacks a part",  # a table or a column
+}
+
 # What SQLite says of a fault of the machine.
 _FAULTS = {"is full": errno.ENOSPC, "disk I/O": errno.EIO, "out of memory": errno.ENOMEM}
 
 
 class DamagedError(RegistryError):
-    """The file is not as it was written; some of it may be."""
+    """The file is not as it was written; some of it may be. what: the fault, without the file."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        """The error of the registry at that path."""
+        super().__init__(f"the registry {path} is damaged: {what}", _DAMAGED)
+        self.what = what
 
 
 @contextmanager
@@ -57,18 +66,13 @@ def explained(path: Path) -> Iterator[None]:
         moved = getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_DBMOVED"  # Python 3.11
         raise _explain(path, "it was moved" if moved else str(error)) from error
     except UnicodeDecodeError as error:  # SQLite quotes the bytes that it stumbled over
-        raise damaged(path, "it holds bytes that are not text") from error
+        raise DamagedError(path, "it holds bytes that are not text") from error
     except MemoryError as error:
         raise fault(errno.ENOMEM, str(path)) from error
     except OSError as error:
         raise_if_fault(error)
         hint = "Check the path and its permissions."
         raise RegistryError(f"the registry {path}: {error.strerror}", hint) from error
-
-
-def damaged(path: Path, what: str) -> DamagedError:
-    """The error of a file that can be read but is not as it was written."""
-    return DamagedError(f"the registry {path} is damaged: {what}", _DAMAGED)
 
 
 def in_use(path: Path) -> AnsorError:
@@ -82,11 +86,13 @@ def _explain(path: Path, message: str) -> AnsorError:
             return fault(number, str(path))
     if "unable to open" in message and (found := _no_descriptor()):
         return found
+    for part, what in _DAMAGES.items():
+        if part in message:
+            return DamagedError(path, f"{what} ({message})")
     for part, (problem, hint) in _MEANINGS.items():
         if part in message:
             what = problem.format(holder=_holder(path))
-            kind = DamagedError if hint == _DAMAGED else RegistryError
-            return kind(f"the registry {path} {what} ({message})", hint)
+            return RegistryError(f"the registry {path} {what} ({message})", hint)
     return RegistryError(f"the registry {path} cannot be used: {message}", _DAMAGED)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import RegistryError
 from .connect import BUSY_SECONDS, SQLITES_LOCKS, check_regular, version_of
-from .faults import ASK_FOR_A_BUNDLE, DamagedError, damaged, explained, in_use
+from .faults import ASK_FOR_A_BUNDLE, DamagedError, explained, in_use
 from .schema_check import named, strange
 
 PATIENCE = 10.0  # seconds that SQLite may take until the next row
@@ -42,7 +42,7 @@ class ForeignFile:
         self._deadline, self._left = time.monotonic() + PATIENCE, MOST_BYTES
         connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _LOOK)
         if not version_of(connection, path):
-            raise damaged(path, "it is empty")
+            raise DamagedError(path, "it is empty")
         if found := strange(connection, own=own):
             raise RegistryError(
                 f"{path} is refused: no registry has {named(found)} as it has it", ASK_FOR_A_BUNDLE
@@ -53,7 +53,7 @@ class ForeignFile:
         """What a statement selects of a table, its pages and types of values checked."""
         (verdict,) = next(self._steps(f"PRAGMA quick_check('{table}')"))
         if verdict != "ok":
-            raise damaged(self._path, str(verdict))
+            raise DamagedError(self._path, str(verdict))
         return list(self._rows(sql))
 
     def _rows(self, sql: str) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from ..errors import RegistryError
 from ..system.json_types import Count
 from .connect import SQLITES_LOCKS
 from .database import Database
-from .faults import damaged, explained, in_use
+from .faults import DamagedError, explained, in_use
 from .raw_pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
 
@@ -59,7 +59,7 @@ def salvage(path: Path) -> Salvage:
             kept = _copy(Pages(data, page_size(data)), fresh, contests)
         if not any(kept.values()):
             fresh.unlink()
-            raise damaged(path, "no row in it is whole")
+            raise DamagedError(path, "no row in it is whole")
         _exchange(path, fresh, aside)
     lost = {name: None if n is None else max(0, n - kept[name]) for name, n in counts.items()}
     return Salvage(dict(kept), lost, aside)
@@ -130,7 +130,7 @@ class _Disk:
 def _locked(path: Path) -> Iterator[_Disk]:
     """The file's bytes, while no process can read or write it through SQLite."""
     if not path.stat().st_size:
-        raise damaged(path, "it is empty")
+        raise DamagedError(path, "it is empty")
     with path.open("r+b") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, *SQLITES_LOCKS)

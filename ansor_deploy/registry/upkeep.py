@@ -114,4 +114,4 @@ class Upkeep(Database):
                 try:
                     self.noun(table, row)
                 except DamagedError as error:  # noqa: PERF203 - of this row alone
-                    yield f"{table.name}: {error.message}"
+                    yield f"{table.name}: {error.what}"

@@ -152,7 +152,10 @@ def test_a_registry_is_no_larger_than_it_may_be(path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"SQLite format 3", "it is too small to be one"), (b"no database " * 99, "not a registry")],
+    [
+        (b"SQLite format 3", "it is too small to be one"),
+        (b"no database " * 99, "it is not a registry (file is not a database)"),
+    ],
 )
 def test_damage_is_said_once(tmp_path, content, said):
     (tmp_path / "r.db").write_bytes(content)

@@ -218,7 +218,7 @@ def test_a_registry_without_permission(copied):
 def test_a_file_that_is_no_registry(folder):
     (folder / "r.db").write_text("a,b\n1,2\n" * 999)
     before = everything(folder)
-    refused(untuned(folder), 8, "r.db is damaged, or not a registry")
+    refused(untuned(folder), 8, "r.db is damaged: it is not a registry")
     assert {**everything(folder), **before} == everything(folder)
     assert everything(folder / "out") == {}
 

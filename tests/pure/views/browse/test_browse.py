@@ -295,7 +295,7 @@ def test_what_is_no_registry_is_refused(tmp_path):
     browse = ("registry", "browse", "--registry")
     missing = cli_inside.program(tmp_path, *browse, "nosuch.db")
     refused(missing, 2, "there is no registry", "--registry FILE")
-    refused(cli_inside.program(tmp_path, *browse, "bad.db"), 8, "is damaged, or not a registry")
+    refused(cli_inside.program(tmp_path, *browse, "bad.db"), 8, "is damaged: it is not a registry")
 
 
 def test_a_port_that_is_in_use(filled, tmp_path):
