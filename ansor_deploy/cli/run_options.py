@@ -1,14 +1,31 @@
 """Options of the commands that run a library to see how fast it is."""
 
+import os
+
 import click
 
-from .declare import Decorator, number_option
+from ..errors import UsageError
+from ..system.words import count
+from .declare import Decorator
 from .values import parse_duration
 
-threads_option = number_option(
+
+def _at_most_all(ctx: click.Context, option: click.Parameter, threads: int) -> int:
+    """The threads, of which no run takes more than there are processors for."""
+    if threads > (most := len(os.sched_getaffinity(0))):
+        has = f"this process may use {count(most, 'processor')}, and a run takes a thread on each"
+        raise UsageError(f"--threads {threads}: {has}", f"give --threads {most}, or fewer")
+    return threads
+
+
+threads_option = click.option(
     "--threads",
-    0,
-    "Threads of a run; 0 for those of its preset, else as many as the target has cores.",
+    type=click.IntRange(min=0),
+    default=0,
+    callback=_at_most_all,
+    metavar="N",
+    help="Threads of a run, at most as many as there are processors; 0 for those of its preset, "
+    "else as many as the target has cores.  [default: 0]",
 )
 
 

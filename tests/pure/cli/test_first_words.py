@@ -60,3 +60,12 @@ def test_a_place_where_the_output_cannot_be_is_refused_before_the_work(words, sa
     result = invoke(*words.split())
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+@pytest.mark.parametrize("command", ["bench out/net.so", "profile out/net.so"])
+def test_more_threads_than_processors_are_refused(command, folder, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    result = invoke(*command.split(), "--threads", "3")
+    assert result.exit_code == 2
+    assert "--threads 3: this process may use 2 processors" in result.stderr
+    assert result.stderr.endswith("\n  hint: give --threads 2, or fewer\n")
