@@ -151,7 +151,8 @@ def command(
     from ..ship.outputs.commit import touch as make_new
 
     form = page and _form_of(page)
-    quiet = request.frozen or below_make() or is_quiet()
+    # A build system that asks for a depfile shows what its commands print, as make does.
+    quiet = below_make() or depfile is not None or is_quiet()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
     if goal is not None:
         request = replace(request, objective=make_objective("goal", [goal]))

@@ -201,11 +201,17 @@ def test_continuous_integration_freezes_what_has_a_lock(folder, monkeypatch, val
     assert json.loads((folder / "ci.json").read_text())["lock"] is None
 
 
-def test_a_frozen_build_says_nothing_without_a_terminal(folder):
+def test_a_build_system_hears_nothing_without_a_terminal(folder):
     (folder / "net.json").unlink()
     for _ in ("anew", "unchanged"):
         result = program(folder, "build", "net.onnx", *FROZEN)
         assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_a_frozen_build_says_what_it_did(folder):
+    words = ("build", "net.onnx", "-o", "said.so", "--lock", "records.lock", "--frozen")
+    assert "\nwrote said.so\n" in program(folder, *words).stderr
+    assert program(folder, *words).stdout.startswith("said.so is up to date\n")
 
 
 def test_messages_as_lines_of_json(folder):
@@ -323,7 +329,7 @@ def test_the_same_bytes_on_another_account(folder, elsewhere):
     # What it may read is not the matter: who it is, and that it has no home, is.
     may_read = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
     become = [setpriv, "--reuid=54321", "--regid=54321", "--clear-groups", *may_read]
-    words = ["build", "net.onnx", "--lock", "records.lock", "--frozen", "-o"]
+    words = ["build", "net.onnx", "--lock", "records.lock", "--frozen", "-q", "-o"]
     sources, out = elsewhere
     result = subprocess.run(
         [*become, sys.executable, "-m", "ansor_deploy", *words, out / "net.so"],

@@ -59,6 +59,7 @@ def _build(ctx, lock, machine, outputs):
     args.add("--lock", lock)
     args.add("--frozen")
     args.add("--header")
+    args.add("--quiet")
     args.add_all(shapes(ctx), before_each = "--input-shape")
     args.add_all(ctx.files.rules, before_each = "--rules")
     inputs = [ctx.file.model, lock] + ctx.files.data + ctx.files.rules
