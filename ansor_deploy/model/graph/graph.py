@@ -20,6 +20,7 @@ from ...runtime.context import Context
 from ..onnx.bind import model_inputs, set_shape
 from ..onnx.bounds import check_rank, check_shape
 from ..onnx.skeleton import divide, nested_names, tensors, uses, with_initializers
+from ..onnx.type_versions import newer
 from ..ranges import Range
 from .constant_room import Room
 
@@ -182,10 +183,10 @@ class Graph:
                 self._bare(), check_type=check_types, strict_mode=strict
             )
         except (onnx.shape_inference.InferenceError, ValueError) as error:
-            raise ModelError(
-                f"{CONTRADICTION}{_first(str(error))}",
-                "Check the shapes given with --input-shape, or export the model again.",
-            ) from error
+            fault = _first(str(error))
+            other = "Check the shapes given with --input-shape, or export the model again."
+            hint = newer(fault, self.opset) or other
+            raise ModelError(f"{CONTRADICTION}{fault}", hint) from error
         self.dtypes = {name: tensor.data_type for name, tensor in self.constants.items()}
         self.shapes = {name: tuple(tensor.dims) for name, tensor in self.constants.items()}
         found = inferred.graph

@@ -241,3 +241,19 @@ def test_the_page_of_operators_is_current():
     script = [sys.executable, ROOT / "docs" / "make_operators.py", "--check"]
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("op", "hint"),
+    [
+        (
+            "Softplus",
+            "Softplus takes bfloat16 from opset 22 on, and the model has opset 17: export",
+        ),
+        ("Shrink", "No version of Shrink takes bfloat16: export the model in float32."),
+    ],
+)
+def test_a_type_that_an_operator_does_not_take_yet(op, hint):
+    with pytest.raises(ModelError, match="unsupported type") as caught:
+        refuse_early(custom(helper.make_node(op, ["x"], ["y"]), kind=TensorProto.BFLOAT16))
+    assert hint in caught.value.hint
