@@ -78,8 +78,8 @@ def add_command(
     inventory = Inventory.find()
     target = target and lasting(target)
     device = asked_for(inventory, address, name, target, identity, jump)
-    again = shlex.join(["ansor-deploy", "devices", "add", address, "--name", device.name])
-    with _to_be_repeated(device.name):
+    again = shlex.join(["ansor-deploy", *click.get_current_context().find_root().obj])
+    with _to_be_repeated(device.name, again):
         trust(device, inventory, again, fingerprint=fingerprint, yes=yes)
         connecting = way_to(device, inventory)
         with closing(connecting()) as connection:
@@ -97,13 +97,15 @@ def add_command(
 
 
 @contextmanager
-def _to_be_repeated(name: str) -> Iterator[None]:
-    """A board that cannot be reached is not added: the doctor would not know it."""
+def _to_be_repeated(name: str, again: str) -> Iterator[None]:
+    """A board that cannot be reached is not added: the doctor would not know it.
+
+    again: the command as it was given.
+    """
     try:
         yield
     except DeviceError as error:
-        same = shlex.join(["ansor-deploy", *click.get_current_context().find_root().obj])
-        error.hint = error.hint.replace(f"ansor-deploy devices doctor {name}", same)
+        error.hint = error.hint.replace(f"ansor-deploy devices doctor {name}", again)
         raise
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -203,7 +204,8 @@ def plain(tmp_path):
 
 def test_one_command_from_nothing_to_usable(plain, devices, home, tmp_path):
     words = ("add", plain.sshd.url, "--name", "pi", "--identity", plain.sshd.key)
-    refused(devices(*words), 2, "no terminal", "devices add", "--name pi --fingerprint")
+    given = f"--name pi --identity {shlex.quote(str(plain.sshd.key))} --fingerprint"
+    refused(devices(*words), 2, "no terminal", "devices add", given)
     sure = ("--fingerprint", plain.sshd.fingerprint)
     refused(devices(*words, "--fingerprint", "SHA256:" + "A" * 43), 4, "not SHA256:AAA")
     assert plain.bundles == []
