@@ -80,7 +80,7 @@ def _meaning(name: str, rows: Sequence[PlanRow]) -> str:
     if name == "near" and not any(row.trials for row in rows):
         return f"take the schedule of {_NEAR}"
     return {
-        "known": "reused: nothing is left to search",
+        "known": "reused: searched as far as this budget asks",
         "near": f"tuned, starting from {_NEAR}",
         "new": "tuned from nothing",
         "default": "too small a share to tune: the default schedule",
