@@ -21,8 +21,8 @@ from .values import parse_duration, parse_share, parse_size
 
 _target = partial(click.option, "--target", shell_complete=target_names)
 target_option = _target(
-    help="A machine that `targets list` names; NAME:4 with four cores.  [default: the project's, "
-    "else host]"
+    help="A machine that `targets list` names; NAME:4 with four cores; auto: the GPU of this "
+    "machine, or host if it has none.  [default: the project's, else host]"
 )
 targets_option = _target(
     "targets",

@@ -14,7 +14,7 @@ from ..project import Project
 from ..request import EFFORTS, Budget, Limits, Request
 from ..system.environment import in_ci, shipped
 from ..system.printable import printable
-from ..target import Target, load_target, target_files
+from ..target import HOST, Target, load_target, target_files
 from .codes import best_here, code_targets
 from .declare import Command
 from .shapes import InputShapes, shape_text, shapes_together
@@ -48,6 +48,7 @@ def with_requests(command: Command) -> Command:
     return call
 
 
+_AUTO = "auto"  # a name of `--target`: this machine, its GPU before its processor
 _NO_REGISTRY = Path(os.devnull, "registry.db")  # of a frozen build: nothing can be there
 
 
@@ -129,7 +130,7 @@ def make_request(
     project = Project.find()
     alone = chosen or lock or others.get("require_hits")
     codes = code_targets(target or "", several and not alone)
-    names = target.split(",") if target and codes else [target or project.target or "host"]
+    names = target.split(",") if target and codes else [_target_name(target, project)]
     files = [one for name in names for one in target_files(name, project.target_path())]
     return Request(
         target=best_here(codes) if codes else chosen_target(target, *(chosen or ())),
@@ -182,7 +183,17 @@ def chosen_target(name: str | None, *devices: str) -> Target:
 
         return target_of(Inventory.find().get(devices[0]))
     project = Project.find()
-    return load_target(name or project.target or "host", project.target_path())
+    return load_target(_target_name(name, project), project.target_path())
+
+
+def _target_name(given: str | None, project: Project) -> str:
+    """The name as it is given, or the project has it; of "auto" the one that this machine is."""
+    name = given or project.target or HOST
+    if name != _AUTO:
+        return name
+    from ..devices.machine import automatic
+
+    return automatic(project.target_path())
 
 
 def rule_files(given: Sequence[Path]) -> list[Path]:

@@ -10,6 +10,7 @@ from msgspec import Meta
 from ..errors import DeviceError
 from ..system.host import RUN_64_BITS
 from ..system.untrusted import Refused, admit, brief
+from ..target import GpuLimits
 from .answers import Place, Word
 from .connection import Connection, Ran
 
@@ -34,6 +35,13 @@ class GpuFacts:
     arch: Name
     sms: Annotated[int, Meta(ge=0, le=2**16)]
     driver: Version
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.arch} with {self.sms} multiprocessors"
+
+    def fits(self, limits: GpuLimits) -> bool:
+        """Whether it is such a GPU as a target describes."""
+        return (self.arch, self.sms) == (limits.arch, limits.sms)
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UsageError
 from ..system.environment import shipped
 from ..system.host import architecture, detect_host, least_flags, processor_flags
 from ..system.words import count
-from ..target import load_target
+from ..target import HOST, list_targets, load_target
+from . import probe
 
 if TYPE_CHECKING:
     from ..target import Target
     from ..views import Report
     from .bare import Bare, BareModel
+    from .facts import GpuFacts
     from .remote_model import RemoteModel
     from .site import Site
 
@@ -95,10 +99,42 @@ def runs_here(target: Target) -> bool:
 
 
 def has_instructions(target: Target) -> bool:
-    """Whether this machine's processor has what code of the target needs, however many cores."""
-    same = target.kind == "llvm" and architecture(target.triple) == architecture()
+    """Whether this machine's processor has what code of the target needs, however many cores.
+
+    And the GPU, where the target is one.
+    """
     words = (target.triple, target.cpu, target.vector_bytes, target.features)
-    return same and not {*least_flags(*words)} - processor_flags()
+    same = architecture(target.triple) == architecture()
+    if not same or {*least_flags(*words)} - processor_flags():
+        return False
+    return target.gpu is None or ((gpu := local_gpu()) is not None and gpu.fits(target.gpu))
+
+
+@cache
+def local_gpu() -> GpuFacts | None:
+    """The first GPU of this machine's driver; None where there is none."""
+    from .facts import GpuFacts
+
+    found: dict[str, Any] | None = probe.gpu()
+    return GpuFacts(**found) if found else None
+
+
+def automatic(folders: Sequence[Path]) -> str:
+    """The name of the target that is this machine's GPU; HOST where it has none.
+
+    folders: as of `load_target`. UsageError where no target describes the GPU.
+    """
+    if (gpu := local_gpu()) is None:
+        return HOST
+    known = [load_target(name, folders) for name in list_targets(folders) if name != HOST]
+    found = next((one.name for one in known if one.gpu and gpu.fits(one.gpu)), None)
+    if found is None:
+        raise UsageError(
+            f"no target describes the GPU of this machine ({gpu})",
+            f'write one: extends = "h100" and [gpu] with arch = "{gpu.arch}", sms = {gpu.sms}; '
+            f"or take the processor: --target {HOST}",
+        )
+    return found
 
 
 def this_machine() -> Target:
@@ -118,7 +154,9 @@ def cannot_run(target: Target) -> str:
     """A sentence that says why this machine does not run code of the target."""
     here = detect_host()
     if target.gpu is not None:
-        return f"target {target.name} is a GPU ({target.gpu.arch}), and no device with one is given"
+        wanted = f"a GPU ({target.gpu.arch}, {target.gpu.sms} multiprocessors)"
+        found = f"has another ({gpu})" if (gpu := local_gpu()) else "has none that a driver knows"
+        return f"target {target.name} is {wanted}, this machine {found}, and no device is given"
     if has_instructions(target):
         fewer = f"{target.name.partition(':')[0]}:{here['cores']}"
         return (

@@ -171,10 +171,8 @@ def check_gpu(gpu: GpuFacts | None, wanted: GpuLimits) -> Check:
     if gpu is None:
         remedy = "install NVIDIA's driver: libcuda.so.1 must find a GPU"
         return Check("GPU", "FAIL", "none, or no driver for it", remedy)
-    found = f"{gpu.name}, {gpu.arch} with {gpu.sms} multiprocessors, driver for CUDA {gpu.driver}"
-    fits = (gpu.arch, gpu.sms) == (wanted.arch, wanted.sms)
     remedy = f'use a target with arch = "{gpu.arch}" and sms = {gpu.sms}'
-    return judged("GPU", fits, found, remedy)
+    return judged("GPU", gpu.fits(wanted), f"{gpu}, driver for CUDA {gpu.driver}", remedy)
 
 
 def check_governor(governors: list[str]) -> Check:

@@ -130,10 +130,11 @@ def roof_of(target: Target, threads: int, profiles: Sequence[Profile], *, here: 
     """The limits of a target on so many threads, of its cores at most; 0 for all of them.
 
     here: whether this machine runs it, which is measured then, for products of bytes if profiles
-    have any. Of another one, what caches give is not known, and arithmetic of floats alone limits.
+    have any. Of another one and of a GPU, what caches give is not known, and arithmetic of floats
+    alone limits.
     """
     of_bytes = any(products(one) for profile in profiles for one in profile.kernels)
-    if here:
+    if here and target.gpu is None:
         return measured_roof(target, threads, of_bytes=of_bytes)
     count = min(threads or target.cores, target.cores)
     return Roof(count, (target.peak_gflops or math.inf) * count / target.cores)

@@ -12,6 +12,7 @@ import ctypes
 import os
 import struct
 import sys
+from pathlib import Path
 
 VARIABLE = "ANSOR_DEPLOY_FENCE"  # the folder of a worker that is to be fenced
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
@@ -21,6 +22,7 @@ _NO_NEW_PRIVILEGES = 38
 _WRITES = 1 << 1 | sum(1 << bit for bit in range(4, 13))
 _LATER = {2: 1 << 13, 3: 1 << 14}
 _OF_A_FILE = 1 << 1 | 1 << 14  # which a rule about one may have
+_OF_A_GPU = "nvidia*"  # devices that its driver opens to write
 _TCP = 0b11  # to bind, to connect
 
 
@@ -32,7 +34,10 @@ def abi() -> int:
 
 
 def close_around(folder: str) -> bool:
-    """From now on, let this process write in the folder alone, and use no TCP; whether it holds."""
+    """From now on, let this process write in the folder alone, and use no TCP; whether it holds.
+
+    It may also use a GPU.
+    """
     version, libc = abi(), _libc()
     writes = _WRITES | sum(bit for least, bit in _LATER.items() if version >= least)
     rights = struct.pack("=QQ", writes, _TCP if version >= 4 else 0)[: 16 if version >= 4 else 8]
@@ -41,7 +46,8 @@ def close_around(folder: str) -> bool:
         return False
     try:
         _allow(libc, rules, folder, writes)
-        _allow(libc, rules, os.devnull, writes & _OF_A_FILE)
+        for device in (os.devnull, *map(str, Path("/dev").glob(_OF_A_GPU))):
+            _allow(libc, rules, device, writes & _OF_A_FILE)
         alone = libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0
         return alone and libc.syscall(_RESTRICT, rules, 0) == 0
     finally:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def limits(tasks: Sequence[Task], request: Request) -> dict[TaskKey, float]:
     """Seconds below which no program of each task runs; {} where another machine runs them.
 
-    What other machines can do is declared by their targets, for estimates only.
+    What other machines and GPUs can do is declared by their targets, for estimates only.
     """
-    if request.devices or not tasks or not runs_here(request.target):
+    if request.devices or request.target.gpu or not tasks or not runs_here(request.target):
         return {}
     from ..measure.roof import measured_roof
     from ..model.relax.byte_products import byte_products

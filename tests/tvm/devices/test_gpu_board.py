@@ -1,10 +1,11 @@
-"""A machine with a GPU as a device: an agent there runs candidates by the driver that it finds.
+"""A machine with a GPU, as a device or this one: candidates run by the driver that it finds.
 
 The GPU is `helpers/cuda_on_cpu.py`: this machine's processor, thread by thread.
 """
 
 import math
 import shutil
+from contextlib import closing
 
 import msgspec
 import numpy as np
@@ -14,10 +15,14 @@ from helpers import cuda_on_cpu, graphs
 from helpers.graphs import node, randn
 from helpers.local_board import LocalBoard, open_site
 
+from ansor_deploy import api
 from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.devices import machine
 from ansor_deploy.devices.facts import look_at
 from ansor_deploy.devices.remote_model import RemoteModel
+from ansor_deploy.devices.site import LocalSite
 from ansor_deploy.doctor.device import check_gpu
+from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.builder import Builder, BuildJob
 from ansor_deploy.measure.libraries import Libraries
 from ansor_deploy.measure.site_runner import SiteRunner
@@ -25,7 +30,9 @@ from ansor_deploy.model.prepare import prepare
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
 
-V100 = load_target("v100", [shipped("targets")])
+FOLDERS = [shipped("targets")]
+V100 = load_target("v100", FOLDERS)
+H100 = load_target("h100", FOLDERS)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +78,7 @@ def test_the_gpu_is_found_and_compared_with_the_targets(board, tmp_path):
         "driver": "12.9",
     }
     assert check_gpu(facts.gpu, V100.gpu).level == "ok"
-    h100 = load_target("h100", [shipped("targets")])
-    assert 'arch = "sm_70" and sms = 80' in check_gpu(facts.gpu, h100.gpu).remedy
+    assert 'arch = "sm_70" and sms = 80' in check_gpu(facts.gpu, H100.gpu).remedy
     none = look_at("another", LocalBoard(tmp_path).connect()).gpu
     assert check_gpu(none, V100.gpu).level == "FAIL" or none is not None
 
@@ -105,3 +111,46 @@ def test_a_library_computes_there_what_it_should(site, folder, model):
     (want,) = graphs.run(proto, feeds)
     np.testing.assert_allclose(there(**feeds)["y"], want, rtol=1e-4, atol=1e-6)
     there.close()
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    """Let this machine, and the processes that it starts, have a V100."""
+    monkeypatch.setenv("LD_PRELOAD", str(folder / "libcuda.so.1"))
+    monkeypatch.setenv("ANSOR_GPU", "sm_70")
+    cuda_on_cpu.be_a_gpu(cuda_on_cpu.driver(folder), "sm_70")
+    machine.local_gpu.cache_clear()
+    yield
+    machine.local_gpu.cache_clear()
+
+
+def test_this_machine_is_its_gpu_where_a_target_describes_it(here, folder, tmp_path, monkeypatch):
+    assert machine.automatic(FOLDERS) == "v100"
+    assert machine.runs_here(V100)
+    assert not machine.runs_here(H100)
+    assert "another (A processor, thread by thread, sm_70 with 80" in machine.cannot_run(H100)
+    with pytest.raises(UsageError, match="no target describes the GPU"):
+        machine.automatic([tmp_path])
+    monkeypatch.delenv("ANSOR_GPU")
+    cuda_on_cpu.be_a_gpu(cuda_on_cpu.driver(folder), "")
+    machine.local_gpu.cache_clear()
+    assert machine.automatic(FOLDERS) == "host"
+    assert "has none that a driver knows" in machine.cannot_run(V100)
+
+
+def test_candidates_run_on_this_machines_gpu(here, folder, model):
+    builder = Builder(V100, folder, cuda_on_cpu.InThisProcess(folder))
+    task = model[1].tasks[0]
+    (built,) = builder.build([BuildJob(task.workload.text, "default")])
+    with closing(LocalSite(cores=1)) as site:
+        outcome = SiteRunner(site, V100, 0, lambda *_: built).run(task, built, "", math.inf)
+    assert (outcome.error, outcome.message) == ("", "")
+    assert outcome.latency > 0
+
+
+def test_a_build_is_verified_on_this_machines_gpu(here, folder, model, tmp_path):
+    onnx.save(model[0], tmp_path / "net.onnx")
+    where = {"output": tmp_path / "net.so", "registry": tmp_path / "r.db"}
+    result = api.build(tmp_path / "net.onnx", target="v100", trials=0, **where)
+    assert result.manifest.verification.verified
+    assert result.manifest.ran_on is not None
