@@ -36,6 +36,7 @@ class Known:
         self.found: dict[str, tuple[str, str]] = {}  # where one is not zero, how often
         # Of tensors, the axes along which what lies behind is finite, where the others count.
         self.finite: dict[str, frozenset[int]] = {}
+        self.least: dict[str, np.float32] = {}  # of tensors of numbers that integers stand for
         self.words: dict[str, str] = {}  # for a node of a branch, by its result
         self._values: dict[str, Values] = {}
         self.divided: Divided = {}

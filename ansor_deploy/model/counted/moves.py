@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
@@ -12,7 +12,7 @@ from .numbers import Number, least
 BOOL = TensorProto.BOOL
 _ALONE = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu",
-    "Clip", "Cos", "Cosh", "DequantizeLinear", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu",
     "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg",
     "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
     "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
@@ -29,6 +29,17 @@ def alone(step: Step) -> list[tuple[str, Axes]] | None:
     if step.known_shape(step.input(0)) is None or step.wants(1):
         return None
     return [(step.again(), step.axes(0))]
+
+
+def of_steps(step: Step) -> list[tuple[str, Axes]] | None:
+    """Numbers that integers stand for, of which the least is known where these have one scale."""
+    scale, zero = (step.graph.value(step.input(at)) for at in (1, 2))
+    kind = helper.tensor_dtype_to_np_dtype(step.dtype(step.input(0)))
+    whole = np.issubdtype(kind, np.integer) and (zero is not None or not step.input(2))
+    if whole and scale is not None and scale.size == 1:
+        steps = np.iinfo(kind).min - (0 if zero is None else int(zero.item()))
+        step.facts.least[step.node.output[0]] = np.float32(steps) * scale.reshape(())
+    return alone(step)
 
 
 def dropped(step: Step) -> list[tuple[str, Axes]] | None:
@@ -139,6 +150,7 @@ RULES = {
     **dict.fromkeys(_ALONE, alone),
     **dict.fromkeys(_TOGETHER, together),
     "DepthToSpace": from_depth,
+    "DequantizeLinear": of_steps,
     "Dropout": dropped,
     "Squeeze": squeezed,
     "Transpose": transposed,

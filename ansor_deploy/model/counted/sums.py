@@ -19,6 +19,11 @@ def lowest(step: Step, name: str) -> Any:
     return _end(step, name, -1)
 
 
+def least_known(step: Step, name: str) -> Any:
+    """What is no more than anything else; of numbers that bytes stand for, the least byte's."""
+    return step.facts.least.get(name, lowest(step, name))
+
+
 def highest(step: Step, name: str) -> Any:
     """What is more than anything else, or as much."""
     return _end(step, name, 1)
@@ -49,7 +54,7 @@ _NEUTRAL: dict[str, Callable[[Step, str], Any]] = {
     "ReduceL2": _zero,
     "ReduceLogSum": _zero,
     "ReduceLogSumExp": lowest,
-    "ReduceMax": lowest,
+    "ReduceMax": least_known,
     "ReduceMin": highest,
     "ReduceProd": _one,
     "ReduceSum": _zero,

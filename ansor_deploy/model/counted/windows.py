@@ -17,7 +17,7 @@ import numpy as np
 from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number
-from .sums import elements, lowest
+from .sums import elements, least_known
 
 _FIRST = 2  # the axes before it are of images and channels
 
@@ -50,7 +50,7 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
             padded[axis] = own[axis]
     if op == "AveragePool" and (padded or ceil) and not step.attribute("count_include_pad", 0):
         return _where_known(step, _mean_of_what_counts(step, padded), axes)
-    value = lowest(step, step.input(0)) if op == "MaxPool" else 0
+    value = least_known(step, step.input(0)) if op == "MaxPool" else 0
     return _where_known(step, step.again(step.masked(step.input(0), padded, value)), axes)
 
 
@@ -116,7 +116,7 @@ def averaged(step: Step) -> list[tuple[str, Axes]] | None:
     within = {axis: n for axis, n in own.items() if axis >= _FIRST}
     axes = list(range(_FIRST, len(shape)))
     if step.node.op_type == "GlobalMaxPool":
-        data = step.masked(step.input(0), within, lowest(step, step.input(0)))
+        data = step.masked(step.input(0), within, least_known(step, step.input(0)))
         made = step.reduce("ReduceMax", data, *axes)
     else:
         total = _total(step, step.masked(step.input(0), within), axes)

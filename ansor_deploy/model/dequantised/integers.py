@@ -22,9 +22,10 @@ from ..graph.clips import Clip, clip_of
 from ..graph.graph import Graph
 from ..operators.emitter import Emitter
 from ..operators.quantization import INT32, UINT8
+from .averages import averaged, is_average
 from .layers import layer
 from .moves import is_beside, is_move, moved
-from .pairs import averaged, is_of_bytes, paired
+from .pairs import is_pair, paired
 from .real import Real, Sum, is_dequantize, is_quantize, real_of
 from .tables import Tables, rescaled
 
@@ -164,7 +165,8 @@ class _Walk:
         node = self.makers.get(name)
         if node is None:
             return None
-        return paired(emit, node, self.reals, to) or averaged(emit, node, self.reals, to)
+        mean = (emit, node, self.makers, self.reals, to)
+        return paired(emit, node, self.reals, to) or averaged(*mean)
 
     def _moved_bytes(self, emit: Emitter, name: str, to: Real) -> str | None:
         """By moving bytes: those of what a node moves, or of each part that it puts together."""
@@ -185,7 +187,9 @@ class _Walk:
         inner = self._within(name).data
         node = self.makers.get(inner)
         through = node is not None and is_move(node) and self._is_integer(node.input[0])
-        computed = node is not None and is_of_bytes(node, self.reals)
+        computed = node is not None and (
+            is_pair(node, self.reals) or is_average(self.graph, node, self.makers, self.reals)
+        )
         return inner in self.reals or inner in self.sums or through or computed
 
     def _within(self, name: str) -> Clip:

@@ -26,6 +26,8 @@ def moved(emit: Emitter, reals: Mapping[str, Real]) -> list[Real] | None:
         return None
     if node.op_type == "Concat":
         return _beside(emit, [reals.get(name) for name in node.input])
+    if node.op_type == "Where":
+        return _chosen(emit, reals.get(node.input[1]))
     real = reals.get(node.input[0])
     if node.op_type not in _MOVES or real is None or not real.is_bytes:
         return None
@@ -55,6 +57,18 @@ def _on_bytes(emit: Emitter, real: Real) -> list[Real]:
     kept = {one.name: emit.attribute(one.name) for one in node.attribute}
     names = emit.several(node.op_type, given, len(node.output), **kept)
     return [real.like(name) for name in names]
+
+
+def _chosen(emit: Emitter, real: Real | None) -> list[Real] | None:
+    """A tensor of bytes with a number that one of them stands for in the place of some."""
+    value = emit.graph.value(emit.input(2))
+    if value is None or value.size != 1 or real is None or not (real.is_whole and real.is_bytes):
+        return None
+    step = real.steps(value.reshape(()))
+    if (step - real.zero.reshape(())).astype(np.float32) * real.scale.reshape(()) != value:
+        return None
+    data = emit("Where", emit.input(0), real.data, emit.constant(step, real.kind))
+    return [real.like(data)]
 
 
 def _turned(emit: Emitter, real: Real) -> list[Real] | None:

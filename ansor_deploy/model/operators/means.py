@@ -23,34 +23,37 @@ Ends = tuple[str, str]  # a scale and a zero point
 
 
 def mean_of(
-    emit: Emitter, name: str, given: Ends, made: Ends, axes: Iterable[int], count: int
+    emit: Emitter, name: str, given: Ends, made: Ends, axes: Iterable[int], count: str
 ) -> str:
-    """The mean of so many quantised numbers over some axes, which are kept.
+    """The mean of quantised numbers over some axes, which are kept.
 
-    given, made: of the numbers and of the mean.
+    given, made: of the numbers and of the mean. count: the tensor that says of how many it is.
     """
     total = emit.reduce("ReduceSum", centred(emit, name, parameter(emit, given[1])), *axes)
-    return requantise(emit, total, _in_steps(emit, given, made, np.float32(count)), made[1])
+    return requantise(emit, total, _in_steps(emit, given, made, count), made[1])
 
 
-def window_means(emit: Emitter, name: str, shape: Shape, given: Ends, made: Ends) -> str:
+def window_means(
+    emit: Emitter, name: str, shape: Shape, given: Ends, made: Ends, counts: str = ""
+) -> str:
     """The mean of each window of an average pool, as the node's attributes have it.
 
-    shape: of the numbers, (N, C, ...). given, made: as of `mean_of`. Where padding counts, a window
-    has all its elements, also beyond the padding. Ties are decided after the zero point is added.
+    shape: of the numbers, (N, C, ...). given, made: as of `mean_of`. counts: the tensor that says
+    of how many each is, where a run decides that. Where padding counts, a window has all its
+    elements, also beyond the padding. Ties are decided after the zero point is added.
     """
     pool = windows(emit.node, shape[2:], emit.attribute("kernel_shape"))
-    if all(one.is_whole for one in pool):
-        return mean_of(emit, name, given, made, range(2, len(shape)), prod(shape[2:]))
+    if not counts and all(one.is_whole for one in pool):
+        count = emit.constant(prod(shape[2:]))
+        return mean_of(emit, name, given, made, range(2, len(shape)), count)
     total = _window_sums(emit, name, shape[1], given[1], pool)
-    emit.room_for(*(one.made for one in pool))
-    factor = _in_steps(emit, given, made, _counts(emit, pool))
+    factor = _in_steps(emit, given, made, counts or _counts(emit, pool))
     return after_zero(emit, emit("Mul", emit.cast(total, FLOAT), factor), made[1])
 
 
-def _in_steps(emit: Emitter, given: Ends, made: Ends, count: np.ndarray | np.float32) -> str:
+def _in_steps(emit: Emitter, given: Ends, made: Ends, count: str) -> str:
     """What a sum of so many numbers is multiplied by, for steps of their mean."""
-    steps = emit("Mul", parameter(emit, made[0]), emit.constant(count))
+    steps = emit("Mul", parameter(emit, made[0]), count)
     return emit("Div", parameter(emit, given[0]), steps)
 
 
@@ -73,9 +76,11 @@ def _window_sums(
     )
 
 
-def _counts(emit: Emitter, pool: Sequence[Windows]) -> np.ndarray:
+def _counts(emit: Emitter, pool: Sequence[Windows]) -> str:
     """How many numbers each mean is of: one count, or one for each place."""
+    emit.room_for(*(one.made for one in pool))
     counts = reduce(np.multiply.outer, [one.counts for one in pool])
     if emit.attribute("count_include_pad", 0):
         counts = np.full_like(counts, prod(one.kernel for one in pool))
-    return np.unique(counts).reshape(()) if len(np.unique(counts)) == 1 else counts[None, None]
+    one = len(np.unique(counts)) == 1
+    return emit.constant(np.unique(counts).reshape(()) if one else counts[None, None])

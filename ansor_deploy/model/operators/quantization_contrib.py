@@ -109,7 +109,7 @@ def q_linear_global_average_pool(emit: Emitter) -> str:
     """The mean over all that is no sample or channel, summed in int32."""
     axes, shape = positions(emit), emit.shape(emit.input(0))
     x_scale, x_zero, y_scale, y_zero = (emit.input(at) for at in range(1, 5))
-    count = prod(shape[axis] for axis in axes)
+    count = emit.constant(prod(shape[axis] for axis in axes))
     return mean_of(emit, emit.input(0), (x_scale, x_zero), (y_scale, y_zero), axes, count)
 
 
