@@ -21,7 +21,7 @@ from ..graph.cleanup import drop_dead
 from ..graph.clips import Clip, clip_of
 from ..graph.graph import Graph
 from ..operators.emitter import Emitter
-from ..operators.quantization import INT32, UINT8
+from ..operators.quantization import INT32, UINT8, Range
 from .averages import averaged, is_average
 from .layers import layer
 from .moves import is_beside, is_move, moved
@@ -77,6 +77,7 @@ class _Walk:
         real = real_of(self.graph, emit.node)
         if real is None:
             return []
+        real = self._in_bytes(real)
         data = self.unsigned.get(real.data)
         if data is None and real.kind == TensorProto.INT8 and self._is_activation(real):
             wide = emit("Add", emit.cast(real.data, INT32), emit.constant(_TURN, INT32))
@@ -87,6 +88,17 @@ class _Walk:
             real = real.like(data) if real.kind == UINT8 else _turned(real, data)
         self.reals[emit.node.output[0]] = real
         return emit.nodes
+
+    def _in_bytes(self, real: Real) -> Real:
+        """A constant of less than a byte each as bytes: the same integers."""
+        values = self.graph.value(real.data)
+        if values is None or not real.is_short:
+            return real
+        kind = Range.of(real.kind).stored
+        whole = values.astype(helper.tensor_dtype_to_np_dtype(kind))
+        data = self.graph.add_constant(whole, real.data)
+        self._know(data, real.data, kind)
+        return replace(real, data=data, kind=kind)
 
     def _is_activation(self, real: Real) -> bool:
         return real.is_whole and real.data not in self.graph.constants

@@ -37,6 +37,11 @@ class Real:
         """Whether the integers are bytes."""
         return self.kind in BYTES
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the integers are of less than a byte."""
+        return Range.of(self.kind).stored != self.kind
+
     def like(self, data: str) -> Real:
         """The same of other integers."""
         return replace(self, data=data)
@@ -113,8 +118,9 @@ def is_dequantize(node: NodeProto) -> bool:
 def real_of(graph: Graph, node: NodeProto) -> Real | None:
     """The scale and zero point of a QuantizeLinear or DequantizeLinear, of its second tensor.
 
-    None where they are not known when the model is built, not of float32, or of blocks. By a
-    scale of zero all numbers are zero, as those of a channel of weights may be.
+    None where they are not known when the model is built, not of float32, or of blocks, and of
+    integers of more than a byte, or of less that are no constant. By a scale of zero all numbers
+    are zero, as those of a channel of weights may be.
     """
     scale, zero = graph.value(node.input[1]), graph.value(optional_input(node, 2))
     if scale is None or scale.dtype != np.float32 or attribute(node, "block_size", 0):
@@ -128,8 +134,8 @@ def real_of(graph: Graph, node: NodeProto) -> Real | None:
         kind = attribute(node, "output_dtype", 0) or given
     zeros = np.zeros(scale.shape, np.int64) if zero is None else zero.astype(np.int64)
     fits = (scale > 0) | ((scale == 0) & is_dequantize(node))
-    if kind not in (*BYTES, INT32) or not (np.isfinite(scale) & fits).all():
-        return None
     made = node.output[0] if is_quantize(node) else node.input[0]
     rank = len(graph.shapes.get(node.input[0], ())) or 1
-    return Real(made, scale, zeros, kind, attribute(node, "axis", 1) % rank)
+    real = Real(made, scale, zeros, kind, attribute(node, "axis", 1) % rank)
+    known = kind in (*BYTES, INT32) or (made in graph.constants and real.is_short)
+    return real if known and (np.isfinite(scale) & fits).all() else None

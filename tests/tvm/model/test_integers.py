@@ -92,6 +92,37 @@ def test_conversions_are_part_of_kernels(nodes, most, tmp_path):
     assert sum(kernels.values()) <= most, kernels
 
 
+@pytest.mark.parametrize("sign", ["", "U"])
+def test_weights_of_four_bits_are_summed_up_as_bytes(sign):
+    short, wide = (of_weights(TensorProto.DataType.Value(f"{sign}INT{n}")) for n in (4, 8))
+    assert "Conv" not in {one.op_type for one in canonicalize(short).graph.node}
+    feeds = {"x": 8 * randn(*SHAPE)}
+    (found,), (wanted,) = built.run(short, feeds), graphs.run(wide, feeds)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def of_weights(kind):
+    """A convolution between conversions, of weights from 0 to 7."""
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "w ws wz", "e", axis=0),
+        node("Conv", "d e", "c"),
+        node("QuantizeLinear", "c s z", "r"),
+        node("DequantizeLinear", "r s z", "y"),
+    ]
+    known = {
+        "s": np.float32(0.25),
+        "z": np.uint8(120),
+        "ws": np.linspace(0.1007, 0.4, 12, dtype="f"),
+    }
+    proto = model(nodes, {"x": SHAPE}, constants=known, opset=21)
+    for name, shape in (("w", (12, 8, 1, 1)), ("wz", (12,))):
+        numbers = np.arange(np.prod(shape)) % 8
+        proto.graph.initializer.append(helper.make_tensor(name, kind, shape, numbers))
+    return proto
+
+
 def pairs(nodes, constants, made):
     """A model of nodes that are written here, of bytes x and y."""
     graph = helper.make_graph(
