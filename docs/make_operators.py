@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ansor_deploy.model.operators import appended, block_products, coupling, repacked
+from ansor_deploy.model.graph.graph import OWN
+from ansor_deploy.model.operators import coupling
 from ansor_deploy.model.operators.operator import ANY, INTEGER, REAL, Operator
 from ansor_deploy.model.operators.refused import DOMAINS, REASONS
 from ansor_deploy.model.operators.table import OPERATORS
@@ -13,10 +14,8 @@ from ansor_deploy.model.operators.table import OPERATORS
 PAGE = Path(__file__).with_name("operators.md")
 GROUPS = (("any", ANY), ("integers", INTEGER), ("real", REAL), ("numbers", REAL | INTEGER))
 OURS = (  # in no file
-    *appended.OPERATORS,
-    *block_products.OPERATORS,
+    *(operator for operator in OPERATORS.values() if operator.domain == OWN),
     *coupling.OPERATORS,
-    *repacked.OPERATORS,
 )
 PREFACE = """\
 # Operators

@@ -37,9 +37,9 @@ _EXACT = {
 # What is computed by approximation is as near to its range, which is about one, as to itself.
 # fmt: off
 _BOUNDED = {
-    "BiasGelu", "Cos", "Erf", "FastGelu", "GRU", "Gelu", "HardSigmoid", "LSTM", "LogSoftmax",
-    "Mish", "QuickGelu", "RNN", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus", "Softsign",
-    "Swish", "Tanh",
+    "BiasGelu", "Cos", "DynamicQuantizeLSTM", "Erf", "FastGelu", "GRU", "Gelu", "HardSigmoid",
+    "LSTM", "LogSoftmax", "Mish", "QuickGelu", "RNN", "Selu", "Sigmoid", "Sin", "Softmax",
+    "Softplus", "Softsign", "Swish", "Tanh",
 }
 # fmt: on
 _FLOAT, _DOUBLE = 1, 11

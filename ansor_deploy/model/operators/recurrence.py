@@ -12,6 +12,10 @@ the last of which may be padded: its weights are zero. The GRU of
 which the reset gate comes before the product has two such pairs of loops a step. A step is a block
 around its loops, so that a rule (`rules/recurrence.py`) can schedule them: what carries from one to
 the next stands outside of it.
+
+A layer whose weights are whole numbers multiplies steps of h: before each step, h is rounded to the
+bytes of its own range, and each sum is scaled after it. Sums are of float32 as well, which holds
+whole numbers below 2**24.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from typing import Any
 
 from ..._lazy_tvm import tirx, tvm
 from .activations import number
+from .rounded_state import RoundedState
 
 Function = Callable[[Any], Any]
 
@@ -33,7 +38,8 @@ class Layer:
 
     cell: LSTM, GRU or RNN. hidden: units. lanes: units of a panel. functions: f, g, h of ONNX, of
     each direction. reverses: whether it starts at the end, of two directions the second. clip:
-    bound of what goes into f and g, or None. masked: sequences have lengths of their own.
+    bound of what goes into f and g, or None. masked: sequences have lengths of their own. rounded:
+    recurrent weights are whole numbers, and so is the state that they multiply.
     """
 
     cell: str
@@ -44,6 +50,7 @@ class Layer:
     functions: tuple[tuple[Function, ...], ...]
     reverses: tuple[bool, ...] = (False,)
     masked: bool = False
+    rounded: bool = False
     clip: float | None = None
     input_forget: bool = False
     linear_before_reset: bool = False
@@ -81,8 +88,8 @@ class Layer:
         given: x[steps, batch, directions, panels, gates, lanes], and of each direction first: of
         each pass w[panels, hidden, its gates, lanes], h[batch, panels, lanes]; c as h and
         peepholes [3, panels, lanes] of an LSTM; recurrent biases [panels, lanes] of a GRU in one
-        pass. lengths [batch] if masked. Makes y[steps, directions, batch, panels, lanes], h, and c
-        of an LSTM.
+        pass; if rounded, the weights' scales [panels, gates, lanes]. lengths [batch] if masked.
+        Makes y[steps, directions, batch, panels, lanes], h, and c of an LSTM.
         """
         state = (self.directions, self.batch, self.panels, self.lanes)
         shapes = [(self.steps, *state), *([state] * (self.results - 1))]
@@ -119,6 +126,7 @@ class _Program:
         self.lengths: Any = given.pop() if layer.masked else None
         own = [_Own(self, buffer) for buffer in given]
         self.weights = [own.pop(0) for _ in layer.passes]
+        self.scales: Any = own.pop() if layer.rounded else None
         self.h0, *self.rest = own
         self.y, *states = map(self.T.buffer_proxy, outs)
         self.h, *others = [_Own(self, buffer) for buffer in states]
@@ -136,7 +144,11 @@ class _Program:
                     self._copy(self.rest[0], self.c)
                 self.new = self._state()
                 self.after: Any = None if self.c is None else self._state()
+                state = (layer.batch, layer.panels, layer.lanes)
+                self.rounded = RoundedState(T, state, layer.hidden) if layer.rounded else None
                 with T.serial(0, layer.steps) as t:
+                    if self.rounded:
+                        self.rounded.round(self.h)
                     with T.sblock("step"):
                         self.d = T.axis.opaque(layer.directions, d)
                         self.t = T.axis.opaque(layer.steps, t)
@@ -169,7 +181,7 @@ class _Program:
             self._pass(1, self.reset, self._candidate)
         else:
             cell = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.layer.cell]
-            self._pass(0, self.h, cell)
+            self._pass(0, self.rounded.steps if self.rounded else self.h, cell)
 
     def _carry(self) -> None:
         """What a step has made becomes the state, and a part of the output."""
@@ -198,10 +210,18 @@ class _Program:
             with T.init():
                 sums[b, p, g, lane] = number(0)
             left = state[b, k // lanes, k % lanes]
-            sums[b, p, g, lane] = sums[b, p, g, lane] + left * weights[p, k, g, lane]
+            right = tirx.Cast("float32", weights[p, k, g, lane])  # none where it is one
+            sums[b, p, g, lane] = sums[b, p, g, lane] + left * right
         with T.grid(*outer, lanes) as loops, T.sblock(f"cell{at}"):
             b, p, lane = T.axis.remap("SSS", loops)
-            cell(b, p, lane, [sums[b, p, gate, lane] for gate in range(len(gates))])
+            cell(b, p, lane, [self._scaled(sums, b, p, gate, lane) for gate in range(len(gates))])
+
+    def _scaled(self, sums: Any, b: Any, p: Any, gate: int, lane: Any) -> Any:
+        """A sum of products as a number."""
+        total = sums[b, p, gate, lane]
+        if self.rounded is None:
+            return total
+        return total * (self.rounded.scale * self.scales[p, gate, lane])
 
     def _input(self, b: Any, p: Any, gate: int, lane: Any) -> Any:
         """The inputs' part of a gate's sum."""

@@ -5,6 +5,8 @@
 
 W' and R' hold the weights of D directions and G gates in P panels of L units, the last one padded
 by zeros. All is computed in float32.
+
+An LSTM of ours gets x, and whole numbers as R with their scales (`recurrent_bytes.py`).
 """
 
 import math
@@ -12,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from ..._lazy_tvm import relax
+from ..graph.graph import OWN
 from .activations import ACTIVATIONS, TAKE_ALPHA, TAKE_BETA
 from .converting import Call
 from .indices import in_range
@@ -25,6 +28,7 @@ _WIDEST = {"LSTM": 16, "GRU": 32, "RNN": 64}
 _VECTOR = 16
 _DEFAULT = {"LSTM": "sigmoid tanh tanh", "GRU": "sigmoid tanh", "RNN": "tanh"}
 LENGTHS, INITIAL_H, INITIAL_C = 4, 5, 6  # indices of inputs
+SCALES = 8  # of recurrent weights, an input of our LSTM
 
 
 def _unknown_activations(use: Use) -> bool:
@@ -52,6 +56,8 @@ def _computed(call: Call, layer: Layer) -> list[Any]:
         inputs += [given.state(INITIAL_C), given.peepholes()]
     if layer.cell == "GRU" and layer.linear_before_reset:
         inputs.append(given.reset_bias())
+    if layer.rounded:
+        inputs.append(given.scales())
     expressions = [one.expression for one in inputs]
     if layer.masked:
         longest, lengths = [layer.steps + 1], call.inputs[LENGTHS]
@@ -79,6 +85,7 @@ def _layer(call: Call) -> Layer:
         functions=_functions(call, len(reverses)),
         reverses=reverses,
         masked=call.input(LENGTHS) is not None,
+        rounded=call.input(SCALES) is not None,
         clip=call.attribute("clip"),
         input_forget=bool(call.attribute("input_forget", 0)),
         linear_before_reset=bool(call.attribute("linear_before_reset", 0)),
@@ -124,6 +131,8 @@ class _Inputs:
     def steps(self) -> Tensor:
         """All steps' inputs times their weights, with the biases: [T, B, D, P, G, L]."""
         layer = self.layer
+        if layer.rounded:
+            return self._made_steps()
         units = layer.directions, layer.panels, layer.gates, layer.lanes
         data = Tensor.of(self.call, 0)
         if self.call.attribute("layout", 0):
@@ -138,10 +147,26 @@ class _Inputs:
         made = Tensor(self.call, self.call.emit(product))
         return made.reshaped(layer.steps, layer.batch, *units)
 
+    def _made_steps(self) -> Tensor:
+        """The products that are given: [T, B, D * G * H]."""
+        layer = self.layer
+        outer = layer.steps * layer.batch * layer.directions * layer.gates
+        split = Tensor.of(self.call, 0).reshaped(outer, layer.hidden)
+        padded = split.padded(1, math.prod(self.units) - layer.hidden)
+        lead = layer.steps, layer.batch, layer.directions
+        return padded.reshaped(*lead, layer.gates, *self.units).permuted(0, 1, 2, 4, 3, 5)
+
     def recurrent_weights(self, gates: range) -> Tensor:
-        """Weights of the state for some gates G: [D, P, H, G, L]."""
+        """Weights of the state for some gates G: [D, P, H, G, L]; whole ones as they are stored."""
         by_gates = self._blocks(2, self.layer.gates).permuted(1, 0, 2, 4, 3)
-        return by_gates.part(gates.start, gates.stop).permuted(1, 2, 3, 0, 4)
+        made = by_gates.part(gates.start, gates.stop).permuted(1, 2, 3, 0, 4)
+        if not self.layer.rounded:
+            return made
+        return Tensor(self.call, made.value.astype(self.call.dtype(2)))
+
+    def scales(self) -> Tensor:
+        """What a step of each recurrent weight stands for: [D, P, G, L]."""
+        return self._units(SCALES, self.layer.gates).permuted(0, 2, 1, 3)
 
     def state(self, index: int) -> Tensor:
         """A state to begin with, zero if none is given: [D, B, P, L]."""
@@ -194,12 +219,15 @@ def _unpadded(call: Call, layer: Layer, made: Any) -> Tensor:
     return Tensor(call, call.emit(kept))
 
 
-_LIMITS = (
+LIMITS = (
     choice("direction", "forward", "forward", "reverse", "bidirectional"),
     Limit(f"`activations` are of {', '.join(sorted(ACTIVATIONS))}", _unknown_activations),
 )
 _TYPES = ("float16", "float32", "int32")
-OPERATORS = tuple(
-    Operator(name, since=7, types=_TYPES, limits=_LIMITS, convert=recurrent)
-    for name in ("LSTM", "GRU", "RNN")
+OPERATORS = (
+    *(
+        Operator(name, since=7, types=_TYPES, limits=LIMITS, convert=recurrent)
+        for name in ("LSTM", "GRU", "RNN")
+    ),
+    Operator("LSTM", OWN, constant=(2, SCALES), convert=recurrent),
 )

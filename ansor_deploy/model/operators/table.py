@@ -38,6 +38,7 @@ from . import (
     quantization,
     quantization_contrib,
     recurrent,
+    recurrent_bytes,
     regions,
     repacked,
     repetition,
@@ -55,10 +56,10 @@ from .operator import Operator
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
     contractions, resize, regions, deformable, signal, normalization, softmax, attention,
-    recurrent, repetition, defined, contrib, attention_contrib, integers, integer_products,
-    quantization, quantization_contrib, block_quantised, block_products, group_query, features,
-    linear_models, tree_ensembles, forerunners, found, grids, suppression, appended, coupling,
-    repacked,
+    recurrent, recurrent_bytes, repetition, defined, contrib, attention_contrib, integers,
+    integer_products, quantization, quantization_contrib, block_quantised, block_products,
+    group_query, features, linear_models, tree_ensembles, forerunners, found, grids, suppression,
+    appended, coupling, repacked,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name

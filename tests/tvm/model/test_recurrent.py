@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.built import HOST, assert_like_oracle, imported, run
 from helpers.graphs import model, node, randn
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
@@ -65,6 +65,33 @@ def test_an_lstm_whose_units_are_worth_threads():
 def test_a_gru(linear_before_reset):
     options = {"direction": "reverse", "clip": 0.8, "linear_before_reset": linear_before_reset}
     assert_like_oracle(layer("GRU", 5, 2, 7, 40, 3, **options))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_an_lstm_of_bytes(kind):
+    """Of 37 units, with what the quantiser of ONNX Runtime makes of its weights."""
+    assert_like_oracle(of_bytes(layer("LSTM", 6, 1, 5, 37, 4, direction="bidirectional"), kind))
+
+
+def of_bytes(proto, kind):
+    """A layer as DynamicQuantizeLSTM: signed weights by column, others of one zero point."""
+    (lstm,) = proto.graph.node
+    kept = [one for one in proto.graph.initializer if one.name not in ("w", "r")]
+    made = {one.name: numpy_helper.to_array(one) for one in proto.graph.initializer}
+    zero, ends = (0, (-127, 127)) if kind == "int8" else (131, (0, 255))
+    for name in ("w", "r"):
+        turned = made[name].swapaxes(1, 2)
+        scale = np.abs(turned).max(axis=1 if kind == "int8" else (1, 2), keepdims=True) / 120
+        whole = np.clip(np.rint(turned / scale) + zero, *ends).astype(kind)
+        scale = scale.reshape(*scale.shape[::2]) if kind == "int8" else scale.reshape(-1)
+        parts = {name: whole, f"{name}s": scale, f"{name}z": np.full(scale.shape, zero, kind)}
+        kept += [numpy_helper.from_array(value, key) for key, value in parts.items()]
+        lstm.input.extend((f"{name}s", f"{name}z"))
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(kept)
+    lstm.op_type, lstm.domain = "DynamicQuantizeLSTM", "com.microsoft"
+    proto.opset_import.append(helper.make_opsetid(lstm.domain, 1))
+    return proto
 
 
 def test_the_products_of_all_inputs_and_the_recurrence_are_tasks():
