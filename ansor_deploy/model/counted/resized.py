@@ -57,7 +57,7 @@ def resized(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _spread(
-    step: Step, name: str, shape: Sequence[int], factors: Sequence[float]
+    step: Step, name: str, shape: Sequence[int], factors: Sequence[Fraction | np.float32]
 ) -> list[tuple[str, Axes]] | None:
     """Each element several times, or as many that lie between it and the next."""
     sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
@@ -112,10 +112,10 @@ def _scales(step: Step) -> list[float] | None:
     return list(map(float, given)) if given is not None and len(given) else None
 
 
-def _factors(step: Step) -> list[float] | None:
+def _factors(step: Step) -> list[Fraction | np.float32] | None:
     """How many times as long each axis becomes; None where that hangs on a run."""
     if scales := _scales(step):
-        return scales
+        return list(map(np.float32, scales))  # by which sizes are rounded
     sizes = step.values(3) if step.input(3) else None
     if sizes is None:
         return None
@@ -124,12 +124,12 @@ def _factors(step: Step) -> list[float] | None:
     return known if len(known) == len(found) else None
 
 
-def _times(size: Number, own: Number) -> float | None:
+def _times(size: Number, own: Number) -> Fraction | None:
     """How many times as long an axis becomes; None where that hangs on a run."""
     if not isinstance(own, Sum):
-        return None if isinstance(size, Sum) else size / own
+        return None if isinstance(size, Sum) else Fraction(int(size), own)
     times = quotient(size, own)
-    return None if times is None or isinstance(times, Sum) else float(times)
+    return None if times is None or isinstance(times, Sum) else Fraction(times)
 
 
 def _sizes(step: Step) -> list[Number] | None:

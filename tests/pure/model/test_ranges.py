@@ -394,3 +394,23 @@ def test_an_image_of_which_one_side_becomes_as_long_as_the_other():
     ]  # fmt: skip
     constants = {"two": np.array([2]), "first": np.array([1, 4])}
     check(nodes, {"x": (1, 4, LONG, 20)}, constants=constants)
+
+
+@pytest.mark.parametrize(("side", "times"), [(10, 0.7), (20, 0.7)])
+def test_a_side_of_fixed_length_beside_an_open_one_is_as_long_as_float32_makes_it(side, times):
+    scales = np.array([1, 1, 2, times], np.float32)
+    words = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [node("Resize", "x - s", "y", mode="nearest", **words)]
+    check(nodes, {"x": (1, 4, LONG, side)}, constants={"s": scales})
+
+
+def test_a_side_of_fixed_length_beside_an_open_one_has_the_size_that_it_is_given():
+    nodes = [
+        node("Shape", "x", "n", start=2, end=3),
+        node("Mul", "n two", "m"),
+        node("Concat", "first m last", "s", axis=0),
+        node("Resize", "x - - s", "y", mode="nearest",
+             coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    ]  # fmt: skip
+    constants = {"two": np.array([2]), "first": np.array([1, 4]), "last": np.array([15])}
+    check(nodes, {"x": (1, 4, LONG, 11)}, constants=constants)
