@@ -70,11 +70,31 @@ def _opened(
     others = sorted((axis for axis in lengths if axis not in sides), key=lambda axis: axis.name)
     for _, named in groupby(others, key=lambda axis: axis.name):
         places = list(named)
-        most = max(_size(shapes, places[0]) for shapes in fitting)
+        most = _most(proto, given, fitting, places)
         least = next(_fitting(proto, given, fitting[0], places, most), most)
         if least < most:
             made = _with(made, places, Span(least, most))
     return made
+
+
+def _most(
+    proto: ModelProto, given: Mapping[str, Shape], fitting: Sequence[Asked], places: list[Axis]
+) -> int:
+    """The longest that is proposed and fits; or longer, where the next that is proposed is far.
+
+    A table of positions may have rows that none is read of, such as the first two.
+    """
+    sizes = {_size(shapes, places[0]) for shapes in proposals(proto, given)}
+    fits = max(_size(shapes, places[0]) for shapes in fitting)
+    beyond = min((size for size in sizes if size > 2 * fits), default=fits)
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        asked = _with(fitting[0], places, middle)
+        if misfit(proto, {**given, **asked}):  # type: ignore[dict-item]
+            beyond = middle
+        else:
+            fits = middle
+    return fits
 
 
 def any_size(

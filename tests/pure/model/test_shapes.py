@@ -105,6 +105,16 @@ def test_text_is_no_longer_than_the_table_of_positions():
     assert proposed(proto) == {"ids": (1, 77)}
 
 
+def test_text_is_as_long_as_a_table_of_positions_of_which_the_first_rows_are_for_nothing():
+    constants = {**TABLE, "positions": randn(1, 79, 8), "two": np.array(2), "one": np.array(1)}
+    nodes = [embedding(), node("Shape", "ids", "s", start=1, end=2), node("Squeeze", "s", "n")]
+    nodes += [node("Add", "n two", "m"), node("Range", "two m one", "r")]
+    nodes += [node("Gather", "positions r", "p"), node("Add", "e p", "y")]
+    proto = model(nodes, {"ids": ("batch", "seq")}, constants=constants)
+    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
+    assert assumed(proto, {}) == {"ids": (1, Span(1, 77))}
+
+
 def test_a_step_has_a_token_and_what_came_before():
     inputs = {
         "ids": ("batch", "new"),
