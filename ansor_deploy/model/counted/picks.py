@@ -44,11 +44,12 @@ def _from_the_end(step: Step, number: Number | None) -> str:
 
 
 def gathered_each(step: Step) -> list[tuple[str, Axes]] | None:
-    """An element for each place."""
-    if step.axes(0).keys() - step.axes(1).keys():
+    """An element for each place; along other axes there are no more places than elements."""
+    data = step.known_shape(step.input(0))
+    if not data or step.known_shape(step.input(1)) is None:
         return None
-    index = step.masked(step.input(1), step.axes(1))
-    axis = step.attribute("axis", 0)
+    axis = step.attribute("axis", 0) % len(data)
+    index = step.masked(_from_the_end(step, step.axes(0).get(axis)), step.axes(1))
     return [(step("GatherElements", step.input(0), index, axis=axis), step.axes(1))]
 
 

@@ -34,6 +34,7 @@ from . import (
     remainders,
     reshapes,
     resized,
+    sampled,
     spread,
     sums,
     windows,
@@ -51,7 +52,7 @@ _OPEN: Mapping[str, Rule] = {
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
-    **recurrences.RULES, **resized.RULES,
+    **recurrences.RULES, **resized.RULES, **sampled.RULES,
 }  # fmt: skip
 # What makes no other elements than it reads.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")  # in their order

@@ -414,3 +414,25 @@ def test_a_side_of_fixed_length_beside_an_open_one_has_the_size_that_it_is_given
     ]  # fmt: skip
     constants = {"two": np.array([2]), "first": np.array([1, 4]), "last": np.array([15])}
     check(nodes, {"x": (1, 4, LONG, 11)}, constants=constants)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_elements_of_rows_are_looked_up_by_rows_of_fixed_length(axis):
+    """As the best of a list are, wherever its end is."""
+    at = np.array([[[0, 2, -1, -3], [1, -2, 3, 0], [3, 3, 2, -4]]])
+    check([node("GatherElements", "x at", "y", axis=axis)], ROWS, constants={"at": at})
+
+
+@pytest.mark.parametrize("outside", ["zeros", "border"])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_images_are_sampled_between_their_own_edges(outside, corners):
+    at = np.clip(randn(1, 1, 6, 5, 2), -1.2, 1.2)
+    words = {"padding_mode": outside, "align_corners": corners}
+    nodes = [node("GridSample", "x at", "y", mode="linear", **words)]
+    check(nodes, {"x": (1, 2, 5, LONG)}, constants={"at": at}, opset=20)
+
+
+def test_places_in_images_are_as_many_as_a_run_gives():
+    nodes = [node("GridSample", "image at", "y", mode="linear")]
+    image = {"image": randn(1, 1, 2, 5, 7)}
+    check(nodes, {"at": (1, LONG, 3, 2)}, constants=image, opset=20)
