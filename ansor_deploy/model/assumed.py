@@ -15,9 +15,10 @@ from onnx import ModelProto
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
 from .misfit import misfit, tried
+from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
-from .onnx.usual_sizes import is_of_time
+from .onnx.usual_sizes import is_line, is_of_time
 
 Shape = tuple[int, ...]
 _FIRST = 2  # axes of images before height and width
@@ -41,7 +42,9 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
     lengths = [axis for axis in axes if not _is_batch(axis, fitting[0])]
     lengths = [axis for axis in lengths if not isinstance(known.get(axis.name), int)]
     names = {axis.name for axis in lengths}
-    if any(SizeName(name, names).is_sum for name in names) or any(not a.at for a in lengths):
+    if any(SizeName(name, names).is_sum for name in names):
+        return {}
+    if any(not axis.at and not is_of_time(axis.name) for axis in lengths):
         return {}
     if span:
         return _with(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
@@ -118,6 +121,8 @@ def any_size(
 def is_side(axis: Axis, shapes: Asked) -> bool:
     """Whether it is the height or the width of images."""
     rank = len(shapes[axis.value.name])
+    if is_line(declared_shape(axis.value) or ()):
+        return False
     return axis.at >= max(_FIRST, rank - 2) and rank > _FIRST + 1 and not is_of_time(axis.name)
 
 

@@ -6,7 +6,7 @@ images=1,3,32..640,32..640     ->  two more, if height and width have names of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -38,7 +38,12 @@ def at_sizes(
 ) -> dict[str, tuple[int, ...]]:
     """The shapes where each range is of one size."""
     at = {place: n for one, n in zip(ranges, sizes, strict=True) for place in one.places}
+    return fixed(shapes, at)
+
+
+def fixed(shapes: Asked, sizes: Mapping[Place, int]) -> dict[str, tuple[int, ...]]:
+    """The shapes where each axis that has a range is of one size."""
     return {
-        name: tuple(at[name, axis] if isinstance(n, Span) else n for axis, n in enumerate(one))
-        for name, one in shapes.items()
+        name: tuple(sizes[name, axis] if isinstance(n, Span) else n for axis, n in enumerate(shape))
+        for name, shape in shapes.items()
     }

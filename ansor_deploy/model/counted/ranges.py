@@ -9,10 +9,12 @@ from onnx import ModelProto, helper
 
 from ..batches import Asked, Span
 from ..graph.graph import OWN, Graph
+from ..misfit import misfit
 from ..onnx.bind import model_inputs
 from ..onnx.sizes import open_axes
+from ..onnx.usual_sizes import is_of_time
 from ..operators.emitter import INT64
-from ..ranges import Place, Range
+from ..ranges import Place, Range, fixed
 from . import rooms
 from .known import Known
 from .numbers import Number, symbol
@@ -21,22 +23,24 @@ _LENGTH = "length"
 
 
 def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
-    """The ranges of a model's shapes with one beyond their first axes; none of others.
+    """The ranges of a model's shapes with one of a length; none of others, which are of a batch.
 
-    Axes of the same range are as long as each other, unless an input has two of them: then those
-    of one name are, or, where a model names none, those that are the same axis. Several lengths
-    are named after their axes.
+    A length is what lies beyond a first axis, or has a name of time.
+
+    Axes of the same range are as long as each other, unless they have names and the graph takes
+    each of its own length, or an input has two of them: then those of one name are, or, where a
+    model names none, those that are the same axis. Several lengths are named after their axes.
     """
-    if not any(isinstance(size, Span) for shape in shapes.values() for size in shape[1:]):
-        return ()
     names = {(axis.value.name, axis.at): axis.name for axis in open_axes(proto)}
+    spans = {place: size for place, size in _places(shapes) if isinstance(size, Span)}
+    if not any(place[1] or is_of_time(names.get(place, "")) for place in spans):
+        return ()
     apart = set(_apart(shapes, names))
+    free = set(_free(proto, shapes, spans, names))
     found: dict[tuple[Span, str], list[Place]] = defaultdict(list)
-    for name, shape in shapes.items():
-        for axis, size in enumerate(shape):
-            if isinstance(size, Span):
-                place = name, axis
-                found[size, _label(place, names) if size in apart else ""].append(place)
+    for place, span in spans.items():
+        own = span in apart or place in free
+        found[span, _label(place, names) if own else ""].append(place)
     taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     taken |= {value.name for value in proto.graph.input}
     called = names if len(found) > 1 else {}
@@ -53,6 +57,31 @@ def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
             own = [(name, axis) for axis, size in enumerate(shape) if size == span]
             if len({_label(place, names) for place in own}) > 1:
                 yield span
+
+
+def _free(
+    proto: ModelProto, shapes: Asked, spans: Mapping[Place, Span], names: Mapping[Place, str]
+) -> Iterator[Place]:
+    """The axes that the graph takes with another length than all of their range but their name's.
+
+    A name that an exporter made of an input's says nothing.
+    """
+    called = {at: names[at] for at in spans if at in names and not names[at].startswith(at[0])}
+    for name in sorted(set(called.values())):
+        own = [place for place in called if called[place] == name]
+        span = spans[own[0]]
+        alone = all(names.get(place) == name for place, one in spans.items() if one == span)
+        if alone or span.most - span.step < span.least:
+            continue
+        shorter = dict.fromkeys(own, span.most - span.step)
+        tried = {place: shorter.get(place, one.most) for place, one in spans.items()}
+        if not misfit(proto, fixed(shapes, tried)):
+            yield from own
+
+
+def _places(shapes: Asked) -> Iterator[tuple[Place, int | Span]]:
+    for name, shape in shapes.items():
+        yield from (((name, axis), size) for axis, size in enumerate(shape))
 
 
 def _label(place: Place, names: Mapping[Place, str]) -> str:

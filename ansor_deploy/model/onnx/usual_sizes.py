@@ -17,11 +17,16 @@ _MAP = (64, 32, 96, 128)  # of a latent image, or of a volume
 _SOUND = (16000, 512, 32000, 48000)  # samples: of a second, of a frame
 _FRAME = (512, 16000)  # of sound that comes bit by bit, with a state beside it
 _TOKENS = 128
+_MEMBERS = 1024  # of a graph, or of a cloud of points
 _PAST = 127  # tokens before the one of a step: 128 with it
 _HEAD = (64, 128, 32, 96)
 _LARGEST = 1 << 14  # of an image that a file tells of
 _COLOURS = (1, 3)
-_TIMES = ("past", "seq", "len", "time", "token", "frame")
+_LINE = 64  # rows of pixels at most, of a line of text
+_LONG = 20  # times as long as it is high
+_LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
+_SETS = ("node", "edge", "point")
+_TIMES = ("past", "seq", "len", "time", "token", "frame", *_SETS)
 
 
 class Usual:
@@ -63,6 +68,8 @@ class Usual:
         colours, first = (len(shape) - 1, 1) if last else (1, 2)
         if at == colours:
             return (3, 1)
+        if is_line(shape):
+            return (_LONG * int(shape[2]), *_LINES, int(shape[2]))
         other = [size for size in shape[first : first + 2] if isinstance(size, int)]
         if len(shape) == 5 or (isinstance(shape[colours], int) and shape[colours] not in _COLOURS):
             return (*other, *_MAP)
@@ -102,12 +109,21 @@ class Usual:
             return (_PAST,)
         if self._has_past and _is_integer(value) and "mask" not in told and "encoder" not in told:
             return (1,)
+        if any(word in name.lower() for word in _SETS):
+            return (_MEMBERS, _TOKENS, 1)
         return (_TOKENS, *self._tables, *(2 * rows for rows in self._tables), 1)
 
 
 def is_of_time(name: str) -> bool:
-    """Whether an axis is of what comes one after the other, as far as its name says so."""
+    """Whether an axis is of what comes one after the other, or in a set, if its name says so."""
     return any(word in name.lower() for word in _TIMES)
+
+
+def is_line(shape: tuple[int | str, ...]) -> bool:
+    """Whether images are of a line of text: of a small height, and of any length."""
+    if len(shape) != 4 or shape[1] not in _COLOURS or isinstance(shape[3], int):
+        return False
+    return isinstance(shape[2], int) and shape[2] <= _LINE
 
 
 def _is_integer(value: ValueInfoProto) -> bool:

@@ -222,7 +222,7 @@ def ranges_of(rows, shapes, reads="x", makes="z"):
 
 def test_two_axes_of_an_input_are_of_two_lengths():
     pair = {"x": (1, LONG, LONG), "y": (1, LONG)}
-    (square,) = ranges_of({"x": (1, "n", "n"), "y": (1, "m")}, pair)
+    (square,) = ranges_of({"x": (1, "n", "n"), "y": (1, "n")}, pair)
     assert square.places == (("x", 1), ("x", 2), ("y", 1))
     high, wide = ranges_of({"x": (1, "high", "wide"), "y": (1, "high")}, pair)
     assert (high.length, high.places) == ("high", (("x", 1), ("y", 1)))
@@ -414,6 +414,24 @@ def test_a_side_of_fixed_length_beside_an_open_one_has_the_size_that_it_is_given
     ]  # fmt: skip
     constants = {"two": np.array([2]), "first": np.array([1, 4]), "last": np.array([15])}
     check(nodes, {"x": (1, 4, LONG, 11)}, constants=constants)
+
+
+def test_lengths_of_other_names_are_apart_where_the_graph_takes_that():
+    rows = {"a": (1, "src", 4), "b": (1, "new", 4), "mask": (1, "mask[1]", 4)}
+    nodes = [node("Add", "a mask", "c"), node("Transpose", "b", "t", perm=[0, 2, 1]),
+             node("MatMul", "c t", "y")]  # fmt: skip
+    shapes = dict.fromkeys(rows, (1, LONG, 4))
+    one, other = ranges.asked_of(model(nodes, rows), shapes)
+    assert (one.length, one.places) == ("src", (("a", 1), ("mask", 1)))
+    assert (other.length, other.places) == ("new", (("b", 1),))
+    together = model([node("Add", "c b", "y"), nodes[0]], {**rows, "mask": (1, "rows", 4)})
+    (same,) = ranges.asked_of(together, shapes)
+    assert len(same.places) == 3
+
+
+def test_a_first_axis_of_time_is_a_length():
+    (asked,) = ranges_of({"x": ("time", 3)}, {"x": (LONG, 3)})
+    assert asked.places == (("x", 0),)
 
 
 @pytest.mark.parametrize("axis", [1, 2])

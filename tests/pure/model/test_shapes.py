@@ -326,6 +326,24 @@ def test_a_length_is_no_shorter_than_what_is_mirrored():
     }
 
 
+def test_a_line_of_text_has_any_width():
+    nodes = [node("Conv", "x w", "c", strides=[4, 4]), node("Relu", "c", "y")]
+    line = {"x": ("b", 1, 32, "width")}
+    proto = model(nodes, line, constants={"w": randn(0, 4, 1, 4, 4)})
+    assert assumed(proto, {}) == {"x": (1, 1, 32, Span(4, 640))}
+    nodes = [node("Conv", "x w", "c", strides=[4, 4]), node("Reshape", "c s", "y")]
+    constants = {"w": randn(0, 4, 1, 4, 4), "s": np.array([4, 8, 80])}
+    assert assumed(model(nodes, line, constants=constants), {}) == {"x": (1, 1, 32, 320)}
+
+
+def test_what_comes_one_after_the_other_is_a_length_along_a_first_axis_too():
+    proto = model([node("Relu", "x", "y")], {"x": ("time", "batch", 9)})
+    assert assumed(proto, {}) == {"x": (Span(1, 128), 1, 9)}
+    graph = model([node("Gather", "x edges", "y")], {"x": ("nodes", 7), "edges": (2, "edges")})
+    graph.graph.input[1].type.tensor_type.elem_type = INTEGERS
+    assert assumed(graph, {}) == {"x": (Span(1, 1024), 7), "edges": (2, Span(1, 1024))}
+
+
 def test_several_lengths_are_ranges_by_their_names():
     proto = model([node("MatMul", "x z", "y")], {"x": ("batch", "n", 8), "z": ("batch", 8, "m")})
     assert assumed(proto, {}) == {"x": (1, Span(1, 128), 8), "z": (1, 8, Span(1, 128))}
