@@ -218,6 +218,13 @@ def _not(one: Number) -> Number | None:
     return 1 - one
 
 
+def _remainder(one: Number, other: Number) -> Number | None:
+    """Of numbers that are known; `remainders.py` takes others apart."""
+    if isinstance(one, Sum) or isinstance(other, Sum) or one < 0 or other <= 0:
+        return None  # the sign of one below zero is an attribute's
+    return one % other
+
+
 def _where(condition: Number, one: Number, other: Number) -> Number | None:
     if isinstance(condition, Sum):
         return one if one == other else None
@@ -244,6 +251,7 @@ _PAIRS: dict[str, Callable[..., Number | None]] = {
     "LessOrEqual": lambda one, other: _negated(one, other, _less),
     "Max": larger,
     "Min": smaller,
+    "Mod": _remainder,
     "Mul": _product,
     "Neg": lambda one: one * -1,
     "Not": _not,
@@ -303,7 +311,7 @@ def _element(
     function = _PAIRS[operator]
     fold = node.op_type in _REDUCED or operator in ("Min", "Max")
     exact = _folded(function, given) if fold else function(*given)
-    if exact is not None or operator == "Share" or not all(map(is_whole, given)):
+    if exact is not None or operator in ("Mod", "Share") or not all(map(is_whole, given)):
         return exact
     if (bounds := _bounds(operator, function, given, fold=fold)) is None:
         return None

@@ -2,54 +2,10 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import likeness, model, node, randn, run
-from helpers.ranges import opened
+from helpers.graphs import likeness, model, node, randn
+from helpers.ranges import LONG, MOST, check, opened
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.batches import Span
-from ansor_deploy.model.counted import ranges
-
-MOST = 12
-LONG = Span(1, MOST)
-
-
-def as_given(proto):
-    """The graph with the length as it is given, for ONNX Runtime, which knows no `Length`."""
-    for one in proto.graph.node:
-        if one.op_type == "Length":
-            one.op_type, one.domain = "Identity", ""  # its steps are of one
-            del one.attribute[:]
-    return proto
-
-
-def given(shapes, length):
-    """Seeded inputs of a length, and the same with what does not count behind it."""
-    exact = {n: [length if k == LONG else k for k in one] for n, one in shapes.items()}
-    feeds = {n: randn(at, *one) for at, (n, one) in enumerate(exact.items())}
-    rooms = {}
-    for name, one in shapes.items():
-        room = np.full([MOST if n == LONG else n for n in one], np.nan, np.float32)
-        room[tuple(map(slice, feeds[name].shape))] = feeds[name]
-        rooms[name] = room
-    return feeds, rooms
-
-
-def check(nodes, shapes, lengths=(12, 7, 4), constants=None, opset=18):
-    proto = model(nodes, {n: ["?" if k == LONG else k for k in one] for n, one in shapes.items()},
-                  constants=constants, opset=opset)  # fmt: skip
-    graph = opened(proto, shapes)
-    whole = as_given(graph.to_proto())
-    names = [value.name for value in whole.graph.output]
-    for length in lengths:
-        feeds, rooms = given(shapes, length)
-        (want,) = run(proto, feeds)
-        found = run(whole, {**rooms, "length": np.array(length, np.int64)})
-        made = dict(zip(names, found, strict=True))
-        cut = [slice(None)] * want.ndim
-        for one in graph.lengths:
-            cut[one.axis] = slice(int(made[one.name]))
-        np.testing.assert_allclose(made["y"][tuple(cut)], want, rtol=1e-4, atol=1e-5)
-
 
 IMAGES = {"x": (1, 4, LONG)}
 ROWS = {"x": (1, LONG, 4)}
@@ -207,30 +163,6 @@ def test_what_has_no_rule_is_named():
                   constants={"f": np.array([1, 1, 2], np.float32)})  # fmt: skip
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .* the length of its inputs"):
         opened(proto, IMAGES)
-
-
-def test_a_length_of_a_name_that_an_input_has_gets_another():
-    (asked,) = ranges_of({"x": (1, "n")}, {"x": (1, LONG)}, "x", "length")
-    assert (asked.length, asked.places) == ("length_", (("x", 1),))
-    assert not ranges_of({"x": ("n", 3)}, {"x": (LONG, 3)})  # a batch
-    assert not ranges_of({"x": (1, 3)}, {"x": (1, 3)})
-
-
-def ranges_of(rows, shapes, reads="x", makes="z"):
-    return ranges.asked_of(model([node("Relu", reads, makes)], rows), shapes)
-
-
-def test_two_axes_of_an_input_are_of_two_lengths():
-    pair = {"x": (1, LONG, LONG), "y": (1, LONG)}
-    (square,) = ranges_of({"x": (1, "n", "n"), "y": (1, "n")}, pair)
-    assert square.places == (("x", 1), ("x", 2), ("y", 1))
-    high, wide = ranges_of({"x": (1, "high", "wide"), "y": (1, "high")}, pair)
-    assert (high.length, high.places) == ("high", (("x", 1), ("y", 1)))
-    assert (wide.length, wide.places) == ("wide", (("x", 2),))
-    first, second = ranges_of({"x": (1, 4, 4), "y": (1, 4)}, pair)
-    assert (first.places, second.places) == ((("x", 1), ("y", 1)), (("x", 2),))
-    short, long = ranges_of({"x": (1, "n")}, {"x": (1, LONG), "y": (1, Span(1, 4))})
-    assert [one.most for one in (short, long)] == [MOST, 4]
 
 
 @pytest.mark.parametrize(
@@ -396,61 +328,8 @@ def test_an_image_of_which_one_side_becomes_as_long_as_the_other():
     check(nodes, {"x": (1, 4, LONG, 20)}, constants=constants)
 
 
-@pytest.mark.parametrize(("side", "times"), [(10, 0.7), (20, 0.7)])
-def test_a_side_of_fixed_length_beside_an_open_one_is_as_long_as_float32_makes_it(side, times):
-    scales = np.array([1, 1, 2, times], np.float32)
-    words = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    nodes = [node("Resize", "x - s", "y", mode="nearest", **words)]
-    check(nodes, {"x": (1, 4, LONG, side)}, constants={"s": scales})
-
-
-def test_a_side_of_fixed_length_beside_an_open_one_has_the_size_that_it_is_given():
-    nodes = [
-        node("Shape", "x", "n", start=2, end=3),
-        node("Mul", "n two", "m"),
-        node("Concat", "first m last", "s", axis=0),
-        node("Resize", "x - - s", "y", mode="nearest",
-             coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
-    ]  # fmt: skip
-    constants = {"two": np.array([2]), "first": np.array([1, 4]), "last": np.array([15])}
-    check(nodes, {"x": (1, 4, LONG, 11)}, constants=constants)
-
-
-def test_lengths_of_other_names_are_apart_where_the_graph_takes_that():
-    rows = {"a": (1, "src", 4), "b": (1, "new", 4), "mask": (1, "mask[1]", 4)}
-    nodes = [node("Add", "a mask", "c"), node("Transpose", "b", "t", perm=[0, 2, 1]),
-             node("MatMul", "c t", "y")]  # fmt: skip
-    shapes = dict.fromkeys(rows, (1, LONG, 4))
-    one, other = ranges.asked_of(model(nodes, rows), shapes)
-    assert (one.length, one.places) == ("src", (("a", 1), ("mask", 1)))
-    assert (other.length, other.places) == ("new", (("b", 1),))
-    together = model([node("Add", "c b", "y"), nodes[0]], {**rows, "mask": (1, "rows", 4)})
-    (same,) = ranges.asked_of(together, shapes)
-    assert len(same.places) == 3
-
-
-def test_a_first_axis_of_time_is_a_length():
-    (asked,) = ranges_of({"x": ("time", 3)}, {"x": (LONG, 3)})
-    assert asked.places == (("x", 0),)
-
-
 @pytest.mark.parametrize("axis", [1, 2])
 def test_elements_of_rows_are_looked_up_by_rows_of_fixed_length(axis):
     """As the best of a list are, wherever its end is."""
     at = np.array([[[0, 2, -1, -3], [1, -2, 3, 0], [3, 3, 2, -4]]])
     check([node("GatherElements", "x at", "y", axis=axis)], ROWS, constants={"at": at})
-
-
-@pytest.mark.parametrize("outside", ["zeros", "border"])
-@pytest.mark.parametrize("corners", [0, 1])
-def test_images_are_sampled_between_their_own_edges(outside, corners):
-    at = np.clip(randn(1, 1, 6, 5, 2), -1.2, 1.2)
-    words = {"padding_mode": outside, "align_corners": corners}
-    nodes = [node("GridSample", "x at", "y", mode="linear", **words)]
-    check(nodes, {"x": (1, 2, 5, LONG)}, constants={"at": at}, opset=20)
-
-
-def test_places_in_images_are_as_many_as_a_run_gives():
-    nodes = [node("GridSample", "image at", "y", mode="linear")]
-    image = {"image": randn(1, 1, 2, 5, 7)}
-    check(nodes, {"at": (1, LONG, 3, 2)}, constants=image, opset=20)

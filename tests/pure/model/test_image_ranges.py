@@ -1,0 +1,58 @@
+"""Images of any size: resized, sampled, and with what makes their sizes whole laid around."""
+
+import numpy as np
+import pytest
+from helpers.graphs import node, randn
+from helpers.ranges import LONG, check
+
+from ansor_deploy.model.batches import Span
+
+TO_THE_LEFT = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+
+
+@pytest.mark.parametrize(("side", "times"), [(10, 0.7), (20, 0.7)])
+def test_a_side_of_fixed_length_beside_an_open_one_is_as_long_as_float32_makes_it(side, times):
+    scales = np.array([1, 1, 2, times], np.float32)
+    nodes = [node("Resize", "x - s", "y", mode="nearest", **TO_THE_LEFT)]
+    check(nodes, {"x": (1, 4, LONG, side)}, constants={"s": scales})
+
+
+def test_a_side_of_fixed_length_beside_an_open_one_has_the_size_that_it_is_given():
+    nodes = [
+        node("Shape", "x", "n", start=2, end=3),
+        node("Mul", "n two", "m"),
+        node("Concat", "first m last", "s", axis=0),
+        node("Resize", "x - - s", "y", mode="nearest", **TO_THE_LEFT),
+    ]
+    constants = {"two": np.array([2]), "first": np.array([1, 4]), "last": np.array([15])}
+    check(nodes, {"x": (1, 4, LONG, 11)}, constants=constants)
+
+
+@pytest.mark.parametrize("outside", ["zeros", "border"])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_images_are_sampled_between_their_own_edges(outside, corners):
+    at = np.clip(randn(1, 1, 6, 5, 2), -1.2, 1.2)
+    words = {"padding_mode": outside, "align_corners": corners}
+    nodes = [node("GridSample", "x at", "y", mode="linear", **words)]
+    check(nodes, {"x": (1, 2, 5, LONG)}, constants={"at": at}, opset=20)
+
+
+def test_places_in_images_are_as_many_as_a_run_gives():
+    nodes = [node("GridSample", "image at", "y", mode="linear")]
+    image = {"image": randn(1, 1, 2, 5, 7)}
+    check(nodes, {"at": (1, LONG, 3, 2)}, constants=image, opset=20)
+
+
+def test_a_border_that_a_multiple_of_the_steps_lacks_is_none():
+    """Exporters write (8 - n % 8) % 8, which is 8 % 8 where images come in steps of 8."""
+    nodes = [
+        node("Shape", "x", "n", start=2, end=3),
+        node("Mod", "n four", "over"),
+        node("Sub", "four over", "less"),
+        node("Mod", "less four", "more"),
+        node("Concat", "before more", "pads", axis=0),
+        node("Pad", "x pads", "p"),
+        node("Reshape", "p s", "y"),
+    ]
+    constants = {"four": np.array([4]), "before": np.zeros(5, np.int64), "s": np.array([3, -1, 4])}
+    check(nodes, {"x": (1, 3, Span(4, 12, 4))}, (12, 8, 4), constants=constants)
