@@ -72,11 +72,14 @@ def _chosen(emit: Emitter, real: Real | None) -> list[Real] | None:
 
 
 def _turned(emit: Emitter, real: Real) -> list[Real] | None:
-    """A weight of a scale for each index of an axis, transposed."""
-    perm = emit.attribute("perm")
+    """A weight of a scale for each index of an axis, transposed; a constant stays one."""
+    perm, known = emit.attribute("perm"), emit.graph.value(real.data)
     if perm is None:
         return None
-    data = emit("Transpose", real.data, perm=perm)
+    if known is None:
+        data = emit("Transpose", real.data, perm=perm)
+    else:
+        data = emit.constant(known.transpose(perm), real.kind)
     return [replace(real, data=data, axis=list(perm).index(real.axis))]
 
 

@@ -92,6 +92,20 @@ def test_conversions_are_part_of_kernels(nodes, most, tmp_path):
     assert sum(kernels.values()) <= most, kernels
 
 
+def test_a_product_by_transposed_weights_is_of_bytes():
+    """As PyTorch exports a Linear: a scale for each row of a weight that is then transposed."""
+    nodes = [
+        node("DequantizeLinear", "x s z", "d"),
+        node("DequantizeLinear", "w ws wz", "e", axis=0),
+        node("Transpose", "e", "t", perm=[1, 0]),
+        node("MatMul", "d t", "y"),
+    ]
+    weights = {"w": np.ones((3, 6), np.int8), "ws": randn(3) ** 2 + 1, "wz": np.zeros(3, np.int8)}
+    known = {"s": np.float32(0.1), "z": np.uint8(3), **weights}
+    graph = canonicalize(pairs(nodes, known, "y")).graph
+    assert "MatMul" not in {one.op_type for one in graph.node}
+
+
 @pytest.mark.parametrize("sign", ["", "U"])
 def test_weights_of_four_bits_are_summed_up_as_bytes(sign):
     short, wide = (of_weights(TensorProto.DataType.Value(f"{sign}INT{n}")) for n in (4, 8))
