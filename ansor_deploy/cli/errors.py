@@ -19,7 +19,6 @@ from ..system.interrupt import check, forget, interrupt, watched
 from ..system.limits import address_space_is_short
 from ..system.machine_fault import fault_of, short_of_addresses
 from ..system.printable import message, printable
-from ..views.plain import Message
 from .output import asks_for_json, print_json, say
 from .standard_streams import finish_stdout, open_streams, reader_has_left
 
@@ -180,6 +179,8 @@ def bug(error: BaseException, words: list[str]) -> Failure:
 
 def show(failure: Failure, words: list[str]) -> None:
     """Print a failure on stderr, and on stdout for a program that asked for JSON."""
+    from ..views.plain import Message  # which help has no use for
+
     failure = replace(failure, message=message(failure.message), hint=message(failure.hint))
     if asks_for_json(words):
         where = failure.file, failure.line, failure.exit_code

@@ -16,7 +16,6 @@ import click
 from ..errors import UsageError
 from ..system.printable import printable
 from ..views import Report
-from ..views.choose import report_on_stderr
 from .helptext import QUIET
 
 _MESSAGE_FORMAT = "--message-format"
@@ -83,6 +82,8 @@ def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
 
     quiet: without a terminal, only what goes wrong.
     """
+    from ..views.choose import report_on_stderr  # which help has no use for
+
     words = click.get_current_context().params
     return report_on_stderr(
         words["as_json"],

@@ -14,7 +14,6 @@ from typing import Any
 from ..errors import RegistryError
 from ..system.untrusted import Refused
 from .forms import check, check_program
-from .instructions import check_trace
 from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS, Table
 
 
@@ -40,4 +39,6 @@ def check_row(path: Path, table: Table, row: Mapping[str, Any], noun: Any) -> No
 # For a GPU, whatever it is for: its traces may have all that a CPU's may.
 @lru_cache(maxsize=1024)
 def _check_trace(trace: str) -> None:
+    from .instructions import check_trace  # which only such a file needs
+
     check_trace(trace, "cuda")

@@ -1,5 +1,8 @@
 """The first words that somebody types: none, a path at which nothing is, one that cannot be."""
 
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
@@ -24,6 +27,15 @@ def test_a_group_without_a_command_prints_its_help(words):
     result = invoke(*words)
     assert result.exit_code == 2
     assert result.stderr == invoke(*words, "--help").stdout
+
+
+def test_help_loads_no_command_and_no_view():
+    command = [sys.executable, "-X", "importtime", "-m", "ansor_deploy", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert "ansor_deploy.cli.errors" in imported
+    others = {"msgspec", "sqlite3", "numpy", "ansor_deploy.cli.build", "ansor_deploy.views.plain"}
+    assert not others & imported
 
 
 @pytest.mark.parametrize(

@@ -227,9 +227,9 @@ def test_messages_as_lines_of_json(folder):
 
 HEAVY = {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime", "paramiko", "sqlite_utils", "xgboost"}
 HEAVY |= {"rich", "importlib.metadata", "multiprocessing"}
-# What only a build needs that does something; the last two read what comes from outside.
+# What only a build needs that does something; the last three read what comes from outside.
 HEAVY |= {f"ansor_deploy.{name}" for name in ("space.rule", "devices.inventory", "tune.plan")}
-OUTSIDE = {f"ansor_deploy.registry.{name}" for name in ("bundle", "firewall")}
+OUTSIDE = {f"ansor_deploy.registry.{name}" for name in ("bundle", "firewall", "instructions")}
 
 
 @pytest.mark.parametrize("kind", ["frozen", "registry", "team"])
