@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ from pathlib import Path
 from ..errors import AnsorError, RegistryError
 from ..system.machine_fault import fault, fault_of, raise_if_fault
 
-_DAMAGED = (
-    "Save what is whole with `ansor-deploy registry verify --repair`, restore a copy of the file, "
-    "or move it away and let the next build start a new one."
+# Where nothing of a file can be saved.
+OTHERWISE = (
+    "Restore a backup with `ansor-deploy registry restore`, or move the file away and let the next "
+    "build start a new one."
 )
 
 ASK_FOR_A_BUNDLE = "Ask for a bundle: `ansor-deploy registry export` where it was made."
@@ -45,10 +47,16 @@ _FAULTS = {"is full": errno.ENOSPC, "disk I/O": errno.EIO, "out of memory": errn
 class DamagedError(RegistryError):
     """The file is not as it was written; some of it may be. what: the fault, without the file."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        """The error of the registry at that path."""
-        super().__init__(f"the registry {path} is damaged: {what}", _DAMAGED)
+    def __init__(self, path: Path, what: str, hint: str = "") -> None:
+        """The error of the registry at that path. hint: by default how to save what is whole."""
+        super().__init__(f"the registry {path} is damaged: {what}", hint or _saving(path))
         self.what = what
+
+
+def _saving(path: Path) -> str:
+    """What to do about a file of which something may be whole."""
+    repair = f"`ansor-deploy registry verify --repair --registry {shlex.quote(str(path))}`"
+    return f"Save what is whole with {repair}. {OTHERWISE}"
 
 
 @contextmanager
@@ -93,7 +101,7 @@ def _explain(path: Path, message: str) -> AnsorError:
         if part in message:
             what = problem.format(holder=_holder(path))
             return RegistryError(f"the registry {path} {what} ({message})", hint)
-    return RegistryError(f"the registry {path} cannot be used: {message}", _DAMAGED)
+    return RegistryError(f"the registry {path} cannot be used: {message}", _saving(path))
 
 
 def _no_descriptor() -> AnsorError | None:

@@ -14,7 +14,7 @@ from ..errors import RegistryError
 from ..system.json_types import Count
 from .connect import SQLITES_LOCKS
 from .database import Database
-from .faults import DamagedError, explained, in_use
+from .faults import OTHERWISE, DamagedError, explained, in_use
 from .raw_pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
 
@@ -59,7 +59,7 @@ def salvage(path: Path) -> Salvage:
             kept = _copy(Pages(data, page_size(data)), fresh, contests)
         if not any(kept.values()):
             fresh.unlink()
-            raise DamagedError(path, "no row in it is whole")
+            raise DamagedError(path, "no row in it is whole", OTHERWISE)
         _exchange(path, fresh, aside)
     lost = {name: None if n is None else max(0, n - kept[name]) for name, n in counts.items()}
     return Salvage(dict(kept), lost, aside)

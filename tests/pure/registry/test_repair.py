@@ -177,12 +177,19 @@ def test_a_file_in_use_is_not_replaced(path):
     ]
 
 
+def test_a_repair_that_saves_nothing_does_not_propose_itself(path):
+    path.write_bytes(path.read_bytes()[:4096])
+    result = program(path.parent, "registry", "verify", "--repair", "--registry", path)
+    refused(result, 8, "no row in it is whole", "registry restore")
+    assert "--repair" not in result.stderr
+
+
 def test_the_command_says_what_was_lost(path, original):
     table = "records"
     page = next(page for page, (name, _) in cells(original).items() if name == table)
     overwrite(path, page)
     words = ("registry", "verify", "--registry", path)
-    refused(program(path.parent, *words), 8, "verify --repair")
+    refused(program(path.parent, *words), 8, f"verify --repair --registry {path}")
     repaired = program(path.parent, *words, "--repair", "--json")
     answer = json.loads(repaired.stdout)["repaired"]
     lost = cells(original)[page][1]
