@@ -117,6 +117,10 @@ def _paths(models: File | Sequence[File]) -> Iterator[Path]:
 
 def _request(options: Options, **others: Any) -> Request:
     """The request of these options, each in the form that the command line gives it."""
+    if unknown := next((name for name in options if name not in Options.__annotations__), ""):
+        raise UsageError(
+            f"there is no option {unknown!r}", did_you_mean(unknown, Options.__annotations__)
+        )
     given: dict[str, Any] = {**options, **others}
     if (effort := given.get("effort", "normal")) not in EFFORTS:
         raise UsageError(f"there is no effort {effort!r}", did_you_mean(str(effort), EFFORTS))

@@ -69,6 +69,9 @@ def test_mistakes_are_errors_with_a_remedy(folder):
     with pytest.raises(UsageError, match="there is no effort 'quik'") as caught:
         api.plan(folder / "net.onnx", effort="quik")
     assert "Did you mean 'quick'?" in caught.value.hint
+    with pytest.raises(UsageError, match="there is no option 'trial'") as caught:
+        api.plan(folder / "net.onnx", trial=0)
+    assert "Did you mean 'trials'?" in caught.value.hint
     with pytest.raises(UsageError, match="needs --calibrate"):
         api.plan(folder / "net.onnx", precision="int8")
     with pytest.raises(ModelError):
