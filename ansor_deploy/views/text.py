@@ -178,11 +178,21 @@ def origins_text(found: Origins, tasks: int) -> str:
 
 def tune_summary(result: TuneResult) -> str:
     """What a tuning run did, in one sentence."""
-    tasks = f"{count(result.tasks, 'task')}: {result.hits} reused, {result.misses} tuned"
+    tasks = f"{count(result.tasks, 'task')}: {result.hits} reused, {_tuned(result)}"
     spent = f"{count(result.trials, 'trial')} in {duration(result.tune_seconds)}"
     sums = f"tasks alone add up to about {latency(result.latency_ms / 1e3)}"
     gain = "no candidate beat the default schedules; " if result.gained_nothing else ""
     return f"{gain}{tasks}, {result.skipped} skipped; {spent}; {sums}"
+
+
+def _tuned(result: TuneResult) -> str:
+    """How many of the tasks that were to be tuned were, and how many got no trial."""
+    if not result.trials:
+        return f"{result.misses} untuned"
+    # What came back from a pack has no rounds.
+    tuned = len({one.key for one in result.rounds}) or result.misses
+    left = result.misses - tuned
+    return f"{tuned} tuned" + (f", {left} not reached" if left > 0 else "")
 
 
 def job_cells(row: Row) -> tuple[str, ...]:
