@@ -8,6 +8,7 @@ import click
 from msgspec import Struct
 
 from ..system.json_types import Bytes
+from ..system.words import size_text
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .options import registry_path
@@ -56,4 +57,4 @@ def restore_command(file: Path, registry: Path, replace: bool) -> Answer:
 
 def _copied(file: Path) -> Answer:
     copied = Copied(str(file), file.stat().st_size)
-    return Answer(copied, [f"wrote {file}: {copied.bytes / 1e6:.1f} MB"])
+    return Answer(copied, [f"wrote {file}: {size_text(copied.bytes)}"])

@@ -208,7 +208,7 @@ def _folder(url: str | None) -> str:
     """The folder that is named, else the project's. UsageError where there is none."""
     if folder := url or Project.find().team:
         return folder
-    hint = f"name it, or say in {MARKER} where the team's records are: team = URL"
+    hint = f"name it, or say in {MARKER} where the team's records are: team = 'FOLDER or URL'"
     raise UsageError("no folder is named, and the project has none", hint)
 
 

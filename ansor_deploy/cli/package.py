@@ -11,6 +11,7 @@ from msgspec import Struct
 from ..errors import UsageError
 from ..system.digest import file_sha256
 from ..system.json_types import Bytes, Digest
+from ..system.words import size_text
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .output import Answer, answering, report
@@ -94,7 +95,7 @@ def _answer(packed: packages.Package) -> Answer:
     needs = str(packed.needs) if packed.needs else None
     value = Package(str(packed.path), size, file_sha256(packed.path), *where, files, needs)
     line = (
-        f"wrote {packed.path}: {size / 1e6:.1f} MB, for {_SPOKEN[packed.kind]} on {packed.arch}, "
+        f"wrote {packed.path}: {size_text(size)}, for {_SPOKEN[packed.kind]} on {packed.arch}, "
         f"glibc {glibc}"
     )
     install = [f"wrote {needs}, which it needs: pip install {packed.path} {needs}"] if needs else []

@@ -204,7 +204,7 @@ def vacuum_command(store: Registry) -> Answer:
     before = store.path.stat().st_size
     store.vacuum()
     after = store.path.stat().st_size
-    line = f"{store.path}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after"
+    line = f"{store.path}: {size_text(before)} before, {size_text(after)} after"
     return Answer(Vacuumed(before, after), [line])
 
 

@@ -277,5 +277,6 @@ def check_architecture(path: Path, manifest: Mapping[str, Any]) -> None:
     if architecture(triple := manifest["target"]["triple"]) != architecture():
         raise DeviceError(
             f"{path} is built for {triple}, and this machine is {architecture()}",
-            "copy it and its manifest to a machine of that kind and run it there",
+            "copy it and its manifest to a machine of that kind; or let this tool run it on one "
+            "that SSH reaches: ansor-deploy devices add USER@HOST",
         )

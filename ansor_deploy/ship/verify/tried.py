@@ -15,6 +15,7 @@ from ...devices.machine import Machine, has_instructions
 from ...errors import VerificationError
 from ...system.host import detect_host
 from ...system.jobserver import threads
+from ...system.words import count
 from ..islands import islands
 from ..manifest import UNTRIED, UNVERIFIED, Allowed, Draft, Verified
 from .apart import proved_apart
@@ -130,7 +131,8 @@ def _verified(shipment: Shipment, draft: Draft, library: Runnable, where: str) -
 
 def _with_rest(shipment: Shipment, verdict: Verification, places: Sequence[Place]) -> Verification:
     """With what is proved of a network beside these places, where floats are computed."""
-    shipment.report.stage("prove", f"what {len(places)} places of floats read, bit for bit")
+    floats = count(len(places), "place")
+    shipment.report.stage("prove", f"bit for bit, what {floats} of floats read")
     found = proved_apart(shipment.model, places, how_of(shipment))
     wrong = {name: exactly_wrong(name, one) for name, one in found.items() if not one.ok}
     exact = tuple(sorted({*verdict.exact, *found}))

@@ -72,8 +72,8 @@ static int run(ansor_deploy_model *model, const char *path, size_t variant, char
     const ansor_deploy_tensor *out = ansor_deploy_variant_outputs(model, variant, &gives);
     if (out == NULL) return fail(path, "it has no such variant");
     if (count != takes + gives) {
-        fprintf(stderr, "%s: it has %zu inputs and %zu outputs; %zu files are named\n", path,
-                takes, gives, count);
+        fprintf(stderr, "%s: name a file for each input and then for each output: %zu and %zu, not %zu\n",
+                path, takes, gives, count);
         return -1;
     }
     ansor_deploy_input *inputs = (ansor_deploy_input *)calloc(takes + 1, sizeof *inputs);
