@@ -19,14 +19,14 @@ QUOTIENTS, RESTS = (tirx.FloorDiv, tirx.Div), (tirx.FloorMod, tirx.Mod)
 class Known:
     """What is known of tensors, by the buffers that they are in a kernel, or by Relax's variables.
 
-    numbers: those that hold one number, each with the variable of Relax that it is. places: those
+    numbers: those that hold one number, each with what it is of others. places: those
     along an axis of which each element is its index; the axis. masks: those that say whether
     indices are below numbers; their axes, and how much is. values: those that hold one value, which
     is known. behind: those of which it is known what lies behind a bound: by axis, that, and the
     value.
     """
 
-    numbers: dict[Any, Any] = field(default_factory=dict)
+    numbers: dict[Any, Bound] = field(default_factory=dict)
     places: dict[Any, int] = field(default_factory=dict)
     masks: dict[Any, tuple[tuple[int, Bound], ...]] = field(default_factory=dict)
     values: dict[Any, float] = field(default_factory=dict)
@@ -110,8 +110,8 @@ def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
     if not all(isinstance(one, tvm.ir.TensorLoad) for one in sides) or not sides:
         return []
     place, number = sides
-    axis, var = known.places.get(place.source), known.numbers.get(number.source)
-    return [] if axis is None or var is None else [(place.indices[axis], Bound.of(var))]
+    axis, bound = known.places.get(place.source), known.numbers.get(number.source)
+    return [] if axis is None or bound is None else [(place.indices[axis], bound)]
 
 
 def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
@@ -151,8 +151,7 @@ def held_below(index: Any, known: Known) -> Bound | None:
 
 def _number(value: Any, known: Known) -> Bound | None:
     plain = sym.Analyzer().simplify(value)
-    var = known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
-    return None if var is None else Bound.of(var)
+    return known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
 
 
 def _is_zero(value: Any) -> bool:

@@ -29,6 +29,14 @@ class _Term(NamedTuple):
             )
         return self._replace(times=self.times * factor, constant=self.constant * factor + more)
 
+    def floored(self, by: int) -> _Term:
+        """By a number, rounded down; or a little more than that."""
+        if self.by > 1:
+            return self.divided(by)
+        if self.factor % by == 0:
+            return _Term(self.number, self.factor // by, 0, 1, 1, self.constant // by)
+        return _Term(self.number, self.factor, self.constant, by, 1, 0)
+
     def divided(self, by: int) -> _Term:
         """By a number, rounded up; or a little more than that."""
         if self.by > 1 and self.times % by == 0:
@@ -74,6 +82,10 @@ class Bound:
     def divided(self, by: int) -> Bound:
         """By a number, rounded up; or a little more than that."""
         return Bound(frozenset(term.divided(by) for term in self.terms))
+
+    def floored(self, by: int) -> Bound:
+        """By a number, rounded down; or a little more than that."""
+        return Bound(frozenset(term.floored(by) for term in self.terms))
 
     def expression(self, numbers: Mapping[Any, Any]) -> Any:
         """It as an expression. numbers: of each variable, its place among them, and its own."""

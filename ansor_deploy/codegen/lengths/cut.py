@@ -69,6 +69,8 @@ def cut(
         if shared := list(_shared(firsts)):
             leaves, own = [leaf for leaf, _ in inside], partial(own_buffers, body, loop)
             guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own)
+        elif all(firsts):
+            guards[loop.loop_var] = _Guard.of_any(firsts, numbers)
     if not guards:
         return None
     made = structural_map(body, (tirx.For, lambda loop: _guarded(loop, guards)))
@@ -103,6 +105,16 @@ class _Guard(NamedTuple):
         tiles = ((one, bound.expression(numbers)) for one, bound in rows if one and not fused)
         chosen = next(tiles, None)
         return cls(condition, chosen, own() if chosen else {})
+
+    @classmethod
+    def of_any(cls, firsts: Sequence[Sequence[_First]], numbers: Mapping[Any, Any]) -> _Guard:
+        """Of the axes along which a step of each block begins, where they do so otherwise."""
+        found: list[Any] = []
+        for first in firsts:
+            one = reduce(tirx.And, (one.condition(numbers) for one in first))
+            if not any(structural_equal(one, other) for other in found):
+                found.append(one)
+        return cls(reduce(tirx.Or, found), None, {})
 
 
 def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:

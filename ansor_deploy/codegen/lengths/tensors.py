@@ -13,6 +13,7 @@ from ..memory.in_place import is_kernel
 from .asked import Known, indices_asked
 from .behind import note_behind
 from .bound import Bound
+from .scalars import note_numbers
 
 
 class Tensors:
@@ -33,10 +34,10 @@ class Tensors:
         """The tensor that a variable means."""
         return self._same.get(var, var)
 
-    def number(self, var: Any) -> Any:
-        """The first tensor that holds a number, of which others are copies."""
+    def number(self, var: Any) -> Bound:
+        """What a tensor that holds a number is of the first ones that do."""
         tensor = self.tensor(var)
-        return self._known.numbers.get(tensor, tensor)
+        return self._known.numbers.get(tensor) or Bound.of(tensor)
 
     def in_order(self, tensors: Iterable[Any]) -> list[Any]:
         """Each tensor once, in the order of what makes them; parameters first."""
@@ -62,11 +63,13 @@ class Tensors:
                 inside.places[buffer] = axis
             elif shape_of(one.ty) in ((), (1,)):
                 inside.values[buffer] = float(elements(one).reshape(-1)[0])
+        note_numbers(list(leaves(self._mod[call.op].body)), inside)
         return inside
 
     def _tell(self, inside: Known, buffer: Any, one: Any) -> None:
         tensor = self.tensor(one)
-        if not shape_of(buffer) and str(buffer.dtype) == "int64":
+        scalar = not shape_of(buffer) and str(buffer.dtype) == "int64"
+        if scalar or tensor in self._known.numbers:
             inside.numbers[buffer] = self.number(tensor)
         if tensor in self._known.masks:
             inside.masks[buffer] = self._known.masks[tensor]
@@ -86,7 +89,7 @@ class Tensors:
                 self._note_made(value, func)
 
     def _note_made(self, call: Any, func: Any) -> None:
-        """Note what a kernel makes that is a copy of a number, a mask, or known behind a bound."""
+        """Note what a kernel makes that is known of a number, a mask, or known behind a bound."""
         inside, every = self.within(call), list(leaves(func.body))
         note_all_behind(every, inside)
         for place in written(func):
@@ -94,11 +97,10 @@ class Tensors:
             if (found := inside.behind.get(buffer)) is not None:
                 self._known.behind[tensor] = found
             stores = [leaf.block.body for leaf in every if leaf.block.body.buffer.same_as(buffer)]
+            if buffer in inside.numbers:
+                self._known.numbers[tensor] = inside.numbers[buffer]
             if len(stores) != 1:
                 continue
-            value = stores[0].value
-            if isinstance(value, tvm.ir.TensorLoad) and value.source in inside.numbers:
-                self._known.numbers[tensor] = inside.numbers[value.source]
             if masks := tuple(_masks(stores[0], inside)):
                 self._known.masks[tensor] = masks
 

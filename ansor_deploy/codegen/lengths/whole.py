@@ -144,7 +144,7 @@ def _results(
     fields = list(tuples[result].fields) if result in tuples else [main.body.body]
     counted: dict[int, dict[tuple[int, int], Bound]] = defaultdict(dict)
     for output, axis, at in (main.attrs or {}).get(COUNTED, ()):
-        counted[int(output)][int(axis), 0] = Bound.of(tensors.number(fields[int(at)]))
+        counted[int(output)][int(axis), 0] = tensors.number(fields[int(at)])
     found: list[tuple[Any, Needed]] = [(one, counted.get(at, {})) for at, one in enumerate(fields)]
     others = [one for var in tuples for one in tuples[var].fields if not var.same_as(result)]
     found += [(one, {}) for one in others]

@@ -92,6 +92,29 @@ def test_steps_of_convolutions(tmp_path, stride):
     check(tmp_path, nodes, (1, 8, "n"), constants, lengths=(96, 61, 17, 3))
 
 
+def test_what_is_read_at_many_scales_is_computed_as_far_as_it_counts(tmp_path):
+    """Each scale has a number of its own, which is so many times the first."""
+    scales = {f"y{k}": np.array([1, 8, 1, k]) for k in (2, 3, 4, 5)}
+    nodes = [node("Exp", "x", "e"), node("Relu", "e", "r"), node("Unsqueeze", "r last", "u")]
+    for name in scales:
+        nodes += [node("Expand", f"u {name}s", f"{name}e"), node("Reshape", f"{name}e rows", name)]
+    constants = {f"{name}s": value for name, value in scales.items()}
+    constants |= {"last": np.array([3]), "rows": np.array([1, 8, -1])}
+    proto = model(nodes, {"x": (1, 8, "n")}, ("r", *scales), constants, opset=18)
+    imported = import_model(opened(proto, {"x": (1, 8, Span(1, MOST))}), HOST)
+    compile_model(imported, extract(imported.mod, HOST), {}, HOST).export(
+        path := tmp_path / "net.so", HOST
+    )
+    _, (function,), _ = into_functions(path, 1, 1, None)
+    made = [np.full(one.shape, 7.0, one.dtype) for one in imported.interfaces[0].outputs]
+    x, room = randn(0, 1, 8, 20), np.zeros((1, 8, MOST), np.float32)
+    room[:, :, :20] = x
+    function([room, np.array(20, np.int64)], made)
+    for have, want in zip(made, run(proto, {"x": x}), strict=False):
+        np.testing.assert_allclose(have[:, :, : want.shape[2]], want, rtol=1e-5)
+    assert (made[0][:, :, 48:] == 7.0).all()
+
+
 def test_a_mean_over_all_that_counts(tmp_path):
     nodes = [node("ReduceMean", "x axes", "m"), node("Sub", "x m", "y")]
     check(tmp_path, nodes, (1, "n", WIDTH), {"axes": np.array([1])})
@@ -144,6 +167,31 @@ def test_lines_of_images_are_packed_in_tiles(tmp_path):
         (want,) = run(proto, {"x": x})
         have = made[:, :, : int(counts[0]), : int(counts[1])]
         np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+
+
+def test_results_of_winograds_tiles_are_left_out(tmp_path):
+    """What puts them together goes by other numbers than what it puts together."""
+    nodes = [
+        node("Transpose", "x", "a", perm=[0, 3, 1, 2]),
+        node("Conv", "a w", "c", pads=[1, 1, 1, 1]),
+        node("Transpose", "c", "y", perm=[0, 2, 3, 1]),
+    ]
+    shape, sizes = (1, "high", "wide", WIDTH), Span(1, WIDTH)
+    weight = {"w": randn(1, WIDTH, WIDTH, 3, 3) / 8}
+    proto = model(nodes, {"x": shape}, constants=weight, opset=18)
+    imported = import_model(opened(proto, {"x": (1, sizes, sizes, WIDTH)}), HOST)
+    compile_model(imported, extract(imported.mod, HOST), {}, HOST).export(
+        path := tmp_path / "net.so", HOST
+    )
+    _, (function,), _ = into_functions(path, 1, 1, None)
+    made, room = (np.full((1, WIDTH, WIDTH, WIDTH), 7.0, np.float32) for _ in range(2))
+    room[:, :5, :9] = x = randn(2, 1, 5, 9, WIDTH)
+    counts = [np.zeros((), np.int64) for _ in range(2)]
+    function([room, np.array(5, np.int64), np.array(9, np.int64)], [made, *counts])
+    (want,) = run(proto, {"x": x})
+    np.testing.assert_allclose(made[:, :5, :9], want, rtol=1e-4, atol=1e-4)
+    assert (made[:, 16:] == 7.0).all()
+    assert (made[:, :, 16:] == 7.0).all()
 
 
 def test_a_softmax_along_another_axis(tmp_path):
