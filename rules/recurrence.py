@@ -9,8 +9,9 @@ for t:
         for k: for B, P, g (unrolled): for l (vectors): s += h[b, k] * w[p, k, g, l]
         for B, P (unrolled): for l (vectors): n[b, p, l] = cell(s[b, p, :, l])
 
-p are panels of units, g their gates. A step waits for the one before: where several cores share it,
-each step starts a parallel loop, which is a choice; two directions are shared as they are.
+p are panels of units, g their gates. Of bytes, k is a group of four, which are added up at once. A
+step waits for the one before: where several cores share it, each step starts a parallel loop, which
+is a choice; two directions are shared as they are.
 """
 
 import math
@@ -23,6 +24,7 @@ from ansor_deploy.space import (
     divisors,
     lanes,
     parallel,
+    summed_at_once,
     tirx,
     written_out,
 )
@@ -75,10 +77,13 @@ def _tile(state, product, target, shares):
     (b, row), (p, panel) = sch.split(b, [None, rows]), sch.split(p, [None, width])
     sch.reorder(p, b, row, panel, lane)
     sch.compute_at(product.rv, b, preserve_unit_loops=True)
-    *tile, k = sch.get_loops(product.rv)[2:]
-    sch.reorder(k, *tile)
+    loops = sch.get_loops(product.rv)[2:]
+    tile, (k, *steps) = loops[: len(product.spatial)], loops[len(product.spatial) :]
+    sch.reorder(k, *tile, *steps)
     sch.set_scope(product.rv, 0, "local")
-    written_out(sch, product.rv, len(tile), target)
+    for fours in steps:
+        summed_at_once(sch, fours)
+    written_out(sch, product.rv, len(tile), target, steps)
     written_out(sch, cell.rv, 3, target)
     if (
         shares

@@ -14,8 +14,9 @@ around its loops, so that a rule (`rules/recurrence.py`) can schedule them: what
 the next stands outside of it.
 
 A layer whose weights are whole numbers multiplies steps of h: before each step, h is rounded to the
-bytes of its own range, and each sum is scaled after it. Sums are of float32 as well, which holds
-whole numbers below 2**24.
+bytes of its own range, and each sum is scaled after it. Where a processor adds up four products of
+bytes at once, weights are bytes as well, and k is a group of four; elsewhere all is float32, which
+holds whole numbers below 2**24.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._lazy_tvm import tirx, tvm
+from ...marks.dot import STEPS
 from .activations import number
 from .rounded_state import RoundedState
 
@@ -39,7 +41,8 @@ class Layer:
     cell: LSTM, GRU or RNN. hidden: units. lanes: units of a panel. functions: f, g, h of ONNX, of
     each direction. reverses: whether it starts at the end, of two directions the second. clip:
     bound of what goes into f and g, or None. masked: sequences have lengths of their own. rounded:
-    recurrent weights are whole numbers, and so is the state that they multiply.
+    recurrent weights are whole numbers, and so is the state that they multiply. by_fours: both are
+    bytes, of which four products are added up at once.
     """
 
     cell: str
@@ -51,6 +54,7 @@ class Layer:
     reverses: tuple[bool, ...] = (False,)
     masked: bool = False
     rounded: bool = False
+    by_fours: bool = False
     clip: float | None = None
     input_forget: bool = False
     linear_before_reset: bool = False
@@ -88,8 +92,9 @@ class Layer:
         given: x[steps, batch, directions, panels, gates, lanes], and of each direction first: of
         each pass w[panels, hidden, its gates, lanes], h[batch, panels, lanes]; c as h and
         peepholes [3, panels, lanes] of an LSTM; recurrent biases [panels, lanes] of a GRU in one
-        pass; if rounded, the weights' scales [panels, gates, lanes]. lengths [batch] if masked.
-        Makes y[steps, directions, batch, panels, lanes], h, and c of an LSTM.
+        pass; if rounded, the weights' scales [panels, gates, lanes]; if by fours, their sums over
+        units, too, and the weights are [panels, hidden / 4, gates, lanes, 4]. lengths [batch] if
+        masked. Makes y[steps, directions, batch, panels, lanes], h, and c of an LSTM.
         """
         state = (self.directions, self.batch, self.panels, self.lanes)
         shapes = [(self.steps, *state), *([state] * (self.results - 1))]
@@ -126,11 +131,13 @@ class _Program:
         self.lengths: Any = given.pop() if layer.masked else None
         own = [_Own(self, buffer) for buffer in given]
         self.weights = [own.pop(0) for _ in layer.passes]
+        self.totals: Any = own.pop() if layer.by_fours else None
         self.scales: Any = own.pop() if layer.rounded else None
         self.h0, *self.rest = own
         self.y, *states = map(self.T.buffer_proxy, outs)
         self.h, *others = [_Own(self, buffer) for buffer in states]
         self.c: Any = others[0] if others else None
+        self.rounded: RoundedState | None = None
 
     def build(self) -> Any:
         """The layer's whole statement."""
@@ -145,7 +152,8 @@ class _Program:
                 self.new = self._state()
                 self.after: Any = None if self.c is None else self._state()
                 state = (layer.batch, layer.panels, layer.lanes)
-                self.rounded = RoundedState(T, state, layer.hidden) if layer.rounded else None
+                if layer.rounded:
+                    self.rounded = RoundedState(T, state, layer.hidden, in_bytes=layer.by_fours)
                 with T.serial(0, layer.steps) as t:
                     if self.rounded:
                         self.rounded.round(self.h)
@@ -193,25 +201,28 @@ class _Program:
                 after = self.after[b, p, lane]
                 self.c[b, p, lane] = self._if_valid(b, after, self.c[b, p, lane])
 
-    def _scratch(self, *gates: int) -> Any:
+    def _scratch(self, *gates: int, dtype: str = "float32") -> Any:
         """Numbers of a step, of so many gates of each unit."""
         layer = self.layer
         shape = (layer.batch, layer.panels, *gates, layer.lanes)
-        return self.T.buffer_proxy(self.T.sblock_alloc_buffer(shape, "float32", layout=None))
+        return self.T.buffer_proxy(self.T.sblock_alloc_buffer(shape, dtype, layout=None))
 
     def _pass(self, at: int, state: Any, cell: Callable[..., None]) -> None:
         """Sums of some gates of all units, and what the cell makes of them."""
         T, layer = self.T, self.layer  # noqa: N806
         weights, gates = self.weights[at], layer.passes[at]
-        outer, lanes, depth = (layer.batch, layer.panels), layer.lanes, layer.hidden
-        sums = self._scratch(len(gates))
-        with T.grid(*outer, len(gates), lanes, depth) as loops, T.sblock(f"product{at}"):
-            b, p, g, lane, k = T.axis.remap("SSSSR", loops)
+        outer, lanes = (layer.batch, layer.panels), layer.lanes
+        deep = [-(-layer.hidden // STEPS), STEPS] if layer.by_fours else [layer.hidden]
+        kind = "int32" if layer.by_fours else "float32"
+        sums = self._scratch(len(gates), dtype=kind)
+        with T.grid(*outer, len(gates), lanes, *deep) as loops, T.sblock(f"product{at}"):
+            b, p, g, lane, k, *step = T.axis.remap("SSSS" + "R" * len(deep), loops)
             with T.init():
-                sums[b, p, g, lane] = number(0)
-            left = state[b, k // lanes, k % lanes]
-            right = tirx.Cast("float32", weights[p, k, g, lane])  # none where it is one
-            sums[b, p, g, lane] = sums[b, p, g, lane] + left * right
+                sums[b, p, g, lane] = tirx.const(0, kind)
+            left = state[b, k * STEPS + step[0]] if step else state[b, k // lanes, k % lanes]
+            at_step = (p, k, g, lane, *step)
+            product = left.astype(kind) * weights[at_step].astype(kind)
+            sums[b, p, g, lane] = sums[b, p, g, lane] + product
         with T.grid(*outer, lanes) as loops, T.sblock(f"cell{at}"):
             b, p, lane = T.axis.remap("SSS", loops)
             cell(b, p, lane, [self._scaled(sums, b, p, gate, lane) for gate in range(len(gates))])
@@ -221,6 +232,9 @@ class _Program:
         total = sums[b, p, gate, lane]
         if self.rounded is None:
             return total
+        if self.totals is not None:
+            zero = tirx.Cast("int32", self.rounded.zero)
+            total = tirx.Cast("float32", total - zero * self.totals[p, gate, lane])
         return total * (self.rounded.scale * self.scales[p, gate, lane])
 
     def _input(self, b: Any, p: Any, gate: int, lane: Any) -> Any:

@@ -13,7 +13,10 @@ import math
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from ..._lazy_tvm import relax
+from ...marks.dot import STEPS, current_has_dot
 from ..graph.graph import OWN
 from .activations import ACTIVATIONS, TAKE_ALPHA, TAKE_BETA
 from .converting import Call
@@ -58,6 +61,8 @@ def _computed(call: Call, layer: Layer) -> list[Any]:
         inputs.append(given.reset_bias())
     if layer.rounded:
         inputs.append(given.scales())
+    if layer.by_fours:
+        inputs.append(given.totals())
     expressions = [one.expression for one in inputs]
     if layer.masked:
         longest, lengths = [layer.steps + 1], call.inputs[LENGTHS]
@@ -71,6 +76,7 @@ def _computed(call: Call, layer: Layer) -> list[Any]:
 def _layer(call: Call) -> Layer:
     cell = call.operator
     direction = call.attribute("direction", "forward")
+    rounded = call.input(SCALES) is not None
     reverses = {"forward": (False,), "reverse": (True,)}.get(direction, (False, True))
     steps, batch, _ = call.shape(0)
     hidden = call.shape(2)[2]
@@ -85,7 +91,8 @@ def _layer(call: Call) -> Layer:
         functions=_functions(call, len(reverses)),
         reverses=reverses,
         masked=call.input(LENGTHS) is not None,
-        rounded=call.input(SCALES) is not None,
+        rounded=rounded,
+        by_fours=rounded and call.dtype(2) == "int8" and current_has_dot(),
         clip=call.attribute("clip"),
         input_forget=bool(call.attribute("input_forget", 0)),
         linear_before_reset=bool(call.attribute("linear_before_reset", 0)),
@@ -162,11 +169,17 @@ class _Inputs:
         made = by_gates.part(gates.start, gates.stop).permuted(1, 2, 3, 0, 4)
         if not self.layer.rounded:
             return made
-        return Tensor(self.call, made.value.astype(self.call.dtype(2)))
+        whole = made.value.astype(self.call.dtype(2))
+        return Tensor(self.call, _fours(whole) if self.layer.by_fours else whole)
 
     def scales(self) -> Tensor:
         """What a step of each recurrent weight stands for: [D, P, G, L]."""
         return self._units(SCALES, self.layer.gates).permuted(0, 2, 1, 3)
+
+    def totals(self) -> Tensor:
+        """The sums of whole recurrent weights over the units that they multiply: [D, P, G, L]."""
+        by_gates = self._blocks(2, self.layer.gates).permuted(0, 2, 1, 3, 4)
+        return Tensor(self.call, by_gates.value.astype(np.int32).sum(-1, dtype=np.int32))
 
     def state(self, index: int) -> Tensor:
         """A state to begin with, zero if none is given: [D, B, P, L]."""
@@ -207,6 +220,14 @@ class _Inputs:
         split = given.reshaped(directions * count, hidden, rest)
         padded = split.padded(1, math.prod(self.units) - hidden)
         return padded.reshaped(directions, count, *self.units, rest)
+
+
+def _fours(weights: np.ndarray) -> np.ndarray:
+    """Weights [D, P, H, G, L] as [D, P, H / 4, G, L, 4], the last four filled up by zeros."""
+    directions, panels, hidden, *columns = weights.shape
+    padding = [(0, -hidden % STEPS if at == 2 else 0) for at in range(weights.ndim)]
+    fours = np.pad(weights, padding).reshape(directions, panels, -1, STEPS, *columns)
+    return np.ascontiguousarray(np.moveaxis(fours, 3, -1))
 
 
 def _unpadded(call: Call, layer: Layer, made: Any) -> Tensor:

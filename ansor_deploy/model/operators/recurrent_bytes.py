@@ -30,7 +30,7 @@ _W, _R = (1, 8, 9), (2, 10, 11)  # inputs: weights, their scales and zero points
 def dynamic_quantize_lstm(emit: Emitter) -> list[str]:
     """The product of all steps' inputs, and what an LSTM of ours makes of it."""
     weights, scales, zeros = _weights(emit, *_R)
-    whole = weights if not zeros.any() else weights.astype(np.int16) - zeros[:, None]
+    whole = _narrow(weights.astype(np.int16) - zeros[:, None])
     turned = emit.constant(whole.swapaxes(1, 2), helper.np_dtype_to_tensor_dtype(whole.dtype))
     states = [emit.input(at) for at in range(4, 8)]
     given = [_inputs(emit), "", turned, "", *states, emit.constant(scales)]
@@ -70,6 +70,13 @@ def _weights(emit: Emitter, *indices: int) -> tuple[np.ndarray, np.ndarray, np.n
     columns = weights.shape[0], weights.shape[2]
     scales, zeros = (np.broadcast_to(one.reshape(len(one), -1), columns) for one in ends)
     return weights, scales, zeros
+
+
+def _narrow(whole: np.ndarray) -> np.ndarray:
+    """Whole numbers in bytes, where these hold them."""
+    ends = np.iinfo(np.int8)
+    fits = ends.min <= whole.min(initial=0) and whole.max(initial=0) <= ends.max
+    return whole.astype(np.int8) if fits else whole
 
 
 def _constant(emit: Emitter, index: int) -> np.ndarray:

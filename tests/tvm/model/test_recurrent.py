@@ -74,14 +74,17 @@ def test_an_lstm_of_bytes(kind):
 
 
 def of_bytes(proto, kind):
-    """A layer as DynamicQuantizeLSTM: signed weights by column, others of one zero point."""
+    """A layer as DynamicQuantizeLSTM: signed weights by column, or others of one zero point.
+
+    Less that, the latter are no bytes.
+    """
     (lstm,) = proto.graph.node
     kept = [one for one in proto.graph.initializer if one.name not in ("w", "r")]
     made = {one.name: numpy_helper.to_array(one) for one in proto.graph.initializer}
-    zero, ends = (0, (-127, 127)) if kind == "int8" else (131, (0, 255))
+    zero, ends, most = (0, (-127, 127), 127) if kind == "int8" else (100, (0, 255), 150)
     for name in ("w", "r"):
         turned = made[name].swapaxes(1, 2)
-        scale = np.abs(turned).max(axis=1 if kind == "int8" else (1, 2), keepdims=True) / 120
+        scale = np.abs(turned).max(axis=1 if kind == "int8" else (1, 2), keepdims=True) / most
         whole = np.clip(np.rint(turned / scale) + zero, *ends).astype(kind)
         scale = scale.reshape(*scale.shape[::2]) if kind == "int8" else scale.reshape(-1)
         parts = {name: whole, f"{name}s": scale, f"{name}z": np.full(scale.shape, zero, kind)}
