@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
+import numpy as np
 from onnx import ModelProto, NodeProto, inliner
 
 from ..errors import ModelError
@@ -62,12 +63,21 @@ def _faults(graph: Graph) -> Iterator[str]:
         where = f"node '{name_of(node)}' ({node.op_type})"
         if given and is_op(node, *_WINDOWED) and (wide := _window(graph, node, given)):
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
+        if given and is_op(node, "STFT") and (long := _frame(graph, node)) > given[1]:
+            yield f"{where} takes {long} at once, and gets {given[1]}"
         if given and is_op(node, "Gather") and (far := _beyond(graph, node, given)):
             yield f"{where} reads {far}"
         if given and is_op(node, "Pad") and (wide := _mirrored(graph, node, given)):
             yield f"{where} mirrors {wide}"
         if given and is_op(node, "Reshape") and (other := _others(graph, node, given)):
             yield f"{where} makes {other} of {_sizes(given)}"
+
+
+def _frame(graph: Graph, node: NodeProto) -> int:
+    """How many samples a frame has; 0 where a run decides that."""
+    window, length = (*node.input[2:], "", "")[:2]
+    known = graph.value(length) if length else graph.shapes.get(window)
+    return int(np.max(known)) if known is not None and np.size(known) else 0
 
 
 def _mirrored(graph: Graph, node: NodeProto, given: Shape) -> str:

@@ -74,14 +74,12 @@ def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     asked = step.axes(1)
     how = step.attribute("reduction")
-    updates = _as_long(step, 2, asked)
+    rows, updates = _alike(step, asked)
     if not asked:
-        return [
-            (step("ScatterND", step.input(0), step.input(1), updates, reduction=how), step.axes(0))
-        ]
-    first = step.slice(step.input(1), len(places) - 1, 0, 1)
+        return [(step("ScatterND", step.input(0), rows, updates, reduction=how), step.axes(0))]
+    first = step.slice(rows, len(places) - 1, 0, 1)
     beside = step.masked(first, asked, data[0])
-    rest = [step.slice(step.input(1), len(places) - 1, 1, places[-1])] if places[-1] > 1 else []
+    rest = [step.slice(rows, len(places) - 1, 1, places[-1])] if places[-1] > 1 else []
     rest = [step.masked(one, asked) for one in rest]
     index = step("Concat", beside, *rest, axis=len(places) - 1) if rest else beside
     made = step("ScatterND", _longer(step, 0), index, updates, reduction=how)
@@ -96,7 +94,7 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
     axis = step.attribute("axis", 0) % len(data)
     asked, how = step.axes(1), step.attribute("reduction")
     index = _from_the_end(step, step.axes(0).get(axis))
-    updates = _as_long(step, 2, asked)
+    index, updates = _alike(step, asked, index)
     if not asked:
         return [(step.again(step.input(0), index, updates), step.axes(0))]
     index = step.masked(index, asked, data[axis])
@@ -104,12 +102,13 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.slice(made, axis, 0, data[axis]), step.axes(0))]
 
 
-def _as_long(step: Step, at: int, asked: Axes) -> str:
-    """Updates as long as the places are."""
-    name = step.input(at)
+def _alike(step: Step, asked: Axes, index: str = "") -> tuple[str, str]:
+    """Places, by default the second input, and updates with room for as many: there are no more."""
+    index, updates = index or step.input(1), step.input(2)
     for axis in asked:
-        name = step.cut(name, axis, step.shape(step.input(1))[axis])
-    return name
+        room = min(step.shape(one)[axis] for one in (index, updates))
+        index, updates = (step.cut(one, axis, room) for one in (index, updates))
+    return index, updates
 
 
 def _longer(step: Step, axis: int) -> str:

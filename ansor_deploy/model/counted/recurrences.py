@@ -17,10 +17,12 @@ def carried(step: Step) -> list[tuple[str, Axes]] | None:
     shape, own, node = step.known_shape(step.input(0)), step.axes(0), step.node
     steps = 1 if step.attribute("layout", 0) else 0
     others = any(step.axes(at) for at in range(1, len(node.input)))
-    if not shape or others or own.keys() != {steps} or step.input(_LENGTHS):
+    if not shape or others or own.keys() != {steps}:
         return None
-    number = step.cast(step.scalar(own[steps]), TensorProto.INT32)
-    lengths = step("Expand", number, step.numbers(shape[1 - steps]))
+    lengths = step.input(_LENGTHS)  # none is longer than what counts
+    if not lengths:
+        number = step.cast(step.scalar(own[steps]), TensorProto.INT32)
+        lengths = step("Expand", number, step.numbers(shape[1 - steps]))
     weights = [step.input(at) for at in range(_LENGTHS)]
     given = [*weights, lengths, *node.input[_INITIAL:]]
     words = {one.name: helper.get_attribute_value(one) for one in node.attribute}

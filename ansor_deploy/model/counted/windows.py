@@ -16,7 +16,7 @@ import numpy as np
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
-from .numbers import Number
+from .numbers import Number, least
 from .sums import elements, least_known
 
 _FIRST = 2  # the axes before it are of images and channels
@@ -108,6 +108,20 @@ def opened(step: Step) -> list[tuple[str, Axes]] | None:
     return _where_known(step, step.again(step.masked(step.input(0), reached)), axes)
 
 
+def framed(step: Step) -> list[tuple[str, Axes]] | None:
+    """The spectrum of each frame of a signal."""
+    own, hop, window = step.axes(0), step.listed(1), step.known_shape(step.input(2))
+    length = list(window or step.listed(3) or ())
+    if not hop or not length or own.keys() - {0, 1} or any(step.axes(at) for at in (1, 2, 3)):
+        return None
+    axes = dict(own)
+    if 1 in own:
+        if least(own[1]) < length[0]:
+            return None
+        axes[1] = step.divided(own[1] - length[0], hop[0]) + 1
+    return _where_known(step, step.again(), axes)
+
+
 def averaged(step: Step) -> list[tuple[str, Axes]] | None:
     """The mean, or the most, of each channel."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
@@ -168,4 +182,5 @@ RULES = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "BatchNormalization"), normalised),
     "ConvTranspose": opened,
     "InstanceNormalization": by_instance,
+    "STFT": framed,
 }

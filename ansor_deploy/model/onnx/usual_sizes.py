@@ -25,7 +25,7 @@ _COLOURS = (1, 3)
 _LINE = 64  # rows of pixels at most, of a line of text
 _LONG = 20  # times as long as it is high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
-_SETS = ("node", "edge", "point")
+_SETS = ("node", "edge", "point", "patch")
 _TIMES = ("past", "seq", "len", "time", "token", "frame", *_SETS)
 
 
@@ -95,13 +95,14 @@ class Usual:
                 yield isqrt(rows) * step
 
     def _is_sound(self, value: ValueInfoProto, at: int) -> bool:
-        """Whether it is an axis of samples, which convolutions in one dimension shrink."""
+        """Whether it is an axis of samples: convolutions in one dimension shrink it, or frames."""
         shape = declared_shape(value) or ()
         plain = len(shape) == 2 or (len(shape) == 3 and shape[1] == 1)
         if not plain or at != len(shape) - 1 or _is_integer(value):
             return False
         steps = (attribute(n, "strides", []) for n in self._nodes if n.op_type == "Conv")
-        return any(len(step) == 1 and step[0] > 1 for step in steps)
+        strided = any(len(step) == 1 and step[0] > 1 for step in steps)
+        return strided or any(n.op_type == "STFT" for n in self._nodes)
 
     def _length(self, value: ValueInfoProto, name: str) -> Sizes:
         told = f"{value.name} {name}".lower()

@@ -6,6 +6,7 @@ from helpers.graphs import likeness, model, node, randn
 from helpers.ranges import LONG, MOST, check, opened
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.batches import Span
 
 IMAGES = {"x": (1, 4, LONG)}
 ROWS = {"x": (1, LONG, 4)}
@@ -141,6 +142,21 @@ def test_states_that_are_carried_both_ways(op, gates):
     constants = {"w": randn(1, 2, gates * 3, 4), "r": randn(2, 2, gates * 3, 3),
                  "one": np.array([1])}  # fmt: skip
     check(nodes, {"x": (2, LONG, 4)}, (12, 7, 1), constants)
+
+
+def test_sequences_that_say_their_lengths():
+    nodes = [
+        node("Transpose", "x", "t", perm=[1, 0, 2]),
+        node("LSTM", "t w r - steps", "y", hidden_size=3),
+    ]
+    constants = {"w": randn(1, 1, 12, 4), "r": randn(2, 1, 12, 3), "steps": np.int32([4, 2])}
+    check(nodes, {"x": (2, LONG, 4)}, constants=constants)
+
+
+def test_spectra_of_frames():
+    constants = {"hop": np.array(2), "window": randn(1, 4)}
+    nodes = [node("STFT", "x hop window", "y")]
+    check(nodes, {"x": (2, Span(4, MOST), 1)}, (12, 7, 4), constants=constants)
 
 
 def test_bytes_by_the_least_and_the_most_that_counts():

@@ -15,7 +15,7 @@ CONSTANTS = {
     "last": np.array([-1]), "end": np.array([2**62]), "five": np.array([-1, 5]),
     "all": np.array([12]), "pads": np.array([1, 0, 2, 1]), "step": np.array(1),
     "weights": np.ones((5, 3), np.float32), "zeros": np.zeros((12, 5), np.float32),
-    "some": np.array(0.3, np.float32),
+    "some": np.array(0.3, np.float32), "list": graphs.randn(9, 40),
 }  # fmt: skip
 # Rows of x that a mask chooses: places p, rows r, their number n.
 CHOSEN = [
@@ -56,6 +56,9 @@ USES = {
         node("Greater", "r some", "large"), node("NonZero", "large", "a"),
         node("Transpose", "a", "places", perm=[1, 0]), node("GatherND", "r places", "b"),
         node("Compress", "x mask", "c", axis=0), node("Compress", "x mask", "d"),
+        # Of a list that is shorter than there could be places, as `masked_scatter` is exported.
+        node("Shape", "places", "many", end=1), node("Slice", "list first many", "listed"),
+        node("ScatterND", "zeros places listed", "e"),
     ),
 }  # fmt: skip
 WHOLE = {"shapes": "a", "orders": "bde", "again": "a"}  # outputs of whole numbers
