@@ -111,10 +111,11 @@ def any_size(
     if not sides or any(size % _STEP or size < 2 * _STEP for size in sizes):
         return {}
     spans = [Span(size // _STEP // 2 * _STEP, size, _STEP) for size in sizes]
-    half = ranged = shapes
+    half = flat = ranged = shapes
     for axis, span in zip(sides, spans, strict=True):
         half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
-    fits = not misfit(proto, {**given, **half})  # type: ignore[dict-item]
+        flat = _with(shapes, [axis], span.least)  # one side alone: a graph may take squares
+    fits = not any(misfit(proto, {**given, **one}) for one in (half, flat))  # type: ignore[dict-item]
     return ranged if fits else {}
 
 

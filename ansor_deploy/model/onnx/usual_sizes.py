@@ -1,11 +1,11 @@
 """Which sizes an axis of an input usually has, by its place, its name, and what the graph shows."""
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from math import isqrt
+from math import isqrt, prod
 
-from onnx import ModelProto, TensorProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from .bind import declared_shape, model_inputs
 from .skeleton import attribute, nodes
@@ -22,6 +22,8 @@ _PAST = 127  # tokens before the one of a step: 128 with it
 _HEAD = (64, 128, 32, 96)
 _LARGEST = 1 << 14  # of an image that a file tells of
 _COLOURS = (1, 3)
+_PIXELS = ("image", "channel", "row", "column")
+_MOVES = ("Cast", "Identity", "Reshape", "Transpose")
 _LINE = 64  # rows of pixels at most, of a line of text
 _LONG = 20  # times as long as it is high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
@@ -40,6 +42,7 @@ class Usual:
         self._has_state = len(floats) > 1
         self._nodes = list(nodes(proto.graph))
         self._tables = sorted({t.dims[-2] for t in proto.graph.initializer if _is_table(t)})[:4]
+        self._maps = sorted(set(_maps(proto, self._nodes)))[:4]
 
     def sizes(self, value: ValueInfoProto, at: int, name: str) -> Sizes:
         """What an open axis of an input may be, the likeliest first."""
@@ -90,7 +93,7 @@ class Usual:
         """Of a square of patches, for each of which there is a position, and for a class or two."""
         patch = next((n for n in self._nodes if n.op_type == "Conv"), None)
         step = (attribute(patch, "strides") or [1])[0] if patch else 1
-        for rows in self._tables:
+        for rows in (*self._maps, *self._tables):
             if step > 1 and rows - isqrt(rows) ** 2 <= 2:
                 yield isqrt(rows) * step
 
@@ -113,6 +116,18 @@ class Usual:
         if any(word in name.lower() for word in _SETS):
             return (_MEMBERS, _TOKENS, 1)
         return (_TOKENS, *self._tables, *(2 * rows for rows in self._tables), 1)
+
+
+def _maps(proto: ModelProto, every: Sequence[NodeProto]) -> Iterator[int]:
+    """Elements of each constant that is resized, as positions are for images of other sizes."""
+    sizes = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
+    made = {node.output[0]: node for node in every if node.op_type in _MOVES}
+    for node in every:
+        name = node.input[0] if node.op_type == "Resize" else ""
+        while name in made:
+            name = made.pop(name).input[0]
+        if name in sizes and len(dims := sizes[name]) > 1:
+            yield prod(dims[-2:]) if len(dims) == len(_PIXELS) else dims[-2]
 
 
 def is_of_time(name: str) -> bool:

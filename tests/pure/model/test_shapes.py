@@ -82,6 +82,21 @@ def test_images_have_as_many_patches_as_there_are_positions():
     assert proposed(proto) == {"x": (1, 3, 518, 518)}
 
 
+@pytest.mark.parametrize("shape", [(1, 37 * 37, 8), (1, 8, 37, 37)])
+def test_images_have_as_many_patches_as_a_table_that_is_resized(shape):
+    nodes = [node("Conv", "x w", "c", strides=[14, 14]), node("Shape", "c", "size")]
+    nodes += [node("Resize", "map - - size", "r", mode="cubic"), node("Add", "c r", "y")]
+    constants = {"w": randn(0, 8, 3, 14, 14), "onnx_1": randn(1, *shape)}
+    if len(shape) == 3:
+        constants["square"] = np.array([1, 37, 37, 8])
+        rows = node("Reshape", "onnx_1 square", "rows")
+        nodes[2:2] = [rows, node("Transpose", "rows", "map", perm=[0, 3, 1, 2])]
+    else:
+        nodes[2:2] = [node("Identity", "onnx_1", "map")]
+    proto = model(nodes, {"x": ("b", 3, "h", "w")}, constants=constants)
+    assert proposed(proto) == {"x": (1, 3, 518, 518)}
+
+
 def test_the_last_axis_may_be_colours():
     proto = model([node("Relu", "x", "y")], {"x": ("n", "h", "w", 3)})
     assert proposed(proto) == {"x": (1, 224, 224, 3)}
@@ -355,6 +370,8 @@ def test_images_have_any_size_in_steps_where_the_graph_takes_it():
     head = [node("Flatten", "c", "f"), node("MatMul", "f k", "y")]
     fixed = images(*head, k=randn(0, 4 * 112 * 112, 2))
     assert assumed(fixed, {}) == {"x": (1, 3, 224, 224)}
+    turned = [node("Transpose", "c", "t", perm=[0, 1, 3, 2]), node("Add", "c t", "y")]
+    assert assumed(images(*turned), {}) == {"x": (1, 3, 224, 224)}  # of squares alone
 
 
 def test_caches_are_left_to_the_user():
