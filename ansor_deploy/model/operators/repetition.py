@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, TensorProto
 
-from ..graph.graph import is_op
+from ..graph.graph import Graph, is_op
 from ..graph.subgraph import adopt_constants, spliced
 from ..onnx.skeleton import attribute, nodes, tensors
 from ..onnx.tensor_data import byte_size
@@ -57,7 +57,7 @@ def loop(emit: Emitter) -> list[str] | None:
         return None  # perhaps it is one once what is around is folded
     steps = int(count.reshape(())) if start is None or bool(start.reshape(())) else 0
     body = _Body(emit, steps)
-    if not _goes_on(body.graph):
+    if not _goes_on(emit.graph, body.graph):
         raise emit.refuse("its condition must be constant")
     states = list(emit.node.input[2:])
     kept, rows = len(states), []
@@ -115,18 +115,22 @@ def _stacked(emit: Emitter, rows: list[list[str]], count: int) -> list[str]:
     return stacked
 
 
-def _goes_on(body: GraphProto) -> bool:
-    """Whether the condition that a step makes is the one that it got, or a true constant."""
+def _goes_on(graph: Graph, body: GraphProto) -> bool:
+    """Whether the condition that a step makes is the one that it got, or a true constant.
+
+    graph: that around the body, of which a constant may be read.
+    """
     name, given = body.output[0].name, body.input[1].name
     for node in reversed(body.node):
         if name in node.output:
             if is_op(node, "Constant"):
                 value = attribute(node, "value")
                 return value is not None and any(value.raw_data or value.int32_data)
-            if not is_op(node, "Identity"):
+            if not is_op(node, "Identity", "Cast"):
                 return False
             name = node.input[0]
-    return name == given
+    around = None if name == given else graph.value(name)
+    return name == given or (around is not None and bool(around.all()))
 
 
 OPERATORS = (

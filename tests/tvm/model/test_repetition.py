@@ -48,14 +48,14 @@ def scanned(**directions):
     return model([made], {"h0": (4,), "x": (5, 4)}, ("h1", "y"))
 
 
-def looped(count, goes_on="Identity"):
-    """s += x + number of the step, so many times."""
+def looped(count, goes_on="Identity", read="GOES", **words):
+    """s += x + number of the step, so many times. read: what says whether there is one more."""
     nodes = [
         node("Cast", "NUMBER", "n", to=TensorProto.FLOAT),
         node("Add", "s n", "t"),
         node("Add", "t x", "u"),
         node("Mul", "u u", "square"),
-        node(goes_on, "GOES", "GOES_"),
+        node(goes_on, read, "GOES_", **words),
     ]
     step = body(nodes, ("NUMBER", "GOES", "s"), ("GOES_", "u", "square"))
     made = node("Loop", "count goes s0", "s1 y", body=step)
@@ -75,6 +75,8 @@ def test_a_scan(back):
 
 def test_a_loop_that_reads_what_is_around_it():
     assert_like_oracle(looped(3))
+    # As bags of embeddings are exported.
+    assert_like_oracle(looped(3, "Cast", "goes", to=TensorProto.BOOL))
 
 
 @pytest.mark.parametrize(
