@@ -65,7 +65,8 @@ quantising_options = together(
         "--keep-float",
         multiple=True,
         metavar="LAYER",
-        help="Do not quantise this node of the model. Repeatable.",
+        help="Do not quantise this node of the model, or those of a pattern such as 'head*'. "
+        "Repeatable.",
     ),
     with_calibration,
 )

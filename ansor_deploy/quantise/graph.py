@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import onnx
@@ -43,7 +44,10 @@ class Ready:
         return next((one.name for one in nodes if one.op == op), nodes[0].name)
 
     def left_out(self, layers: Iterable[str]) -> list[str]:
-        """The names of its nodes that compute layers; UsageError for one that there is not."""
+        """The names of its nodes that compute layers; UsageError for one that there is not.
+
+        layers: their names, or patterns of these as a shell has them.
+        """
         named: dict[str, list[str]] = {}
         for node in self.proto.graph.node:
             of = {one.name for one in self.computes.get(node.name, ())} | {node.name}
@@ -51,10 +55,8 @@ class Ready:
             of |= {self.makers[name] for name in node.output if name in self.makers}
             for one in of:
                 named.setdefault(one, []).append(node.name)
-        for layer in layers:
-            if layer not in named:
-                raise _no_layer(layer, named)
-        return sorted({name for layer in layers for name in named[layer]})
+        chosen = [one for layer in layers for one in _matching(layer, named)]
+        return sorted({name for one in chosen for name in named[one]})
 
     def kinds(self, all_kinds: Iterable[str]) -> list[str]:
         """The operators to quantise, of all that can be.
@@ -125,8 +127,18 @@ def _in_opset(proto: ModelProto) -> ModelProto:
         raise ModelError(what + " ".join(str(error).split())[:200], hint) from error
 
 
+def _matching(layer: str, known: Collection[str]) -> list[str]:
+    """The layers of a name or of a pattern; UsageError where there is none."""
+    found = [layer] if layer in known else [one for one in known if fnmatchcase(one, layer)]
+    if not found:
+        raise _no_layer(layer, known)
+    return found
+
+
 def _no_layer(layer: str, known: Iterable[str]) -> UsageError:
     close = difflib.get_close_matches(layer, known, n=_CLOSE, cutoff=0.3)
     guess = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
-    hint = f"{guess}A layer is a node of the model, by its name"
+    hint = (
+        f"{guess}A layer is a node of the model, by its name or a pattern of names, such as 'head*'"
+    )
     return UsageError(f"--keep-float: there is no layer {layer!r}", hint)

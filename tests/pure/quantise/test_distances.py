@@ -69,6 +69,13 @@ def test_batch_norms_fold_and_their_layer_goes_by_either_name(tmp_path):
     assert prepared.layer(prepared.left_out(["y"])[0]) == "conv"
 
 
+def test_a_pattern_keeps_all_layers_that_it_matches(tmp_path):
+    prepared = ready(network(), tmp_path)
+    assert prepared.left_out(["[ab]"]) == prepared.left_out(["a", "b"]) == ["a", "b"]
+    with pytest.raises(UsageError, match=r"no layer 'head\*'"):
+        prepared.left_out(["a", "head*"])
+
+
 def test_a_layer_that_there_is_not_is_refused_with_the_nearest_one(tmp_path):
     prepared = ready(
         model([node("Relu", "x", "block1_relu")], {"x": (1, 4)}, ["block1_relu"]), tmp_path
