@@ -146,10 +146,12 @@ def _build_anew(
         (prepared,), tasks = intake.read([model], work)
         from .ship.memory_limits import check_limits
         from .ship.shipment import Shipment
+        from .ship.verify.judges import check_named
         from .ship.verify.oracle import Oracle
         from .tune.queue import tune_missing
         from .tune.sources.claims import prove
 
+        check_named(request.allowed, prepared.protos[0])
         # A model that the oracle refuses is not worth the tuning.
         oracles = [Oracle(proto) for proto in prepared.protos] if request.verify else []
         prove(tasks, work)
@@ -179,7 +181,9 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     check_writable(outputs.library, outputs.depfile)
     prepared, lock = read_locked(model, asked, request, report)
     from .ship.shipment import Shipment
+    from .ship.verify.judges import check_named
 
+    check_named(request.allowed, prepared.protos[0])
     shipment = Shipment.of_lock(prepared, outputs, lock, request, report)
     tuned = TuneResult.untuned(len(prepared.tasks), len(shipment.records))
     return BuildResult(outputs.library, _ship(shipment, tuned), tuned)

@@ -1,4 +1,4 @@
-"""Tensors in NumPy's files: what `run` reads and writes."""
+"""Tensors in NumPy's files: what `run` and `verify` read, and `run` writes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from ..errors import UsageError
 from ..registry.title import shape_text
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
     import numpy as np
 
     Arrays = dict[str, np.ndarray]
+
+
+input_option = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="An input's array; or FILE.npz, with several. Repeatable.",
+)
 
 
 def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..errors import UsageError
 from ..registry.title import shape_text
 from ..system.json_types import Shape
-from .arrays import read_inputs, write_arrays
+from .arrays import input_option, read_inputs, write_arrays
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .options import device_option
@@ -61,13 +61,7 @@ class Run(Struct, frozen=True):
 )
 @click.command("run", cls=Command)
 @click.argument("artifact", type=existing_file)
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    help="An input's array; or FILE.npz, with several. Repeatable.",
-)
+@input_option
 @click.option("-o", "--output", type=new_file, help="Write the outputs to this .npz file.")
 @click.option(
     "--output-dir",

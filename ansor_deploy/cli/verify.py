@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct, structs
@@ -11,6 +13,7 @@ from msgspec import Struct, structs
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from ..request import Tolerance
 from ..ship.manifest import Errors
+from .arrays import input_option, read_inputs
 from .declare import existing_file, new_file, number_option
 from .doctor import check_lines, failed
 from .helptext import Command, with_examples
@@ -21,6 +24,7 @@ from .tolerances import tolerance_options
 
 if TYPE_CHECKING:
     from ..ship.verify.by_node import NodeVerdict
+    from ..ship.verify.finished import Inputs
 
 
 class NodeErrors(Struct, frozen=True):
@@ -35,7 +39,10 @@ class NodeErrors(Struct, frozen=True):
 
 
 class Compared(Errors, frozen=True, kw_only=True):
-    """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node."""
+    """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node.
+
+    seed: 0 of inputs that were given.
+    """
 
     wrong: dict[str, str]
     nodes: list[NodeErrors] | None
@@ -53,6 +60,7 @@ class Rebuilt(Struct, frozen=True):
     "verify resnet18.so --device pi",
     "verify resnet18.so resnet18.onnx",
     "verify resnet18.so resnet18.onnx --seed 7 --json",
+    "verify resnet18.so resnet18.onnx --input data=image.npy",
     "verify resnet18.so resnet18.onnx --by-node",
     "verify detector.so detector.onnx --atol boxes=0.5",
     "verify resnet18.so resnet18.onnx --rebuild --lock records.lock",
@@ -70,6 +78,7 @@ class Rebuilt(Struct, frozen=True):
 @tolerance_options
 @rules_option
 @number_option("--seed", 0, "Seed of the inputs that are compared.")
+@input_option
 @device_option
 @answering
 @message_format_option
@@ -82,27 +91,37 @@ def command(
     lock: Path | None,
     rules: tuple[Path, ...],
     seed: int,
+    inputs: tuple[str, ...],
     devices: tuple[str, ...] | None,
 ) -> Answer:
     """Check a library's numbers, or that it is whole.
 
     With a model it is run, and compared with ONNX Runtime: exits 6 if outputs differ on seeded
-    inputs by more than rounding explains, or --rtol and --atol allow. With --by-node, a library
-    that gives the value of every node is built for this machine and compared, too. With --rebuild,
-    it is built from the lock again: exits 6 if that makes other bytes.
+    inputs, or on those of --input, by more than rounding explains, or --rtol and --atol allow. With
+    --by-node, a library that gives the value of every node is built for this machine and compared,
+    too. With --rebuild, it is built from the lock again: exits 6 if that makes other bytes.
 
     Without one nothing is loaded or run: exits 1 if the library or what lies beside it is not what
     was built, 4 if this machine, or the device that is named, could not run it.
     """
+    asked = {"--rebuild": rebuild, "--by-node": by_node, "--input": inputs, "--seed": seed}
     if model is None:
-        if rebuild:
-            raise UsageError("--rebuild needs the model", f"verify {artifact} MODEL --rebuild")
+        if option := _first(asked | {"--rtol": tolerances}):
+            raise UsageError(f"{option} needs the model", f"verify {artifact} MODEL {option}")
         return _inspected(artifact, *(devices or ()))
     if rebuild:
         if lock is None:
             raise UsageError("--rebuild needs the lock to build from", "name it: --lock FILE")
         return _rebuilt(artifact, model, lock, rules)
-    return _compared(artifact, model, seed, dict(tolerances), devices, by_node=by_node)
+    if inputs and (option := _first({"--seed": seed, "--by-node": by_node})):
+        raise UsageError(f"{option} is of seeded inputs", f"leave out --input, or {option}")
+    given = partial(read_inputs, inputs) if inputs else None
+    return _compared(artifact, model, seed, dict(tolerances), devices, given, by_node=by_node)
+
+
+def _first(asked: Mapping[str, Any]) -> str:
+    """The first of these options that was given; "" where none was."""
+    return next((option for option, given in asked.items() if given), "")
 
 
 def _inspected(artifact: Path, device: str = "") -> Answer:
@@ -133,18 +152,20 @@ def _compared(
     seed: int,
     tolerances: dict[str, Tolerance],
     devices: tuple[str, ...] | None,
+    given: Inputs | None,
     *,
     by_node: bool,
 ) -> Answer:
-    """Whether the outputs agree with ONNX Runtime's."""
+    """Whether the outputs agree with ONNX Runtime's, on seeded inputs or on these."""
     from ..ship.verify.finished import verify, verify_by_node
     from ..views.text import nodes_text, verification_text
 
     with report() as events:
-        verification = verify(artifact, model, seed, tolerances, devices, events)
+        verification = verify(artifact, model, seed, tolerances, devices, events, given)
         nodes = verify_by_node(artifact, model, seed, events) if by_node else None
     wrong = dict(verification.wrong)
-    lines = [verification_text(verification), *wrong.values(), *nodes_text(nodes or ())]
+    first = verification_text(verification, seeded=given is None)
+    lines = [first, *wrong.values(), *nodes_text(nodes or ())]
     listed = None if nodes is None else list(map(_errors, nodes))
     answer = Compared(**structs.asdict(verification.errors), wrong=wrong, nodes=listed)
     return Answer(answer, lines, 0 if verification.ok else VerificationError.exit_code)

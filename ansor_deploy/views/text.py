@@ -212,13 +212,14 @@ def jobs_lines(rows: Sequence[Row]) -> list[str]:
     return table + [line for what, hint in faults for line in (what, f"  hint: {hint}")]
 
 
-def verification_text(verification: Verification) -> str:
-    """Whether the numbers are right, in one sentence."""
+def verification_text(verification: Verification, *, seeded: bool = True) -> str:
+    """Whether the numbers are right, in one sentence. seeded: they are of seeded inputs."""
     verdict = "outputs agree with" if verification.ok else "OUTPUTS DIFFER from"
     exact = _exact_text(verification)
+    of = f"seed {verification.seed}" if seeded else "the inputs that were given"
     return (
         f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
-        f"{verification.max_rel_err:.2g} relative (seed {verification.seed}){exact}"
+        f"{verification.max_rel_err:.2g} relative ({of}){exact}"
     )
 
 

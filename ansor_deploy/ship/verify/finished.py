@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,18 @@ from ...model.onnx.file import load
 from ...runtime.interface import interfaces
 from ..library import callable_somewhere
 from ..manifest import read_manifest
-from .judges import Tolerances
+from .judges import Tolerances, check_named
 from .oracle import Oracle
-from .verify import Verification, interfaces_tried, verify_model
+from .verify import Verification, interfaces_tried, verify_model, verify_on
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from ...runtime.interface import Interface
     from ...views import Report
     from .by_node import NodeVerdict
+
+    Inputs = Callable[[Sequence[Interface]], dict[str, np.ndarray]]
 
 
 def verify(
@@ -28,15 +33,22 @@ def verify(
     tolerances: Tolerances,
     devices: Sequence[str] | None,
     report: Report,
+    given: Inputs | None = None,
 ) -> Verification:
     """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
 
     tolerances: what the user allows of outputs. devices: as of `bench`; another machine is
-    emulated. UsageError if the artifact was not built from a model with these inputs and outputs.
+    emulated. given: what reads inputs to compare on instead. UsageError if the artifact was not
+    built from a model with these inputs and outputs.
     """
     with callable_somewhere(artifact, devices, report) as library:
         proto = load(model).proto
         _check_same_interface(artifact, model, library, proto)
+        check_named(tolerances, proto)
+        if given is not None:
+            inputs = given(library.interfaces)
+            shapes = {name: array.shape for name, array in inputs.items()}
+            return verify_on(library, Oracle(bind_shapes(proto, shapes)), inputs, tolerances)
         oracles = [
             Oracle(bind_shapes(proto, one.input_shapes)) for one in interfaces_tried(library)
         ]

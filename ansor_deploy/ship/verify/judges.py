@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ...errors import UsageError, did_you_mean
 from .row_order import in_order
 from .tolerance import Verdict, judge, plainly
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnx
 
     from ...request import Tolerance
     from .oracle import Oracle
 
 Arrays = Mapping[str, "np.ndarray"]
 Tolerances = Mapping[str, "Tolerance"]  # by the name of an output; "" for all others
+
+
+def check_named(allowed: Iterable[str], proto: onnx.ModelProto) -> None:
+    """UsageError where something is allowed of an output that the model has not."""
+    known = {output.name for output in proto.graph.output}
+    if unknown := next((name for name in allowed if name and name not in known), ""):
+        hint = did_you_mean(unknown, known)
+        raise UsageError(f"--rtol and --atol: there is no output {unknown!r}", hint)
 
 
 def judge_outputs(

@@ -74,6 +74,13 @@ def test_a_place_where_the_output_cannot_be_is_refused_before_the_work(words, sa
     assert says in result.stderr
 
 
+@pytest.mark.parametrize("option", ["--by-node", "--seed 7", "--rtol 1e-3", "--input x=x.npy"])
+def test_what_compares_numbers_needs_the_model(option, folder):
+    result = invoke("verify", "out/net.so", *option.split())
+    assert result.exit_code == 2
+    assert f"{option.split()[0]} needs the model" in result.stderr
+
+
 @pytest.mark.parametrize("command", ["bench out/net.so", "profile out/net.so"])
 def test_more_threads_than_processors_are_refused(command, folder, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})

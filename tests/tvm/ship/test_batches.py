@@ -74,6 +74,7 @@ def test_commands_know_the_range(shop):
     np.save(shop / "x.npy", IMAGES[:3])
     (y,) = answer(shop, "run", "net.so", "--input", "x=x.npy")["outputs"]
     assert y["shape"] == [3, 256]
+    assert answer(shop, "verify", "net.so", "net.onnx", "--input", "x=x.npy")["ok"]
 
 
 @pytest.mark.slow

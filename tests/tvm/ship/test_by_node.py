@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from helpers.cli_inside import program
+from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import relax
@@ -53,11 +55,19 @@ def test_the_first_node_that_is_off_is_named(folder):
 @pytest.mark.usefixtures("wrong_celu")
 def test_who_knows_better_builds_it_all_the_same(folder):
     words = ["--trials", "0", "--registry", "r.db", "--beside", "none", "--atol", "y=2"]
+    refused(program(folder, "build", "net.onnx", *words, "--atol", "z=2"), 2, "no output 'z'")
     assert program(folder, "build", "net.onnx", *words).returncode == 0
     made = json.loads((folder / "net.json").read_text())
     assert made["verification"]["allowed"] == {"y": {"rtol": 0.0, "atol": 2.0}}
     assert program(folder, "verify", "net.so", "net.onnx").returncode == 6
     assert program(folder, "verify", "net.so", "net.onnx", "--atol", "2").returncode == 0
+    refused(program(folder, "verify", "net.so", "net.onnx", "--atol", "z=2"), 2, "no output 'z'")
+    for file, size, code in (("right", 0.0, 0), ("wrong", -1.0, 6)):  # Celu of 0 has no alpha
+        np.save(folder / f"{file}.npy", np.full((4, 8), size, "float32"))
+        said = program(folder, "verify", "net.so", "net.onnx", "--input", f"x={file}.npy")
+        assert (said.returncode, "the inputs that were given" in said.stdout) == (code, True)
+    given = ("verify", "net.so", "net.onnx", "--input", "x=right.npy", "--by-node")
+    refused(program(folder, *given), 2, "--by-node is of seeded inputs")
 
 
 def test_every_node_of_a_right_library_is_listed(folder):
