@@ -7,8 +7,8 @@ import onnx
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
-from helpers.graphs import model, node, randn
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import model, node, randn, typed
+from onnx import TensorProto, helper
 
 from ansor_deploy.devices import emulator
 from ansor_deploy.errors import VerificationError
@@ -51,18 +51,10 @@ def test_a_library_of_several_kinds_and_shapes_is_run_as_it_is(folder):
 def test_it_refuses_an_index_as_it_does_elsewhere(folder):
     """Verification asks for the row beyond the last, and for NaN where two values are compared."""
     nodes = [node("Gather", "rows ids", "r"), node("Add", "r x", "t"), node("Max", "t x", "y")]
-    graph = helper.make_graph(
-        nodes,
-        "lookup",
-        [
-            helper.make_tensor_value_info("ids", TensorProto.INT64, (3,)),
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 16)),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 16))],
-        [numpy_helper.from_array(randn(0, 9, 16), "rows")],
-    )
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "net.onnx")
+    rows = ("float32", (3, 16))
+    inputs = {"ids": ("int64", (3,)), "x": rows}
+    proto = typed(nodes, inputs, {"y": rows}, {"rows": randn(0, 9, 16)})
+    onnx.save(proto, folder / "net.onnx")
     made = answer(folder, *BUILD)
     assert (made["verification"], made["verify"]["ok"]) == (EMULATED, True)
 

@@ -5,7 +5,6 @@ import pytest
 from helpers import built, graphs
 from helpers.graphs import node
 from helpers.quantised_nets import NAMES, network
-from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.model.relax.extract import extract
@@ -55,15 +54,9 @@ def product(kind, rows, depth, columns):
     weight = np.where(RNG.random((depth, columns)) < 0.5, 127, -127).astype(np.int8)
     weight[:, 0], weight[:, 1] = -128, -127
     zero = np.array(128 if kind == "uint8" else 0, kind)
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    graph = helper.make_graph(
-        [node("MatMulInteger", "x w z", "o")],
-        "product",
-        [helper.make_tensor_value_info("x", element, (rows, depth))],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(zero, "z")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    made = node("MatMulInteger", "x w z", "o")
+    constants = {"w": weight, "z": zero}
+    model = graphs.typed([made], {"x": (kind, (rows, depth))}, {"o": "int32"}, constants)
     return model, weight.astype(np.int32), int(zero)
 
 
@@ -82,15 +75,9 @@ STEPS = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.5, 1.5, -0.5, 2147483648.0, -21
 
 @pytest.mark.parametrize("zero", [np.uint8(0), np.uint8(128), np.int8(-128), np.int8(5)], ids=str)
 def test_steps_are_narrowed_as_elsewhere(zero, emulated, tmp_path):
-    element = helper.np_dtype_to_tensor_dtype(zero.dtype)
-    graph = helper.make_graph(
-        [node("Relu", "x", "r"), node("QuantizeLinear", "r s z", "o")],
-        "steps",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (8, 48))],
-        [helper.make_tensor_value_info("o", element, None)],
-        [numpy_helper.from_array(np.float32(1), "s"), numpy_helper.from_array(zero, "z")],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    nodes = [node("Relu", "x", "r"), node("QuantizeLinear", "r s z", "o")]
+    constants = {"s": np.float32(1), "z": zero}
+    proto = graphs.typed(nodes, {"x": ("float32", (8, 48))}, {"o": zero.dtype}, constants)
     x = np.rint(RNG.uniform(-300, 300, (8, 48)) * 2).astype(np.float32) / 2
     x[0, : len(STEPS)] = STEPS
     (found,) = on_board(proto, {"x": x}, emulated, tmp_path / "net.so")
@@ -115,15 +102,10 @@ def test_no_sum_of_two_taps_overflows(kind, size, given, channels, emulated, tmp
     weight = RNG.choice(np.array([-127, 127], np.int8), (channels, 1, *size))
     weight[0], weight[1] = -127, 127
     zero = np.array(128 if kind == "uint8" else 0, kind)
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    graph = helper.make_graph(
-        [node("ConvInteger", "x w z", "o", group=channels, **given)],
-        "taps",
-        [helper.make_tensor_value_info("x", element, (1, channels, 9, 10))],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(zero, "z")],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    made = node("ConvInteger", "x w z", "o", group=channels, **given)
+    constants = {"w": weight, "z": zero}
+    x = {"x": (kind, (1, channels, 9, 10))}
+    proto = graphs.typed([made], x, {"o": "int32"}, constants)
     x = RNG.choice(BYTES[kind], (1, channels, 9, 10)).astype(kind)
     x[:, :2] = BYTES[kind][0]
     (found,) = on_board(proto, {"x": x}, emulated, tmp_path / "net.so")

@@ -1,24 +1,15 @@
 """Models of one operator on bytes, of weights that go as far as bytes can."""
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
-from .graphs import node
+from .graphs import node, typed
 
 RNG = np.random.default_rng(0)
 
 
 def integers(made, weight, *data, **zeros):
     """A model of one operator on bytes, of a constant weight."""
-    constants = {"w": weight, **zeros}
-    proto = helper.make_graph(
-        [made],
-        "integers",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, data)],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(proto, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return typed([made], {"x": ("uint8", data)}, {"o": "int32"}, {"w": weight, **zeros})
 
 
 def product(rows, depth, columns):

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
-from helpers.graphs import node, randn
+from helpers.graphs import contrib, randn, typed
 
 
 def few_bits_product(
@@ -27,11 +26,6 @@ def few_bits_product(
     if zeros is not None:
         constants["z"] = zeros
     sizes = {"N": columns, "K": depth, "bits": bits, "block_size": size}
-    made = node("MatMulNBits", " ".join(["x", *constants]), "y", **sizes, **words)
-    made.domain = "com.microsoft"
-    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    ends = {"x": [rows, depth], "y": [rows, columns]}
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
-    graph = helper.make_graph([made], "test", [x], [y], weights)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    made = contrib("MatMulNBits", " ".join(["x", *constants]), "y", **sizes, **words)
+    ends = ({"x": ("float32", (rows, depth))}, {"y": ("float32", (rows, columns))})
+    return typed([made], *ends, constants, 21)

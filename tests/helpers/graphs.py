@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 LIGHT_FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
@@ -21,6 +21,46 @@ def node(op: str, inputs: str, outputs: str, **attributes: Any) -> NodeProto:
     read = ["" if name == "-" else name for name in inputs.split()]
     made = outputs.split()
     return helper.make_node(op, read, made, name=made[0], **attributes)
+
+
+def contrib(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> NodeProto:
+    """As `node`, of an operator of ONNX Runtime's own."""
+    made = node(op, inputs, outputs, **attributes)
+    made.domain = "com.microsoft"
+    return made
+
+
+def typed(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    constants: Mapping[str, Any] | None = None,
+    opset: int = 17,
+    **versions: int,
+) -> ModelProto:
+    """A model with inputs and outputs of any types, unchecked.
+
+    inputs, outputs: by name, a type, a type and a shape, or an array that has both. constants:
+    arrays or tensors, by name. versions: of the other operator sets, where it is not 1.
+    """
+    held = [
+        value if isinstance(value, TensorProto) else numpy_helper.from_array(np.asarray(value), key)
+        for key, value in (constants or {}).items()
+    ]
+    ends = ([_info(*pair) for pair in some.items()] for some in (inputs, outputs))
+    graph = helper.make_graph(list(nodes), "test", *ends, held)
+    used = {**dict.fromkeys((one.domain for one in nodes), 1), **versions, "": opset}
+    opsets = [helper.make_opsetid(*pair) for pair in used.items()]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def _info(name: str, kind: Any) -> ValueInfoProto:
+    if isinstance(kind, np.ndarray):
+        kind = kind.dtype, kind.shape
+    element, shape = kind if isinstance(kind, tuple) else (kind, None)
+    if not isinstance(element, int):
+        element = helper.np_dtype_to_tensor_dtype(np.dtype(element))
+    return helper.make_tensor_value_info(name, element, shape)
 
 
 def model(
@@ -35,14 +75,8 @@ def model(
 
     constants: arrays, by name. dtype: of inputs and outputs.
     """
-    graph = helper.make_graph(
-        list(nodes),
-        "test",
-        [helper.make_tensor_value_info(name, dtype, shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, dtype, None) for name in outputs],
-        [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    ends = {name: (dtype, shape) for name, shape in inputs.items()}
+    proto = typed(nodes, ends, dict.fromkeys(outputs, dtype), constants, opset)
     # The checker wants shapes for the outputs: what can be inferred is declared.
     inferred = onnx.shape_inference.infer_shapes(proto)
     for value, known in zip(proto.graph.output, inferred.graph.output, strict=True):

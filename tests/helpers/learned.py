@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from ansor_deploy.model.canonicalize import canonicalize
-from helpers.graphs import randn, run
+from helpers.graphs import randn, run, typed
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -28,15 +28,8 @@ def learned(
     """
     outputs = outputs or {"y": FLOAT}
     attributes = {name: value for name, value in attributes.items() if value != []}
-    kind = helper.np_dtype_to_tensor_dtype
-    graph = helper.make_graph(
-        [helper.make_node(op, list(feeds), list(outputs), domain="ai.onnx.ml", **attributes)],
-        "learned",
-        [helper.make_tensor_value_info(n, kind(v.dtype), v.shape) for n, v in feeds.items()],
-        [helper.make_tensor_value_info(name, element, None) for name, element in outputs.items()],
-    )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", version)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    made = helper.make_node(op, list(feeds), list(outputs), domain="ai.onnx.ml", **attributes)
+    return typed([made], feeds, outputs, opset=opset, **{"ai.onnx.ml": version})
 
 
 def classifier(op: str, x: np.ndarray, version: int = 3, **attributes: Any) -> ModelProto:

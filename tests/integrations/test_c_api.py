@@ -12,7 +12,6 @@ from helpers import graphs
 from helpers.c_programs import SANITIZED, STRICT, compiled, hooks
 from helpers.cli_inside import answer
 from msgspec import convert
-from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.runtime import load
 from ansor_deploy.ship.manifest import Interface, read_manifest
@@ -32,14 +31,10 @@ def two_heads():
         graphs.node("Softmax", "chosen", "scores"),
         graphs.node("ArgMax", "scores", "1", axis=1, keepdims=0),
     ]
-    weights = numpy_helper.from_array(graphs.randn(0, 4, 3, 3, 3), "w")
-    low = numpy_helper.from_array(np.float32(-1), "low")
-    image = helper.make_tensor_value_info("im_age/1", TensorProto.FLOAT, (1, 3, 8, 8))
-    chosen = helper.make_tensor_value_info("switch", TensorProto.BOOL, (1, 4))
-    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, (1, 4))
-    best = helper.make_tensor_value_info("1", TensorProto.INT64, (1,))
-    graph = helper.make_graph(nodes, "g", [image, chosen], [scores, best], [weights, low])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    inputs = {"im_age/1": ("float32", (1, 3, 8, 8)), "switch": ("bool", (1, 4))}
+    outputs = {"scores": ("float32", (1, 4)), "1": ("int64", (1,))}
+    constants = {"w": graphs.randn(0, 4, 3, 3, 3), "low": np.float32(-1)}
+    return graphs.typed(nodes, inputs, outputs, constants)
 
 
 def feeds():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import node, randn, run
+from helpers.graphs import contrib, node, randn, run, typed
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
@@ -17,20 +17,11 @@ ROWS, DEPTH = 24, 100
 
 def model(op, given, constants, kind=FLOAT, **attributes):
     """A model of one node, which reads an input and constants: arrays, tensors, or None."""
-    tensors = [numpy_helper.from_array(value, name) if isinstance(value, np.ndarray) else value
-               for name, value in constants.items()]  # fmt: skip
     words = [name if value is not None else "-" for name, value in constants.items()]
     (name, shape, element), at = given, attributes.pop("at", 0)
-    made = node(op, " ".join([*words[:at], name, *words[at:]]), "y", **attributes)
-    made.domain = "com.microsoft"
-    graph = helper.make_graph(
-        [made], "test",
-        [helper.make_tensor_value_info(name, element, shape)],
-        [helper.make_tensor_value_info("y", kind, None)],
-        [tensor for tensor in tensors if tensor is not None],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    made = contrib(op, " ".join([*words[:at], name, *words[at:]]), "y", **attributes)
+    known = {name: value for name, value in constants.items() if value is not None}
+    return typed([made], {name: (element, shape)}, {"y": kind}, known, 21)
 
 
 def bytes_of(seed, *shape):

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import assert_same, node, randn, run
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from helpers.graphs import assert_same, contrib, node, randn, run, typed
+from onnx import ModelProto, TensorProto
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
@@ -12,24 +12,11 @@ FLOAT, INT32 = TensorProto.FLOAT, TensorProto.INT32
 WIDTH, TOKENS = 16, 6
 
 
-def contrib(op, inputs, outputs="y", **attributes):
-    made = node(op, inputs, outputs, **attributes)
-    made.domain = "com.microsoft"
-    return made
-
-
 def model(made, given, constants=None, outputs=("y",), opset=17, **kinds) -> ModelProto:
     """A model of one node. given: shapes of inputs; kinds: element types other than float."""
-    kind = lambda name: kinds.get(name, FLOAT)  # noqa: E731
-    graph = helper.make_graph(
-        [made],
-        "test",
-        [helper.make_tensor_value_info(name, kind(name), shape) for name, shape in given.items()],
-        [helper.make_tensor_value_info(name, kind(name), None) for name in outputs],
-        [numpy_helper.from_array(np.asarray(v), k) for k, v in (constants or {}).items()],
-    )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    kinds = {**dict.fromkeys((*given, *outputs), FLOAT), **kinds}
+    ends = {name: (kinds[name], shape) for name, shape in given.items()}
+    return typed([made], ends, {name: kinds[name] for name in outputs}, constants, opset)
 
 
 def check(proto, feeds=None):

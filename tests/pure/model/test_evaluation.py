@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import node, run
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import node, run, typed
 
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.evaluation import evaluated
@@ -18,16 +17,8 @@ def drawn(*shape, dtype=np.uint8):
 
 def model(one, x, constants):
     """A node from "x" to "y"."""
-    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-    made = TensorProto.INT32 if "Integer" in one.op_type else kind
-    graph = helper.make_graph(
-        [one],
-        "one",
-        [helper.make_tensor_value_info("x", kind, x.shape)],
-        [helper.make_tensor_value_info("y", made, None)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = "int32" if "Integer" in one.op_type else x.dtype
+    return typed([one], {"x": x}, {"y": made}, constants)
 
 
 def known(proto, x):

@@ -3,8 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from helpers.graphs import model, node, randn, random_feeds, run
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import contrib, model, node, randn, random_feeds, run, typed
 
 from ansor_deploy.model.canonicalize import canonical_graph, canonicalize
 from ansor_deploy.model.graph.cuts import Graph
@@ -14,18 +13,12 @@ from ansor_deploy.model.onnx.bind import bind_shapes
 
 
 def test_noise_and_cuts_go_beyond_operators_that_onnx_does_not_know():
-    gelu = node("QuickGelu", "x", "a")
-    gelu.domain = "com.microsoft"
+    gelu = contrib("QuickGelu", "x", "a")
     nodes = [gelu, node("MatMul", "a w", "b"), node("SimplifiedLayerNormalization", "b s", "c"),
              node("Exp", "c", "y")]  # fmt: skip
     weights = {"w": randn(0, 8, 4), "s": randn(1, 4)}
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 8))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    proto = bind_shapes(helper.make_model(graph, opset_imports=opsets, ir_version=8), {"x": (3, 8)})
+    proto = typed(nodes, {"x": ("float32", ("n", 8))}, {"y": "float32"}, weights)
+    proto = bind_shapes(proto, {"x": (3, 8)})
     assert Graph(proto).shown == {}
     declare_foreign(proto, canonical_graph(proto))
     assert Graph(proto).shown == {0: "a", 1: "b", 2: "c", 3: "y"}

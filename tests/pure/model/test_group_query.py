@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import node, randn, run
+from helpers.graphs import node, randn, run, typed
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
@@ -42,15 +42,7 @@ def words(names):
 
 
 def of(made, given, constants):
-    kind = helper.np_dtype_to_tensor_dtype
-    graph = helper.make_graph(
-        [made], "test",
-        [helper.make_tensor_value_info(n, kind(v.dtype), v.shape) for n, v in given.items()],
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("y", "nk", "nv")],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return typed([made], given, dict.fromkeys(("y", "nk", "nv"), "float32"), constants)
 
 
 def assert_alike(proto, feeds):

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node
-from onnx import TensorProto, helper
+from helpers.graphs import model, node, typed
 
 from ansor_deploy.errors import UsageError, VerificationError
 from ansor_deploy.runtime.interface import Interface, TensorInfo
@@ -35,17 +34,8 @@ def verified(op, function):
 def rows():
     """A model that looks rows up, of a reshaped input."""
     nodes = [node("Reshape", "x flat", "i"), node("Gather", "table i", "y")]
-    graph = helper.make_graph(
-        nodes,
-        "rows",
-        [helper.make_tensor_value_info("x", TensorProto.INT64, (2, 3))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (6, 4))],
-        [
-            helper.make_tensor("flat", TensorProto.INT64, (1,), [-1]),
-            helper.make_tensor("table", TensorProto.FLOAT, TABLE.shape, TABLE.reshape(-1)),
-        ],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    constants = {"flat": np.array([-1]), "table": TABLE}
+    return typed(nodes, {"x": ("int64", (2, 3))}, {"y": ("float32", (6, 4))}, constants)
 
 
 def looked_up(x):

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from helpers.graphs import node, run
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import node, run, typed
+from onnx import helper, numpy_helper
 
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.evaluation import evaluated
@@ -40,17 +40,8 @@ def network():
         node("QLinearMatMul", "t ys yz m ws wz ys yz", "q"),
         node("DequantizeLinear", "q ys yz", "y"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "ties",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 3, 8, 8])],
-        [
-            helper.make_tensor_value_info("c", TensorProto.UINT8, [1, 4, 8, 8]),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 4, 5]),
-        ],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in CONSTANTS.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = {"c": ("uint8", (1, 4, 8, 8)), "y": ("float32", (1, 4, 4, 5))}
+    return typed(nodes, {"x": ("uint8", (1, 3, 8, 8))}, made, CONSTANTS)
 
 
 @dataclass

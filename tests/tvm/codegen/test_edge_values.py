@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import built, graphs, programs
 from helpers.graphs import model, node
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 from tvm import te
 
 from ansor_deploy._tvm import tvm, tvm_target
@@ -48,14 +48,8 @@ LIKE_NUMPY = {"ReduceMax": np.max, "ReduceMin": np.min}
 
 def graph(nodes, inputs, outputs, constants=None, dtype=TensorProto.FLOAT):
     """A model whose outputs have the types that follow from its nodes."""
-    made = helper.make_graph(
-        nodes,
-        "edges",
-        [helper.make_tensor_value_info(name, dtype, shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()],
-        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
-    )
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
+    given = {name: (dtype, shape) for name, shape in inputs.items()}
+    return graphs.typed(nodes, given, outputs, constants, 20)
 
 
 @pytest.fixture(scope="module")

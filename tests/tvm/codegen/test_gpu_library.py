@@ -16,7 +16,6 @@ import pytest
 from helpers import cuda_on_cpu, graphs
 from helpers.built import imported
 from helpers.graphs import model, node, randn
-from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy._tvm import tvm
 from ansor_deploy.codegen.gpu import launcher, nvrtc
@@ -161,12 +160,9 @@ def test_indices_are_checked(gpu, folder):
 
 
 def looked_up():
-    inputs = [helper.make_tensor_value_info("i", TensorProto.INT64, [1, 3])]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3, 8])]
-    weights = [numpy_helper.from_array(randn(4, 7, 8), "w")]
     nodes = [node("Gather", "w i", "g"), node("Relu", "g", "y")]
-    graph = helper.make_graph(nodes, "looked_up", inputs, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    ends = {"i": ("int64", (1, 3))}, {"y": ("float32", (1, 3, 8))}
+    return graphs.typed(nodes, *ends, {"w": randn(4, 7, 8)})
 
 
 def test_all_is_given_back_with_the_last_that_uses_it(gpu, folder):
@@ -266,9 +262,7 @@ def test_half_precision_is_refused():
 
 
 def halves():
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2, 8]) for name in "xy")
-    graph = helper.make_graph([node("Exp", "x", "y")], "halves", [x], [y], [])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return graphs.typed([node("Exp", "x", "y")], {"x": ("float16", (2, 8))}, {"y": "float16"})
 
 
 def test_the_launcher_is_made_of_its_source():

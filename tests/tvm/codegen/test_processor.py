@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from helpers import graphs
 from helpers.built import HOST, compiled
-from onnx import TensorProto, helper
 
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.processor import SOURCE, TEXTS, features, least
@@ -20,9 +19,7 @@ X86 = pytest.mark.skipif(architecture() != "x86_64", reason="instructions of x86
 
 
 def relu():
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (3, 5)) for name in "xy")
-    graph = helper.make_graph([graphs.node("Relu", "x", "y")], "relu", [x], [y])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return graphs.model([graphs.node("Relu", "x", "y")], {"x": (3, 5)})
 
 
 @pytest.mark.parametrize("arch", TEXTS)

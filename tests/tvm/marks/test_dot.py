@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import built
 from helpers.byte_models import extreme, integers, product
-from helpers.graphs import node
+from helpers.graphs import node, typed
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.system.environment import shipped
@@ -109,16 +109,10 @@ def centred(proto, x):
     weight, xz, wz = (numpy_helper.to_array(one).astype(int) for one in proto.graph.initializer)
     (made,) = proto.graph.node
     given = {one.name: helper.get_attribute_value(one) for one in made.attribute}
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["o"], **given)],
-        "centred",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
-        [helper.make_tensor_value_info("o", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array((weight - wz).astype(np.float32), "w")],
-    )
-    opsets = [helper.make_opsetid("", 17)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    return built.graphs.run(model, {"x": (x.astype(int) - xz).astype(np.float32)})[0]
+    x = (x.astype(int) - xz).astype(np.float32)
+    conv = helper.make_node("Conv", ["x", "w"], ["o"], **given)
+    model = typed([conv], {"x": x}, {"o": "float32"}, {"w": (weight - wz).astype(np.float32)})
+    return built.graphs.run(model, {"x": x})[0]
 
 
 @pytest.mark.parametrize(("target", "instruction"), TARGETS.values(), ids=TARGETS)

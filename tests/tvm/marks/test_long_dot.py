@@ -8,8 +8,7 @@ import re
 import numpy as np
 import pytest
 from helpers.built import machine_code
-from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import node, typed
 
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
@@ -22,14 +21,8 @@ EIGHT = re.compile(r"\s+sm[lu]\w+\s+v\d+\.8h")
 def loops(rows, depth, columns):
     """The inner loops of a product of bytes: (instructions, products, how often to the stack)."""
     weight = (np.arange(depth * columns).reshape(depth, columns) % 255 - 127).astype(np.int8)
-    graph = helper.make_graph(
-        [node("MatMulInteger", "x w", "o")],
-        "product",
-        [helper.make_tensor_value_info("x", TensorProto.INT8, (rows, depth))],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(weight, "w")],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    product = node("MatMulInteger", "x w", "o")
+    proto = typed([product], {"x": ("int8", (rows, depth))}, {"o": "int32"}, {"w": weight})
     lines = machine_code(proto, A53).splitlines()
     for _, body in hot_loops.innermost(lines):
         made = [line for line in body if hot_loops.INSTRUCTION.match(line)]

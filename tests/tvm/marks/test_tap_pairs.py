@@ -8,8 +8,7 @@ import re
 import numpy as np
 import pytest
 from helpers.built import machine_code
-from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import node, typed
 
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
@@ -20,14 +19,9 @@ A53 = load_target("cortex-a53", [shipped("targets")])
 def code(weight, **given):
     """The machine code of a depthwise convolution of 14 x 14 pixels."""
     channels = len(weight)
-    graph = helper.make_graph(
-        [node("ConvInteger", "x w", "o", group=channels, **given)],
-        "taps",
-        [helper.make_tensor_value_info("x", TensorProto.INT8, (1, channels, 14, 14))],
-        [helper.make_tensor_value_info("o", TensorProto.INT32, None)],
-        [numpy_helper.from_array(weight, "w")],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    taps = node("ConvInteger", "x w", "o", group=channels, **given)
+    x = {"x": ("int8", (1, channels, 14, 14))}
+    proto = typed([taps], x, {"o": "int32"}, {"w": weight})
     return machine_code(proto, A53)
 
 

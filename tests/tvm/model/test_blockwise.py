@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from helpers.built import HOST, assert_like_oracle, compiled, imported, run
 from helpers.few_bits import few_bits_product
-from helpers.graphs import node, randn
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import node, randn, typed
+from onnx import TensorProto, helper
 
 from ansor_deploy._tvm import collect, tvm
 from ansor_deploy.model.operators import block_quantised
@@ -43,14 +43,11 @@ def built(kind: str, rows: int = 3, *, turned: bool = False, zeros=None):
         node("Gemm", "x w", "y", transB=int(turned)),
     ]
     nodes[0].attribute.append(helper.make_attribute("block_size", BLOCK))
-    constants = [numpy_helper.from_array(factors, "s")]
-    constants += [
-        helper.make_tensor(n, made, size, v.flatten()) for n, (size, v) in tensors.items()
-    ]
-    ends = {"x": [rows, DEPTH], "y": [rows, COLUMNS]}
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, size) for n, size in ends.items())
-    graph = helper.make_graph(nodes, "test", [x], [y], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    constants = {
+        n: helper.make_tensor(n, made, size, v.flatten()) for n, (size, v) in tensors.items()
+    }
+    ends = ({"x": ("float32", (rows, DEPTH))}, {"y": ("float32", (rows, COLUMNS))})
+    return typed(nodes, *ends, {"s": factors, **constants}, 21)
 
 
 def product(rows: int = 1, bits: int = 4, depth: int = DEPTH, zeros=None):

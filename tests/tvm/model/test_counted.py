@@ -64,17 +64,6 @@ USES = {
 WHOLE = {"shapes": "a", "orders": "bde", "again": "a"}  # outputs of whole numbers
 
 
-def model(nodes, inputs, outputs, constants):
-    made = helper.make_graph(
-        list(nodes),
-        "counted",
-        [helper.make_tensor_value_info(name, *one) for name, one in inputs.items()],
-        [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
 def assert_like_oracle(proto, draws, folder):
     """One library is right on inputs that make results of several sizes."""
     (interface,) = imported(proto).interfaces
@@ -109,14 +98,14 @@ def test_what_reads_rows_that_were_chosen(use, tmp_path):
     shares = (0.4, 0.7, 1.0) if use == "orders" else (0.4, 0.7, 1.0, 0.0)
     read = {name for one in nodes for name in one.input}
     constants = {name: value for name, value in CONSTANTS.items() if name in read}
-    assert_like_oracle(model(nodes, inputs, outputs, constants), draws(shares), tmp_path)
+    assert_like_oracle(graphs.typed(nodes, inputs, outputs, constants), draws(shares), tmp_path)
 
 
 @pytest.mark.parametrize("words", [{}, {"axis": 1}])
 @pytest.mark.parametrize("ordered", [0, 1])
 def test_elements_that_differ(ordered, words, tmp_path):
     nodes = [node("Unique", "x", "y i v c", sorted=ordered, **words)]
-    proto = model(nodes, {"x": (INT64, [2, 9])}, dict.fromkeys("yivc", INT64), {})
+    proto = graphs.typed(nodes, {"x": (INT64, [2, 9])}, dict.fromkeys("yivc", INT64), {})
     feeds = ({"x": np.random.default_rng(n).integers(0, n, (2, 9))} for n in (1, 2, 5, 50))
     assert_like_oracle(proto, feeds, tmp_path)
 
@@ -138,7 +127,7 @@ def test_a_branch_that_counts(tmp_path):
     ]  # fmt: skip
     inputs = {"x": (FLOAT, [12, 5]), "mask": (BOOL, [12])}
     constants = {name: CONSTANTS[name] for name in ("none", "first", "some")}
-    proto = model(nodes, inputs, {"y": INT64}, constants)
+    proto = graphs.typed(nodes, inputs, {"y": INT64}, constants)
     assert_like_oracle(proto, draws((0.4, 0.0, 1.0)), tmp_path)
 
 
@@ -156,7 +145,7 @@ def test_suppression_keeps_the_boxes_that_onnx_runtime_keeps(sizes, centers, tmp
     limits = {"most": np.array(most), "over": np.float32(0.3), "above": np.float32(0.2)}
     constants = {name: np.asarray(value) for name, value in limits.items()}
     inputs = {"boxes": (FLOAT, [images, boxes, 4]), "scores": (FLOAT, [images, classes, boxes])}
-    proto = model(nodes, inputs, {"y": INT64}, constants)
+    proto = graphs.typed(nodes, inputs, {"y": INT64}, constants)
     drawn = (with_equal_scores(seed, *sizes[:3], scale) for seed, scale in enumerate((1, 0.5, 0)))
     assert_like_oracle(proto, drawn, tmp_path)
 
@@ -177,7 +166,7 @@ def test_what_is_counted_of_an_operator_of_which_onnx_knows_no_shapes(tmp_path):
         helper.make_node("Gelu", ["x"], ["g"], domain="com.microsoft"), node("NonZero", "g", "n"),
         node("Transpose", "n", "t", perm=[1, 0]), node("GatherND", "g t", "y"),
     ]  # fmt: skip
-    proto = model(nodes, {"x": (FLOAT, [12, 5])}, {"y": FLOAT}, {})
+    proto = graphs.typed(nodes, {"x": (FLOAT, [12, 5])}, {"y": FLOAT}, {})
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     feeds = ({"x": np.maximum(graphs.randn(seed, 12, 5), seed)} for seed in range(3))
     assert_like_oracle(proto, feeds, tmp_path)

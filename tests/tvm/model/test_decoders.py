@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from helpers.built import run
-from helpers.graphs import node, randn
+from helpers.graphs import contrib, node, randn, typed
 from helpers.graphs import run as by_onnx_runtime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.runtime.interface import TensorInfo
@@ -24,12 +24,6 @@ def quantised(name, rows, depth):
 def product(name, read, made, rows):
     attributes = {"K": WIDTH, "N": rows, "bits": BITS, "block_size": BLOCK, "accuracy_level": 4}
     return contrib("MatMulNBits", f"{read} {name}.w {name}.s", made, **attributes)
-
-
-def contrib(op, inputs, outputs, **attributes):
-    made = node(op, inputs, outputs, **attributes)
-    made.domain = "com.microsoft"
-    return made
 
 
 def decoder(tokens=TOKENS, mask=PAST + TOKENS):
@@ -72,19 +66,9 @@ def decoder(tokens=TOKENS, mask=PAST + TOKENS):
         contrib("SkipSimplifiedLayerNormalization", "o words g", "y - - z", epsilon=1e-5),
     ]
     nodes[-1].output[:] = ["y", "", "", "z"]
-    cache, kind = (1, SHARED, PAST, SIZE), TensorProto.INT64
-    given = [
-        helper.make_tensor_value_info("ids", kind, (1, tokens)),
-        helper.make_tensor_value_info("mask", kind, (1, mask)),
-        *(helper.make_tensor_value_info(n, TensorProto.FLOAT, cache) for n in ("pk", "pv")),
-    ]
-    made = [
-        helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("y", "z", "nk", "nv")
-    ]
-    weights = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "decoder", given, made, weights)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    given = {"ids": ("int64", (1, tokens)), "mask": ("int64", (1, mask))}
+    given |= dict.fromkeys(("pk", "pv"), ("float32", (1, SHARED, PAST, SIZE)))
+    return typed(nodes, given, dict.fromkeys(("y", "z", "nk", "nv"), "float32"), constants, 21)
 
 
 def test_a_layer_whose_cache_is_full_or_not():

@@ -68,17 +68,10 @@ def library():
         for name, (_, given, _) in CASES.items()
     }
     feeds = {**FLOATS, **indices}
-    kinds = {"int32": INT32, "int64": INT64, "float32": FLOAT}
     nodes = [entry for entry, *_ in CASES.values()]
     nodes.append(node("MaxRoiPool", "m images", "MaxRoiPool", pooled_shape=[1, 1]))
-    graph = helper.make_graph(
-        nodes,
-        "indices",
-        [helper.make_tensor_value_info(n, kinds[str(a.dtype)], a.shape) for n, a in feeds.items()],
-        [helper.make_tensor_value_info(n, FLOAT, None) for n in (*CASES, "MaxRoiPool")],
-    )
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
-    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    made = dict.fromkeys((*CASES, "MaxRoiPool"), "float32")
+    proto = graphs.typed(nodes, feeds, made, opset=18)
     return built.main_of(built.compiled(proto)), feeds, graphs.run(proto, feeds)
 
 
@@ -147,15 +140,8 @@ def test_a_branch_that_is_not_taken_may_look_anywhere():
         for index, made in (("i", "then"), ("j", "else"))
     ]
     taken = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
-    inputs = {"x": (FLOAT, (4, 8)), "i": (INT64, (2,)), "j": (INT64, (2,)),
-              "c": (TensorProto.BOOL, ())}  # fmt: skip
-    graph = helper.make_graph(
-        [taken],
-        "branches",
-        [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
-        [helper.make_tensor_value_info("y", FLOAT, (2, 8))],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    inputs = {"x": (FLOAT, (4, 8)), "i": (INT64, (2,)), "j": (INT64, (2,)), "c": ("bool", ())}
+    proto = graphs.typed([taken], inputs, {"y": (FLOAT, (2, 8))}, opset=18)
     good, bad = np.array([1, -1]), np.array([2**40, 0])
     for takes_first in (True, False):
         indices = {"i": good, "j": bad} if takes_first else {"i": bad, "j": good}
@@ -171,16 +157,7 @@ def test_counts_of_keys_and_places_to_write_to_are_in_range():
     shapes = {"q": (1, 1, 2, 4), "k": (1, 1, 3, 4), "past": (1, 4, 2), "new": (1, 2, 2)}
     floats = {name: graphs.randn(at, *shape) for at, (name, shape) in enumerate(shapes.items())}
     feeds = {**floats, "n": np.array([3]), "at": np.array([7])}
-    graph = helper.make_graph(
-        nodes,
-        "counts",
-        [
-            helper.make_tensor_value_info(n, INT64 if n in ("n", "at") else FLOAT, a.shape)
-            for n, a in feeds.items()
-        ],
-        [helper.make_tensor_value_info(n, FLOAT, None) for n in ("y", "z")],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+    proto = graphs.typed(nodes, feeds, {"y": FLOAT, "z": FLOAT}, opset=24)
     library = built.main_of(built.compiled(proto)), feeds, graphs.run(proto, feeds)
     for have, want in zip(called(library), library[2], strict=True):
         np.testing.assert_allclose(have.numpy(), want, rtol=1e-5, atol=1e-6)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from helpers import built
-from helpers.graphs import node, randn, run
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import contrib, node, randn, run, typed
+from onnx import TensorProto, helper
 
 from ansor_deploy.model.canonicalize import canonicalize
 
@@ -20,27 +20,13 @@ CONSTANTS = {
 }  # fmt: skip
 
 
-def contrib(op, inputs, outputs, **attributes):
-    made = node(op, inputs, outputs, **attributes)
-    made.domain = "com.microsoft"
-    return made
-
-
 def model(nodes, shape, kind=np.uint8, inputs=(), **more):
     """Nodes from "x" to "o", of constants by name; those of `inputs` come in a run."""
     constants = {**CONSTANTS, "xz": kind(100), "yz": kind(7), **more}
     used = {name for one in nodes for name in one.input} & constants.keys()
-    given = [helper.make_tensor_value_info("x", KINDS[kind], shape)]
-    given += [helper.make_tensor_value_info(name, TensorProto.FLOAT, ()) for name in inputs]
-    graph = helper.make_graph(
-        nodes,
-        "test",
-        given,
-        [helper.make_tensor_value_info("o", KINDS[kind], None)],
-        [numpy_helper.from_array(np.asarray(constants[n]), n) for n in sorted(used - {*inputs})],
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    given = {"x": (kind, shape), **dict.fromkeys(inputs, ("float32", ()))}
+    known = {name: constants[name] for name in sorted(used - given.keys())}
+    return typed(nodes, given, {"o": kind}, known)
 
 
 def same(proto):

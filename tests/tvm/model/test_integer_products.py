@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built
-from helpers.graphs import node
-from onnx import helper, numpy_helper
+from helpers.graphs import node, typed
+from onnx import helper
 
 from ansor_deploy._tvm import shape_of, tirx
 from ansor_deploy.codegen.kernels.lowering import compiled
@@ -37,22 +37,10 @@ KINDS = {"bytes": ("uint8", "uint8"), "of two kinds": ("uint8", "int8"), "signed
 
 
 def product(left, right, kinds, zeros):
-    names = dict(zip("ab", zip((left, right), kinds, strict=True), strict=True))
-    types = {
-        name: helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for name, (_, kind) in names.items()
-    }
-    constants = [np.array(z, kind) for z, kind in zip(zeros, kinds, strict=True)]
-    graph = helper.make_graph(
-        [node("MatMulInteger", "a b az bz", "o")],
-        "product",
-        [helper.make_tensor_value_info(n, types[n], shape) for n, (shape, _) in names.items()],
-        [helper.make_tensor_value_info("o", 6, None)],
-        [
-            numpy_helper.from_array(value, name)
-            for value, name in zip(constants, ("az", "bz"), strict=True)
-        ],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    given = {"a": (kinds[0], left), "b": (kinds[1], right)}
+    az, bz = (np.array(zero, kind) for zero, kind in zip(zeros, kinds, strict=True))
+    made = node("MatMulInteger", "a b az bz", "o")
+    return typed([made], given, {"o": "int32"}, {"az": az, "bz": bz})
 
 
 def drawn(shape, kind):

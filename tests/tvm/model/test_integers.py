@@ -5,7 +5,7 @@ import onnx
 import pytest
 from helpers import built, graphs
 from helpers.graphs import model, node
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
 from ansor_deploy.model.canonicalize import canonicalize
@@ -139,18 +139,8 @@ def of_weights(kind):
 
 def pairs(nodes, constants, made):
     """A model of nodes that are written here, of bytes x and y."""
-    graph = helper.make_graph(
-        nodes,
-        "pairs",
-        [helper.make_tensor_value_info(name, TensorProto.UINT8, [2, 6]) for name in "xy"],
-        [helper.make_tensor_value_info(made, TensorProto.FLOAT, None)],
-        [
-            onnx.numpy_helper.from_array(np.asarray(value), name)
-            for name, value in constants.items()
-        ],
-    )
-    opsets = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    given = dict.fromkeys("xy", ("uint8", (2, 6)))
+    return graphs.typed(nodes, given, {made: "float32"}, constants)
 
 
 def test_a_function_of_one_tensor_is_a_table():

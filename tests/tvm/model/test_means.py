@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from helpers import built
-from helpers.graphs import node, run
-from onnx import helper, numpy_helper
+from helpers.graphs import node, run, typed
 
 from ansor_deploy.model.canonicalize import canonicalize
 
@@ -32,17 +31,8 @@ POOLS = {
 
 def model(nodes, shape, kind, to=0.0437):
     """Nodes from "x" to "o", bytes of the scales xs and ys."""
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     known = {"xs": np.float32(0.02), "ys": np.float32(to), "xz": kind(100), "yz": kind(7)}
-    graph = helper.make_graph(
-        nodes,
-        "means",
-        [helper.make_tensor_value_info("x", element, shape)],
-        [helper.make_tensor_value_info("o", element, None)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in known.items()],
-    )
-    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return typed(nodes, {"x": (kind, shape)}, {"o": kind}, known, 19)
 
 
 def between_conversions(how):

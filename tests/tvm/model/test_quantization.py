@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import built, graphs
 from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
 
@@ -18,23 +18,12 @@ MATRIX = RNG.integers(-128, 128, (6, 10)).astype(np.int8)
 
 
 def contrib(op, inputs, **attributes):
-    made = node(op, inputs, "o", **attributes)
-    made.domain = "com.microsoft"
-    return made
+    return graphs.contrib(op, inputs, "o", **attributes)
 
 
 def model(nodes, feeds, constants, kind, opset=13):
     """Nodes that make "o"; feeds: the inputs' values; kind: its element type."""
-    types = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in feeds.items()}
-    graph = helper.make_graph(
-        nodes,
-        "test",
-        [helper.make_tensor_value_info(n, types[n], value.shape) for n, value in feeds.items()],
-        [helper.make_tensor_value_info("o", kind, None)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return graphs.typed(nodes, feeds, {"o": kind}, constants, opset)
 
 
 def assert_equal(made, feeds, constants, kind=TensorProto.UINT8):

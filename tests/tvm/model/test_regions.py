@@ -5,7 +5,6 @@ import pytest
 from helpers import graphs
 from helpers.built import run
 from helpers.graphs import node
-from onnx import TensorProto, helper
 
 REGIONS = np.float32(
     [
@@ -21,16 +20,16 @@ REGIONS = np.float32(
 
 
 def pooled(coordinates, points, scale):
-    kinds = {"x": (TensorProto.FLOAT, (2, 20, 9, 13)), "regions": (TensorProto.FLOAT, (7, 4)),
-             "images": (TensorProto.INT64, (7,))}  # fmt: skip
+    given = {
+        "x": ("float32", (2, 20, 9, 13)),
+        "regions": ("float32", (7, 4)),
+        "images": ("int64", (7,)),
+    }
     pool = node(
         "RoiAlign", "x regions images", "y", output_height=3, output_width=4,
         sampling_ratio=points, spatial_scale=scale, coordinate_transformation_mode=coordinates,
     )  # fmt: skip
-    inputs = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
-    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-    graph = helper.make_graph([pool], "regions", inputs, made)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    return graphs.typed([pool], given, {"y": "float32"}, opset=16)
 
 
 @pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])

@@ -5,7 +5,6 @@ import pytest
 from helpers import graphs
 from helpers.built import run
 from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.onnx.bind import bind_shapes
@@ -17,21 +16,13 @@ CASES = ((1, 1, 1), (5, 1, 0), (90, 1, 1), (3, 0, 0), (2, -1, 1), (4, 2, 0))
 
 def selecting(shape, cases, kind="float32", **attributes):
     """A model with a TopK for each case, of the same tensor."""
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    nodes, outputs, constants = [], [], {}
+    nodes, outputs, constants = [], {}, {}
     for at, (k, axis, largest) in enumerate(cases):
         words = {"axis": axis, "largest": largest, **attributes}
         nodes.append(node("TopK", f"x k{at}", f"v{at} i{at}", **words))
         constants[f"k{at}"] = np.array([k])
-        outputs += [(f"v{at}", element), (f"i{at}", TensorProto.INT64)]
-    graph = helper.make_graph(
-        nodes,
-        "topk",
-        [helper.make_tensor_value_info("x", element, shape)],
-        [helper.make_tensor_value_info(*one, None) for one in outputs],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        outputs |= {f"v{at}": kind, f"i{at}": "int64"}
+    return graphs.typed(nodes, {"x": (kind, shape)}, outputs, constants)
 
 
 def assert_same_bits(proto, x):

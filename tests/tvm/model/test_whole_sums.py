@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from helpers import built, graphs
 from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
 
 RNG = np.random.default_rng(0)
 DENSE, DEPTHWISE = (16, 8, 3, 3), (8, 1, 3, 3)
@@ -19,20 +18,14 @@ def layer(shape, bias):
         "yz": np.uint8(128), "b": np.full(shape[0], bias, np.int32), "bz": np.int32(0),
         "bs": np.float32(0.02) * np.float32(0.01),
     }  # fmt: skip
-    graph = helper.make_graph(
-        [
-            node("DequantizeLinear", "x xs xz", "xf"),
-            node("DequantizeLinear", "w ws wz", "wf"),
-            node("DequantizeLinear", "b bs bz", "bf"),
-            node("Conv", "xf wf bf", "c", group=1 if wide else shape[0], pads=[1] * 4),
-            node("QuantizeLinear", "c ys yz", "y"),
-        ],
-        "layer",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, (1, 8, 6, 5))],
-        [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = [
+        node("DequantizeLinear", "x xs xz", "xf"),
+        node("DequantizeLinear", "w ws wz", "wf"),
+        node("DequantizeLinear", "b bs bz", "bf"),
+        node("Conv", "xf wf bf", "c", group=1 if wide else shape[0], pads=[1] * 4),
+        node("QuantizeLinear", "c ys yz", "y"),
+    ]
+    return graphs.typed(nodes, {"x": ("uint8", (1, 8, 6, 5))}, {"y": "uint8"}, constants)
 
 
 @pytest.mark.parametrize(

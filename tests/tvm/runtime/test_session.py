@@ -5,6 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 from helpers.cli_inside import answer
+from helpers.graphs import typed
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import UsageError
@@ -21,17 +22,8 @@ def graph():
         helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
         helper.make_node("Add", ["f", "s"], ["moved"]),
     ]
-    takes = [
-        helper.make_tensor_value_info("self", TensorProto.FLOAT, (2, 3)),
-        helper.make_tensor_value_info("s", TensorProto.FLOAT, ()),
-        helper.make_tensor_value_info("i", TensorProto.INT64, (2,)),
-    ]
-    gives = [
-        helper.make_tensor_value_info("scaled", TensorProto.FLOAT, (2, 3)),
-        helper.make_tensor_value_info("moved", TensorProto.FLOAT, (2,)),
-    ]
-    made = helper.make_graph(nodes, "g", takes, gives)
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    takes = {"self": ("float32", (2, 3)), "s": ("float32", ()), "i": ("int64", (2,))}
+    return typed(nodes, takes, {"scaled": ("float32", (2, 3)), "moved": ("float32", (2,))})
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from helpers.archives import unpack
 from helpers.built import HOST
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
-from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.runtime.model import load
 from ansor_deploy.ship.verify.tolerance import compare
@@ -34,12 +33,8 @@ def scores():
         graphs.node("Relu", "m", "p"),
         graphs.node("Softmax", "p", "y"),
     ]
-    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, (9,))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (9, 48))
-    rows = numpy_helper.from_array(graphs.randn(0, 1000, 64), "rows")
-    weights = numpy_helper.from_array(graphs.randn(1, 64, 48) / 8, "w")
-    graph = helper.make_graph(nodes, "scores", [ids], [y], [rows, weights])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    constants = {"rows": graphs.randn(0, 1000, 64), "w": graphs.randn(1, 64, 48) / 8}
+    return graphs.typed(nodes, {"ids": ("int64", (9,))}, {"y": ("float32", (9, 48))}, constants)
 
 
 FEEDS = {"ids": np.arange(9) * 99 + 7}

@@ -17,7 +17,6 @@ from helpers.bare_root import BareRoot
 from helpers.built import HOST
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
-from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import DeviceError
 from ansor_deploy.ship.package import package
@@ -31,11 +30,9 @@ X, IDS = RNG.standard_normal((2, 16), np.float32), np.array([3, 0], np.int64)
 def lookup():
     """A table's rows, by an input that holds indices, beside another input: y = rows[ids] + x."""
     nodes = [graphs.node("Gather", "rows ids", "r"), graphs.node("Add", "r x", "y")]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, (2, 16)) for name in "xy")
-    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, (2,))
-    rows = numpy_helper.from_array(graphs.randn(0, 9, 16), "rows")
-    graph = helper.make_graph(nodes, "lookup", [x, ids], [y], [rows])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    rows = ("float32", (2, 16))
+    inputs = {"x": rows, "ids": ("int64", (2,))}
+    return graphs.typed(nodes, inputs, {"y": rows}, {"rows": graphs.randn(0, 9, 16)})
 
 
 @pytest.fixture(scope="module")

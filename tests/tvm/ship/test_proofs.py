@@ -6,8 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.cli_inside import answer, program
-from helpers.graphs import node
-from onnx import TensorProto, helper, numpy_helper
+from helpers.graphs import node, typed
 
 from ansor_deploy._tvm import relax
 from ansor_deploy.model.operators.operator import Operator
@@ -34,15 +33,8 @@ def folder(tmp_path):
         node("QuantizeLinear", "s ps pz", "q"),
         node("DequantizeLinear", "q ps pz", "y"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "islands",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 3, 16, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 16, 16])],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in CONSTANTS.items()],
-    )
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "net.onnx")
+    ends = {"x": ("uint8", (1, 3, 16, 16))}, {"y": ("float32", (1, 4, 16, 16))}
+    onnx.save(typed(nodes, *ends, CONSTANTS), tmp_path / "net.onnx")
     return tmp_path
 
 
