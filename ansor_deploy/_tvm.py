@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,19 @@ def op_name(expr: Any) -> str:
 def shape_of(tensor: Any) -> tuple[int, ...]:
     """The extents of a buffer, or of a tensor's type."""
     return tuple(int(extent) for extent in tensor.shape)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A function that equals another of the same structure."""
+
+    func: Any
+
+    def __hash__(self) -> int:
+        return int(structural_hash(self.func))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and bool(structural_equal(self.func, other.func))
 
 
 def uses(expr: Any, var: Any) -> bool:

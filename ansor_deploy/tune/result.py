@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,29 +84,19 @@ class Spent:
     rounds: tuple[Round, ...] = ()
 
 
-@dataclass(frozen=True)
-class TuneResult:
-    """What a tuning run did. latency_ms: the models' estimated latency under their records.
+class TuneResult(Tuned, frozen=True, kw_only=True):
+    """The same within the program. latency_ms: the models' estimate under their records.
 
     latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
-    no_room: keys of the tasks that no device had the memory to try. kept_default: how many tasks
-    have a record now that is their default schedule. origins: of what it found; None if nothing
-    was looked up. records: the best of each task afterwards.
+    records: the best of each task afterwards.
     """
 
-    tasks: int
-    hits: int
-    misses: int
-    skipped: int
-    trials: int
-    tune_seconds: float
     latency_ms: float
-    latencies_ms: tuple[float, ...] = ()
-    rounds: tuple[Round, ...] = ()
     no_room: tuple[str, ...] = ()
     kept_default: int = 0
-    origins: Origins | None = None
-    records: Mapping[TaskKey, Record] = field(default_factory=dict, repr=False)
+    latencies_ms: tuple[float, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    records: Mapping[TaskKey, Record] = {}
 
     @classmethod
     def of_plan(
@@ -146,7 +136,16 @@ class TuneResult:
         cls, tasks: int, hits: int, latency_ms: float = math.nan, found: Origins | None = None
     ) -> TuneResult:
         """Of a build that tuned nothing."""
-        return cls(tasks, hits, 0, tasks - hits, 0, 0.0, latency_ms, origins=found)
+        return cls(
+            tasks=tasks,
+            hits=hits,
+            misses=0,
+            skipped=tasks - hits,
+            trials=0,
+            tune_seconds=0.0,
+            latency_ms=latency_ms,
+            origins=found,
+        )
 
     @property
     def figures(self) -> Tuned:

@@ -100,7 +100,9 @@ def test_tune_tells_every_decision_and_whether_the_goal_was_met(goal, code, tmp_
     def tune(models, request, report):
         given.append(request.objective)
         rounds = (Round("conv2d", "conv2d 3x3", "a1", 16, "first look", 1.5, 2.5),)
-        return TuneResult(1, 0, 1, 0, 16, 1.0, 2.5, (2.5,), rounds)
+        done = {"tasks": 1, "hits": 0, "misses": 1, "skipped": 0, "trials": 16}
+        spent = {"tune_seconds": 1.0, "latency_ms": 2.5, "latencies_ms": (2.5,)}
+        return TuneResult(**done, **spent, rounds=rounds)
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.onnx").touch()

@@ -12,12 +12,12 @@ it.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..._tvm import collect, relax, shape_of, structural_equal, structural_hash, tirx, tvm
+from ..._tvm import Structure, collect, relax, shape_of, tirx, tvm
 from ...runtime.gpu_code import GpuKernel
 from ...space.canonical_text import parse
 from ...space.code_size import check_size
@@ -51,7 +51,9 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     functions, steps = _split(_scheduled(mod, target, payload))
     path = Path(payload["path"])
     if target.gpu is None:
-        packing = [_kept_object(_Program(functions.pop(s["function"])), target) for s in steps[:-1]]
+        packing = [
+            _kept_object(Structure(functions.pop(s["function"])), target) for s in steps[:-1]
+        ]
         link_candidate([*packing, _object(functions, target)], path, target)
     else:
         path.write_bytes(_gpu_code(functions, target, target.gpu.arch))
@@ -70,21 +72,8 @@ def _object(functions: dict[str, Any], target: Target) -> bytes:
         return object_file(functions, target)
 
 
-@dataclass(frozen=True)
-class _Program:
-    """A function that equals another of the same structure."""
-
-    func: Any
-
-    def __hash__(self) -> int:
-        return int(structural_hash(self.func))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Program) and bool(structural_equal(self.func, other.func))
-
-
 @lru_cache(maxsize=64)
-def _kept_object(program: _Program, target: Target) -> bytes:
+def _kept_object(program: Structure, target: Target) -> bytes:
     return _object({program.func.attrs["global_symbol"]: program.func}, target)
 
 

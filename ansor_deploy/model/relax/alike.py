@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from ..._tvm import (
+    Structure,
     collect,
     op_name,
     relax,
-    structural_equal,
-    structural_hash,
     structural_map,
     structural_mutate,
     tirx,
@@ -42,7 +41,7 @@ _Column = tuple[float, ...]  # a number of each of several programs
 def merged_alike(mod: tvm.IRModule) -> tvm.IRModule:
     """The fused module, with one function for all that differ in numbers alone."""
     operands = _operands(mod["main"])
-    groups: dict[_Shape, dict[Any, _Column]] = defaultdict(dict)
+    groups: dict[Structure, dict[Any, _Column]] = defaultdict(dict)
     for name in operands:
         shape, numbers = _without_numbers(mod[name])
         groups[shape][name] = numbers
@@ -66,20 +65,7 @@ def _operands(main: relax.Function) -> dict[Any, int]:
     return {call.args[0]: len(call.args[1].fields) for call in calls}
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """A function without its numbers, which equals another of the same structure."""
-
-    func: Any
-
-    def __hash__(self) -> int:
-        return int(structural_hash(self.func))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shape) and bool(structural_equal(self.func, other.func))
-
-
-def _without_numbers(func: Any) -> tuple[_Shape, _Column]:
+def _without_numbers(func: Any) -> tuple[Structure, _Column]:
     """A function's structure, and the numbers that it has, in order."""
     numbers: list[float] = []
 
@@ -88,7 +74,7 @@ def _without_numbers(func: Any) -> tuple[_Shape, _Column]:
         return tirx.const(1, str(number.ty.dtype))
 
     body = _numbered(func.body, noted)
-    return _Shape(normalized(func.with_body(body))), tuple(numbers)
+    return Structure(normalized(func.with_body(body))), tuple(numbers)
 
 
 def _numbered(body: Any, use: Callable[[Any], Any]) -> Any:

@@ -16,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import WalkResult, collect, op_name, relax, structural_walk, tirx, tvm
+from ..._tvm import WalkResult, collect, op_name, relax, shape_of, structural_walk, tirx, tvm
 from ...space.code_size import is_condition, operations
 from .dataflow import Renaming, rewritten
 
@@ -59,7 +59,7 @@ class _Function:
         """What a legalised operator's function is."""
         pattern = int((func.attrs or {}).get("op_pattern", _OPAQUE))
         operations_ = sum(operations(one.value) for one in collect(func.body, tirx.BufferStore))
-        return cls(pattern, operations_, tuple(map(_shape, func.params)), _reads(func))
+        return cls(pattern, operations_, tuple(map(shape_of, func.params)), _reads(func))
 
 
 def with_cuts(mod: tvm.IRModule) -> tvm.IRModule:
@@ -170,7 +170,3 @@ def _always_read(block: Any) -> list[Any]:
     note = (tvm.ir.TensorLoad, lambda load: found.append(load.source))
     structural_walk(block.body, [(tvm.ir.Call, skip_condition), note], order="pre")
     return found
-
-
-def _shape(buffer: Any) -> tuple[int, ...]:
-    return tuple(int(extent) for extent in buffer.shape)

@@ -35,8 +35,6 @@ MOST_TURNS = 200
 LEAST = 0.01  # share of the time by which one is faster, or nobody is
 ALIKE = 0.03  # within this share two are as fast as each other
 
-VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "as fast", "cannot say")
-
 
 @dataclass(frozen=True)
 class Turn:

@@ -21,6 +21,7 @@ BLOCK_SECONDS = 10e-3  # of one side, in a run's every shape
 MOST_RUNS = 50
 UNCOUNTED = 3  # runs that wake one after a pause; of a slow network fewer, but one
 WARM_SECONDS = 0.05
+BLOCKS = 8  # of a library that runs alone
 SLOW_SECONDS = 0.05  # of a block: then each has one in a turn, and not two
 
 Feeds = Sequence[dict[str, Any]]  # inputs, of each shape that a run is made in
@@ -61,10 +62,10 @@ def warm(sides: Iterable[Timed], feeds: Feeds) -> None:
             _timed(side, inputs, BLOCK_SECONDS, UNCOUNTED)
 
 
-def alone(library: Timed, feeds: Feeds, blocks: int = 8) -> list[float]:
+def alone(library: Timed, feeds: Feeds) -> list[float]:
     """Seconds of a run of one by itself, in each shape: the medians of blocks."""
     warm([library], feeds)
-    seconds = [_block(library, feeds, 0.0) for _ in range(blocks)]
+    seconds = [_block(library, feeds, 0.0) for _ in range(BLOCKS)]
     return [statistics.median(times) for times in zip(*seconds, strict=True)]
 
 

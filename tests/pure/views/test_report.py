@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from ansor_deploy.farm.table import Row
@@ -99,8 +100,12 @@ def test_shortened_keeps_both_ends():
     assert text.shortened("abc", 3) == "abc"
 
 
+FIGURES = {"tasks": 12, "hits": 3, "misses": 5, "skipped": 4, "trials": 320}
+FIGURES |= {"tune_seconds": 185.0, "latency_ms": 12.3}
+
+
 def test_tune_summary():
-    result = TuneResult(12, 3, 5, 4, 320, 185.0, 12.3)
+    result = TuneResult(**FIGURES)
     assert text.tune_summary(result) == (
         "12 tasks: 3 reused, 5 tuned, 4 skipped; 320 trials in 3m 05s; "
         "tasks alone add up to about 12.3 ms"
@@ -116,10 +121,10 @@ def test_tune_summary_counts_what_got_a_trial():
 
 
 def test_that_nothing_was_gained_is_said_first():
-    result = TuneResult(12, 3, 5, 4, 320, 185.0, 12.3, kept_default=5)
+    result = TuneResult(**FIGURES, kept_default=5)
     assert text.tune_summary(result).startswith("no candidate beat the default schedules; 12 tasks")
-    assert not replace(result, kept_default=4).gained_nothing
-    assert not replace(result, misses=0, kept_default=0).gained_nothing
+    assert not structs.replace(result, kept_default=4).gained_nothing
+    assert not structs.replace(result, misses=0, kept_default=0).gained_nothing
 
 
 # Lines
