@@ -126,15 +126,6 @@ class Inventory:
         """Whether there is a device of that name."""
         return name in self._read().devices
 
-    def add(self, device: Device) -> None:
-        """Keep a new device. UsageError where its name is taken or no name."""
-        check_name(device.name)
-        with self._changing() as contents:
-            if device.name in contents.devices:
-                hint = f"Choose another name, or: ansor-deploy devices remove {device.name}"
-                raise UsageError(f"there is a device {device.name!r} already", hint)
-            contents.devices[device.name] = device
-
     def put(self, device: Device) -> None:
         """Keep a device, in place of one of that name. UsageError where that is no name."""
         check_name(device.name)

@@ -5,6 +5,8 @@ from contextlib import closing
 import pytest
 from helpers import arm64
 from helpers.cable import laid
+from helpers.device_runs import workplace
+from helpers.plain_board import PlainBoard, add_board
 from helpers.sshd import sshd
 
 from ansor_deploy.devices import emulator, ssh
@@ -39,7 +41,7 @@ def device(sshd, inventory):
     def add(board, name="pi", identity=None, jump="", trusted=True):
         key = board.key if identity is None else identity
         made = parse_url(name, board.url, "host", str(key), jump)
-        inventory.add(made)
+        inventory.put(made)
         if trusted:
             inventory.trust(name, ssh.offered_key(made, inventory))
         return made
@@ -53,6 +55,26 @@ def connected(sshd, device):
     board = sshd()
     with closing(ssh.connect(device(board))) as connection:
         yield board, connection
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return workplace(tmp_path / "work")
+
+
+@pytest.fixture
+def made(tmp_path, folder):
+    """`made(name)` gives a board that is a device of that name."""
+    boards = []
+
+    def make(name="pi", **options):
+        boards.append(PlainBoard(tmp_path / name, **options))
+        add_board(boards[-1].sshd, name, str(folder / "board.toml"))
+        return boards[-1]
+
+    yield make
+    for board in boards:
+        board.pull_plug()
 
 
 @pytest.fixture(scope="session")

@@ -10,32 +10,11 @@ from pathlib import Path
 import pytest
 from helpers.cable import THERE
 from helpers.cli_process import everything
-from helpers.device_runs import COMMAND, HASTY, Run, measured, workplace
-from helpers.plain_board import PlainBoard, add_board
+from helpers.device_runs import COMMAND, HASTY, Run, measured
 
 BATCH = r"(\d+)/\d+ trials"
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return workplace(tmp_path / "work")
-
-
-@pytest.fixture
-def made(tmp_path, folder):
-    """`made(name)` gives a board that is a device of that name."""
-    boards = []
-
-    def make(name="pi", **options):
-        boards.append(PlainBoard(tmp_path / name, **options))
-        add_board(boards[-1].sshd, name, str(folder / "board.toml"))
-        return boards[-1]
-
-    yield make
-    for board in boards:
-        board.pull_plug()
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def added(sshd, devices):
 
     def add(name="pi", **options):
         board = sshd(name, **options)
-        Inventory.find().add(parse_url(name, board.url, "host", str(board.key)))
+        Inventory.find().put(parse_url(name, board.url, "host", str(board.key)))
         return board
 
     return add
@@ -188,7 +188,7 @@ def test_a_board_of_another_architecture(sshd, devices, tmp_path):
     words = ("--name", "pi", "--target", "cortex-a53", "--identity", board.key, "--yes")
     refused(devices("add", board.url, *words), 4, "pi is no cortex-a53: architecture: ")
     assert answer(tmp_path, "devices", "list") == {"devices": []}
-    Inventory.find().add(parse_url("pi", board.url, "cortex-a53", str(board.key)))
+    Inventory.find().put(parse_url("pi", board.url, "cortex-a53", str(board.key)))
     found = checks(devices, "pi", code=4)["architecture"]
     assert (found["level"], "a target for" in found["remedy"]) == ("FAIL", True)
 

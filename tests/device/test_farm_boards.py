@@ -4,7 +4,7 @@ import json
 
 import onnx
 import pytest
-from helpers.device_runs import Run, workplace
+from helpers.device_runs import Run
 from helpers.farm import Farm
 from helpers.graphs import dense
 from helpers.plain_board import PlainBoard, add_board
@@ -16,11 +16,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def folder(tmp_path):
-    made = workplace(tmp_path / "work")
+def folder(folder):
     for at, name in enumerate(NETS):
-        onnx.save(dense(16 + at, 32 + at), made / name)
-    return made
+        onnx.save(dense(16 + at, 32 + at), folder / name)
+    return folder
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_statuses_that_no_program_has(status, found, listening, inventory, sshd,
         transports[-1].join()
 
     device = parse_url("pi", f"ssh://pi@127.0.0.1:{listening(serve)}", "host", str(board.key))
-    inventory.add(device)
+    inventory.put(device)
     inventory.trust("pi", HostKey(key.get_name(), key.asbytes()))
     with closing(ssh.connect(device, inventory)) as connection:
         ran = connection.run("anything")

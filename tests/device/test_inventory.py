@@ -56,8 +56,8 @@ def test_addresses(url, user, host, port):
 
 def test_devices_are_kept(inventory):
     other = Device("lab", "", "2001:db8::7", 0, "./lab.toml", "/keys/lab", "gate,pi")
-    inventory.add(PI)
-    inventory.add(other)
+    inventory.put(PI)
+    inventory.put(other)
     again = Inventory(inventory.path)
     assert again.list() == [other, PI]
     assert again.get("pi") == PI
@@ -66,7 +66,7 @@ def test_devices_are_kept(inventory):
 
 
 def test_a_quarantine(inventory):
-    inventory.add(PI)
+    inventory.put(PI)
     inventory.quarantine("pi", "three crashes")
     assert inventory.reason("pi").reason == "three crashes"
     assert inventory.reason("pi").since.endswith("+00:00")
@@ -78,8 +78,8 @@ def test_a_quarantine(inventory):
 
 
 def test_pins(inventory, key, tmp_path):
-    inventory.add(PI)
-    inventory.add(Device("PI", "", "board", 0, "host"))
+    inventory.put(PI)
+    inventory.put(Device("PI", "", "board", 0, "host"))
     inventory.trust("pi", key)
     assert inventory.keys("pi") == [key]
     assert inventory.keys("PI") == []
@@ -107,7 +107,7 @@ def test_pins(inventory, key, tmp_path):
 def test_a_damaged_file(inventory, text):
     inventory.path.parent.mkdir()
     inventory.path.write_text(text)
-    for use in (inventory.list, lambda: inventory.add(PI), lambda: inventory.remove("pi")):
+    for use in (inventory.list, lambda: inventory.put(PI), lambda: inventory.remove("pi")):
         with pytest.raises(AnsorError, match="is damaged"):
             use()
     assert inventory.path.read_text() == text
@@ -118,7 +118,7 @@ def test_a_damaged_file(inventory, text):
     [("host", "-oProxyCommand=x"), ("user", "-x"), ("port", "22"), ("port", 0.5), ("jump", None)],
 )
 def test_a_file_with_what_add_would_refuse(inventory, field, value):
-    inventory.add(PI)
+    inventory.put(PI)
     data = json.loads(inventory.path.read_text())
     data["devices"]["pi"][field] = value
     inventory.path.write_text(json.dumps(data))
@@ -129,7 +129,7 @@ def test_a_file_with_what_add_would_refuse(inventory, field, value):
 def test_processes_at_once_lose_nothing(tmp_path):
     code = (
         "import sys; from ansor_deploy.devices.inventory import Inventory, parse_url; "
-        "Inventory.find().add(parse_url(sys.argv[1], 'ssh://pi@board', 'host'))"
+        "Inventory.find().put(parse_url(sys.argv[1], 'ssh://pi@board', 'host'))"
     )
     command = [sys.executable, "-c", code]
     writers = [subprocess.Popen([*command, f"pi{n}"], cwd=tmp_path) for n in range(8)]

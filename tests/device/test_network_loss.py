@@ -33,9 +33,9 @@ def test_the_network_goes_away(sshd, cable, way, action):
     gate = sshd("gate")
     board = sshd("board", address=THERE, prefix=cable.prefix)
     inventory = Inventory.find()
-    inventory.add(parse_url("gate", gate.url, "host", str(gate.key)))
+    inventory.put(parse_url("gate", gate.url, "host", str(gate.key)))
     jump = "gate" if way == "jump" else ""
-    inventory.add(parse_url("pi", board.url, "host", str(board.key), jump))
+    inventory.put(parse_url("pi", board.url, "host", str(board.key), jump))
     for name, server in (("gate", gate), ("pi", board)):
         public = server.host_key.with_name("host_key.pub").read_text()
         (entry,) = parse(f"{name} {public}")

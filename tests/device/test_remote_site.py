@@ -12,12 +12,12 @@ from helpers import arm64, graphs
 from helpers.built import compiled
 from helpers.kernels import ASTRAY, ENDLESS
 from helpers.local_board import open_site
+from helpers.plain_board import add_board
 from tvm import te
 
 from ansor_deploy.codegen.kernels import candidate as codegen
 from ansor_deploy.codegen.kernels.signature import signature
-from ansor_deploy.devices.inventory import Inventory, parse_url
-from ansor_deploy.devices.known_hosts import parse
+from ansor_deploy.devices.inventory import Inventory
 from ansor_deploy.devices.remote_model import RemoteModel
 from ansor_deploy.devices.ssh import connect
 from ansor_deploy.devices.wheels import fetch_wheels
@@ -48,11 +48,8 @@ def wheels():
 @pytest.fixture
 def connected(board):
     """A function that connects to the board, whose key is trusted."""
+    add_board(board.sshd, "pi", "rpi3")
     inventory = Inventory.find()
-    inventory.add(parse_url("pi", board.sshd.url, "rpi3", str(board.sshd.key)))
-    public = board.sshd.host_key.with_name("host_key.pub").read_text()
-    (entry,) = parse(f"pi {public}")
-    inventory.trust("pi", entry.key)
     return partial(connect, inventory.get("pi"), inventory)
 
 

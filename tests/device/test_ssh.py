@@ -171,7 +171,7 @@ def test_an_alias_of_ssh_config(sshd, inventory, home):
     (home / ".ssh" / "config").write_text(text)
     (home / ".ssh" / "extra").write_text(f"Host board other\n  User {USER}\n")
     alias = parse_url("pi", "ssh://board", "host")
-    inventory.add(alias)
+    inventory.put(alias)
     inventory.trust("pi", ssh.offered_key(alias, inventory))
     with closing(ssh.connect(alias)) as connection:
         assert connection.run("id -un").stdout.decode().strip() == USER
@@ -228,7 +228,7 @@ def test_through_a_host_of_ssh_config(sshd, inventory, home):
 
 def test_jump_hosts_in_a_circle(inventory):
     for name, jump in (("a", "b"), ("b", "a")):
-        inventory.add(parse_url(name, "ssh://127.0.0.1", "host", jump=jump))
+        inventory.put(parse_url(name, "ssh://127.0.0.1", "host", jump=jump))
     with pytest.raises(DeviceError, match="in a circle"):
         ssh.connect(inventory.get("a"))
 

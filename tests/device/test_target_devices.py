@@ -5,34 +5,13 @@ import json
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
-from helpers.device_runs import COMMAND, workplace
-from helpers.plain_board import PlainBoard, add_board
+from helpers.device_runs import COMMAND
 
 from ansor_deploy.devices.inventory import Inventory
 
 BUILD = (*COMMAND, "--target", "board.toml")
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return workplace(tmp_path / "work")
-
-
-@pytest.fixture
-def made(tmp_path, folder):
-    """`made(name)` gives a board that is a device of that name."""
-    boards = []
-
-    def make(name):
-        boards.append(PlainBoard(tmp_path / name))
-        add_board(boards[-1].sshd, name, str(folder / "board.toml"))
-        return boards[-1]
-
-    yield make
-    for board in boards:
-        board.pull_plug()
 
 
 def ran_on(folder):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansor_deploy.registry.bundle import Bundle, read_bundle
 from ansor_deploy.registry.record import Record, SearchEnd
-from ansor_deploy.registry.transfer import take_in
+from ansor_deploy.registry.transfer import contents, take_in
 from ansor_deploy.system.digest import canonical_json, sha256
 from helpers.registry_samples import TARGET
 
@@ -154,3 +154,10 @@ def registry(path: Path, *sizes: int, seconds: float = 1e-3, ended: bool = False
     ]
     take_in(path, Bundle(found.targets, found.workloads, found.records, set(ends)))
     return path
+
+
+def exported(path: Path) -> bytes:
+    """All of a registry as a bundle, of which nothing is left out."""
+    found, left_out = contents(path)
+    assert left_out == []
+    return found.to_bytes()

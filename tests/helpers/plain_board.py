@@ -77,7 +77,7 @@ class PlainBoard:
 def add_board(sshd: Sshd, name: str, target: str) -> None:
     """Make a server a device of the user's, whose key is trusted."""
     inventory = Inventory.find()
-    inventory.add(parse_url(name, sshd.url, target, str(sshd.key)))
+    inventory.put(parse_url(name, sshd.url, target, str(sshd.key)))
     (entry,) = parse(f"{name} {sshd.host_key.with_name('host_key.pub').read_text()}")
     inventory.trust(name, entry.key)
 

@@ -34,7 +34,7 @@ def inventory(tmp_path, monkeypatch):
 @pytest.fixture
 def add(inventory):
     def add(name, target="rpi3", *, trusted=True):
-        inventory.add(parse_url(name, f"ssh://pi@{name}.invalid", target))
+        inventory.put(parse_url(name, f"ssh://pi@{name}.invalid", target))
         if trusted:
             inventory.trust(name, KEY)
 

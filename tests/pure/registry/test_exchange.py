@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
-from helpers.foreign import TVM, bundle, content, lines, parts, registry
+from helpers.foreign import TVM, bundle, content, exported, lines, parts, registry
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.errors import AnsorError, RegistryError
@@ -26,12 +26,6 @@ from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import Taken, contents
 
 KEYGEN = shutil.which("ssh-keygen")
-
-
-def exported(path):
-    bundle, left_out = contents(path)
-    assert left_out == []
-    return bundle.to_bytes()
 
 
 def test_an_export_is_imported_whole(tmp_path):

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta, timezone
 from itertools import permutations
 
 import pytest
-from helpers.foreign import TVM, content, lines, parts, record, registry
+from helpers.foreign import TVM, content, exported, lines, parts, record, registry
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry.bundle import read_bundle
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file, pull, push
 from ansor_deploy.registry.record import Contest
 from ansor_deploy.registry.store import Registry
-from ansor_deploy.registry.transfer import Taken, contents
+from ansor_deploy.registry.transfer import Taken
 from ansor_deploy.system.digest import canonical_json
 
 NOON, LATER = "2026-01-31T12:00:00+00:00", "2026-02-01T12:00:00+00:00"
@@ -37,12 +37,6 @@ def line(**changes):
 def best(path):
     with Registry.open(path, write=False) as store:
         return store.best([LUCKY.key], TVM)[LUCKY.key]
-
-
-def exported(path):
-    found, left_out = contents(path)
-    assert left_out == []
-    return found.to_bytes()
 
 
 RECORDS = lines(parts(64, 1e-3), parts(64, 2e-3), parts(128))

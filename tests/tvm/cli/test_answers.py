@@ -156,7 +156,7 @@ def test_devices(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     inventory = Inventory.find()
     for name in ("one", "two"):
-        inventory.add(parse_url(name, f"ssh://pi@{name}.invalid", "rpi3"))
+        inventory.put(parse_url(name, f"ssh://pi@{name}.invalid", "rpi3"))
     inventory.trust("one", HostKey("ssh-ed25519", b"\0\0\0\x0bssh-ed25519..."))
     inventory.quarantine("two", "it is too slow")
     assert_described("devices-list", answer(tmp_path, "devices", "list"))

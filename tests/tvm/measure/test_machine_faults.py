@@ -10,7 +10,7 @@ import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
-from helpers.suspects import COMPUTE, PRELUDE, TARGET, compiled, compute, suspects
+from helpers.suspects import COMPUTE, PRELUDE, TARGET, compiled, compute
 
 from ansor_deploy.codegen import linker
 from ansor_deploy.errors import MachineError
@@ -23,12 +23,6 @@ from ansor_deploy.system.worker import WorkerFailure
 
 TUNE = ("tune", "net.onnx", "--registry", "r.db", "--trials", "2")
 ASSETS = Path(__file__).parents[2] / "assets"
-
-
-@pytest.fixture(scope="module")
-def court(tmp_path_factory):
-    with suspects(tmp_path_factory.mktemp("suspects")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import random
 import pytest
 from helpers import programs
 from helpers.mutants import MUTANTS, PROGRAMS, mutant
-from helpers.suspects import TARGET, compute, suspects, task
+from helpers.suspects import TARGET, compute, task
 
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import task_of
@@ -17,12 +17,6 @@ from ansor_deploy.space.trace import dump
 pytestmark = pytest.mark.slow
 
 TASKS = {name: task(text, f"fused_{name}") for name, (text, _) in PROGRAMS.items()}
-
-
-@pytest.fixture(scope="module")
-def court(tmp_path_factory):
-    with suspects(tmp_path_factory.mktemp("suspects")) as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
