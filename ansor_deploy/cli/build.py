@@ -18,14 +18,7 @@ from ..views.text import latency, origins_text
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
 from .options import building_options, limit_options, require_hits_option, reuse_option
-from .output import (
-    Answer,
-    answering,
-    is_quiet,
-    message_format_option,
-    report,
-    verbose_option,
-)
+from .output import Answer, answering, is_quiet, message_format_option, report, verbose_option
 from .tolerances import tolerance_options
 from .values import parse_latency
 

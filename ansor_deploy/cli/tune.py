@@ -17,13 +17,7 @@ from ..views.text import jobs_lines, latency, tune_summary
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import tuning_options
-from .output import (
-    Answer,
-    answering,
-    message_format_option,
-    report,
-    verbose_option,
-)
+from .output import Answer, answering, message_format_option, report, verbose_option
 from .values import parse_goal
 
 if TYPE_CHECKING:

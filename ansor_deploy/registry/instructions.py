@@ -16,17 +16,7 @@ from functools import cache
 from typing import Any
 
 from ..marks import marks
-from ..system.checks import (
-    INT32,
-    Check,
-    flag,
-    integer,
-    is_int,
-    list_of,
-    number,
-    one_of,
-    text,
-)
+from ..system.checks import INT32, Check, flag, integer, is_int, list_of, number, one_of, text
 from ..system.untrusted import Refused, quoted, refuse, strict_json
 from .index_map import check_index_map, check_padding
 from .record import REWRITING

@@ -10,16 +10,7 @@ from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.store import Registry
 
 from .cli_process import PROGRAM
-from .registry_samples import (
-    TARGET,
-    TVM,
-    build,
-    fill,
-    key,
-    measurement,
-    record,
-    workload,
-)
+from .registry_samples import TARGET, TVM, build, fill, key, measurement, record, workload
 
 TAG = "<script>alert(1)</script>"
 MODELS = ("ab" * 32, "cd" * 32)

@@ -20,16 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import (
-    Structure,
-    collect,
-    op_name,
-    relax,
-    structural_map,
-    structural_mutate,
-    tirx,
-    tvm,
-)
+from ..._tvm import Structure, collect, op_name, relax, structural_map, structural_mutate, tirx, tvm
 from ...space.canonical_text import normalized
 from ..operators.signs import BYTES
 from .dataflow import constant_of

@@ -11,16 +11,7 @@ from ...registry.title import shape_text
 from ...runtime.profile import KernelTime
 from ...system.words import count, size_text
 from ..profile import by_operator, title
-from ..text import (
-    KEY,
-    duration,
-    latency,
-    origins_text,
-    preset_text,
-    race_text,
-    share,
-    speed_text,
-)
+from ..text import KEY, duration, latency, origins_text, preset_text, race_text, share, speed_text
 from .charts import Mark, roofline, steps
 from .content import Facts, untuned
 
