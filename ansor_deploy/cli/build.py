@@ -99,9 +99,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     help="Tune until a run takes no longer; exit 7 if it does, with the library written.",
 )
 @click.option(
-    "--depfile",
-    type=new_file,
-    help="Write what the library depends on, for make and Ninja.",
+    "--depfile", type=new_file, help="Write what the library depends on, for make and Ninja."
 )
 @click.option("--header", is_flag=True, help="Write a C header beside the library.")
 @click.option(

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from ..registry.difference import Diff
 
 
-@with_examples(
-    "registry diff old.db new.db",
-    "registry diff registry.db team.jsonl --json",
-)
+@with_examples("registry diff old.db new.db", "registry diff registry.db team.jsonl --json")
 @click.command("diff", cls=Command)
 @click.argument("a", type=existing_file)
 @click.argument("b", type=existing_file)

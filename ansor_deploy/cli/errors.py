@@ -42,11 +42,7 @@ class HungUp(KeyboardInterrupt):
 
 _GARBAGE = 50_000  # objects, until Python looks for garbage: what is loaded is none
 READER_LEFT = 128 + signal.SIGPIPE  # as with `| head`: nothing is said
-_RAISED = {
-    signal.SIGTERM: Terminated,
-    signal.SIGHUP: HungUp,
-    signal.SIGINT: KeyboardInterrupt,
-}
+_RAISED = {signal.SIGTERM: Terminated, signal.SIGHUP: HungUp, signal.SIGINT: KeyboardInterrupt}
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,7 @@ SYSTEMS = ("make", "cmake", "ninja", "bazel")
 
 
 @with_examples(
-    "init",
-    "init models/resnet18.onnx --build cmake",
-    "init resnet18.onnx --target rpi3 --yes",
+    "init", "init models/resnet18.onnx --build cmake", "init resnet18.onnx --target rpi3 --yes"
 )
 @click.command("init", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1)

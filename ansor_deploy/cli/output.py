@@ -58,10 +58,7 @@ def answering(command: Callable[..., Answer]) -> Callable[..., int]:
     @json_option
     @wraps(command)
     def call(
-        as_json: bool,
-        message_format: str = "human",
-        verbose: bool = False,
-        **words: Any,
+        as_json: bool, message_format: str = "human", verbose: bool = False, **words: Any
     ) -> int:
         if is_quiet() and verbose:
             raise UsageError("--quiet and --verbose contradict each other", "give one of them")

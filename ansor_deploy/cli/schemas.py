@@ -69,10 +69,7 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "package": ("`package --json`", (package.Package,)),
     "doctor": ("`doctor --json`, `devices doctor --json`", (Checks,)),
     "devices-list": ("`devices list --json`", (devices.Devices,)),
-    "registry-backup": (
-        "`registry backup --json` and `registry restore --json`",
-        (backup.Copied,),
-    ),
+    "registry-backup": ("`registry backup --json` and `registry restore --json`", (backup.Copied,)),
     "rules-list": ("`rules list --json`", (rules.Rules,)),
     "rules-new": ("`rules new --json`", (rules.New,)),
     "rules-explain": ("`rules explain --json`", (Explain,)),

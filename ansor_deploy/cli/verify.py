@@ -69,11 +69,7 @@ class Rebuilt(Struct, frozen=True):
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
 @click.option("--rebuild", is_flag=True, help="Build it anew from the lock and compare the bytes.")
-@click.option(
-    "--lock",
-    type=new_file,
-    help="The lock that it was built from, for --rebuild.",
-)
+@click.option("--lock", type=new_file, help="The lock that it was built from, for --rebuild.")
 @click.option("--by-node", is_flag=True, help="List what each node of the model is off by.")
 @tolerance_options
 @rules_option

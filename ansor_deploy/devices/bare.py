@@ -41,12 +41,7 @@ class BareModel:
     """
 
     def __init__(
-        self,
-        worker: Worker,
-        path: Path,
-        manifest: dict[str, Any],
-        threads: int,
-        code: int | None,
+        self, worker: Worker, path: Path, manifest: dict[str, Any], threads: int, code: int | None
     ) -> None:
         self.path, self.manifest = path, manifest
         self.interfaces = interfaces(manifest)

@@ -189,8 +189,4 @@ class _Partials:
         return tirx.Var(name, str(self.loop.loop_var.ty.dtype))
 
 
-MARK = Mark(
-    {PARTIAL_LANES: text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")},
-    Place.LOOPS,
-    partial_lanes,
-)
+MARK = Mark({PARTIAL_LANES: text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")}, Place.LOOPS, partial_lanes)

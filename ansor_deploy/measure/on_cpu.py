@@ -42,11 +42,7 @@ def poison(_library: Any) -> None:
 
 
 def times(
-    library: Any,
-    arguments: Sequence[Any],
-    cold: Sequence[Sequence[Any]],
-    number: int,
-    repeat: int,
+    library: Any, arguments: Sequence[Any], cold: Sequence[Sequence[Any]], number: int, repeat: int
 ) -> list[float]:
     """Seconds a call of `compute`, averaged over `number` calls, `repeat` times.
 

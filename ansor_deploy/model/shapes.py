@@ -124,8 +124,7 @@ def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:
     better = {name: other.get(name) or _exported(proto, name) for name in changed}
     what = "shape of its input" if len(changed) == 1 else "shapes of its inputs"
     return ModelError(
-        f"the model does not take the {what} {listed}: {why}",
-        f"These fit: {options(better)}",
+        f"the model does not take the {what} {listed}: {why}", f"These fit: {options(better)}"
     )
 
 

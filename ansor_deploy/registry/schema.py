@@ -95,9 +95,7 @@ JSON = Kind("TEXT NOT NULL", _typed(str), canonical_json, json.loads)
 LIST = replace(JSON, make=tuple)
 LISTS = replace(JSON, make=lambda value: tuple(map(tuple, value)))
 PROVENANCE = replace(
-    JSON,
-    store=lambda provenance: canonical_json(provenance.to_json()),
-    make=Provenance.of,
+    JSON, store=lambda provenance: canonical_json(provenance.to_json()), make=Provenance.of
 )
 
 

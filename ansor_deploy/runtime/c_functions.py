@@ -23,11 +23,7 @@ Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
 class _Values(ctypes.Structure):
     """An `ansor_deploy_input` or `ansor_deploy_output`."""
 
-    _fields_ = (
-        ("dtype", ctypes.c_char_p),
-        ("data", ctypes.c_void_p),
-        ("bytes", ctypes.c_size_t),
-    )
+    _fields_ = (("dtype", ctypes.c_char_p), ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
 
 
 def into_functions(

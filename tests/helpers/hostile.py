@@ -207,10 +207,7 @@ HOSTILE = {
         step(11, 2, 2, json.dumps(INDEX_MAP).replace("tirx.IndexMap", "tirx.PrimFunc")),
         "tirx.PrimFunc",
     ),
-    "variable from nowhere": (
-        node(4, {"type": "ffi.Array", "data": []}),
-        "foreign variable",
-    ),
+    "variable from nowhere": (node(4, {"type": "ffi.Array", "data": []}), "foreign variable"),
     "expression without end": (index_map(exponential), "without end"),
     "no root": (index_map(lambda graph: graph.update(root_index=99)), "root"),
     "field twice in an index map": (
@@ -250,10 +247,7 @@ HOSTILE = {
     "choice out of range": (decided(1, [13, 3]), "choice"),
     "negative choice": (decided(1, [13, -1]), "choice"),
     "decision for nothing": (decided(1, [99, 1]), "SampleCategorical"),
-    "decision too many": (
-        with_trace(lambda steps, chosen: chosen.append([99, 1])),
-        "not there",
-    ),
+    "decision too many": (with_trace(lambda steps, chosen: chosen.append([99, 1])), "not there"),
     "decision twice": (with_trace(lambda steps, chosen: chosen.append([13, 2])), "each once"),
     "decision that is null": (decided(1, [13, None]), "null"),
     "decision where none belongs": (
@@ -261,10 +255,7 @@ HOSTILE = {
         "has a decision",
     ),
     "huge integer": (field("record", "provenance", "seed", 10**30), "seed"),
-    "thousands of digits": (
-        field("record", "trace", f"[[{'9' * 5000}],[]]"),
-        "not JSON",
-    ),
+    "thousands of digits": (field("record", "trace", f"[[{'9' * 5000}],[]]"), "not JSON"),
     # Structure of a trace
     "variable from later": (step(1, 1, ["b11"]), "GetLoops"),
     "loop for a block": (step(1, 1, ["l2"]), "GetLoops"),

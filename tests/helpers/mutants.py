@@ -283,10 +283,7 @@ _CONV = {
         "w[ar, as_, ac, ao // 2 + ao % 2 * 8]",
     ),
     "bias dropped": ("z[an, ah, av, ao] + b[ao]", "z[an, ah, av, ao]"),
-    "relu dropped": (
-        "T.max(z[an, ah, av, ao] + b[ao], T.float32(0))",
-        "z[an, ah, av, ao] + b[ao]",
-    ),
+    "relu dropped": ("T.max(z[an, ah, av, ao] + b[ao], T.float32(0))", "z[an, ah, av, ao] + b[ao]"),
     "image turned": ("y[an, ah, av, ao] = T.max", "y[an, av, ah, ao] = T.max"),
     "init in the last step": (
         "z[an, ah, av, ao] + p",

@@ -31,9 +31,7 @@ def interleaved() -> list[Any]:
     x, w = _inputs((5, 4), (2, 2, 4, 8))
     r, k = te.reduce_axis((0, 2)), te.reduce_axis((0, 4))
     phases = te.compute(
-        (2, 4, 8),
-        lambda f, p, c: te.sum(x[p + r, k] * w[f, r, k, c], axis=[r, k]),
-        name="phases",
+        (2, 4, 8), lambda f, p, c: te.sum(x[p + r, k] * w[f, r, k, c], axis=[r, k]), name="phases"
     )
     joined = te.compute((8, 8), lambda t, c: phases[t % 2, t // 2, c], name="joined")
     return [x, w, topi.nn.relu(joined)]

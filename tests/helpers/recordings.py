@@ -42,6 +42,5 @@ def _parsed(path: Path, number: int, line: str) -> tuple[str, Outcome]:
         return data["workload"], Outcome(trace, tuple(map(float, seconds)), error, message)
     except (ValueError, TypeError, KeyError) as fault:
         raise UsageError(
-            f"{path}:{number}: no recorded measurement: {fault}",
-            "record the measurements again",
+            f"{path}:{number}: no recorded measurement: {fault}", "record the measurements again"
         ) from fault

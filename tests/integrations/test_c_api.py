@@ -221,10 +221,7 @@ DAMAGES = {
         rewritten(lambda one: one["inputs"][0].update(shape=[1 << 40, 1 << 40])),
         "im_age/1 has an impossible shape",
     ),
-    "another shape": (
-        rewritten(lambda one: one["outputs"][0].update(shape=[1, 5])),
-        "shape[1]",
-    ),
+    "another shape": (rewritten(lambda one: one["outputs"][0].update(shape=[1, 5])), "shape[1]"),
 }
 
 

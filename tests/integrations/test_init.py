@@ -19,11 +19,7 @@ PROGRAMS = {
     "cmake": ("cmake", "cc", "make"),
     "ninja": ("ninja", "cc", "pkg-config"),
 }
-BUILDS = {
-    "make": "make",
-    "cmake": "cmake -B build && cmake --build build",
-    "ninja": "ninja",
-}
+BUILDS = {"make": "make", "cmake": "cmake -B build && cmake --build build", "ninja": "ninja"}
 MAINS = {
     "make": ("Makefile", "all: build/models/net.so\n"),
     "cmake": ("CMakeLists.txt", "cmake_minimum_required(VERSION 3.20)\nproject(old LANGUAGES C)\n"),

@@ -132,10 +132,7 @@ class _Writer:
     """
 
     def __init__(
-        self,
-        read: _Reader,
-        results: dict[relax.Var, relax.Var],
-        offsets: dict[relax.Var, int],
+        self, read: _Reader, results: dict[relax.Var, relax.Var], offsets: dict[relax.Var, int]
     ) -> None:
         self.views: dict[Slot, relax.Var] = {}
         self._read, self._results, self._offsets = read, results, offsets

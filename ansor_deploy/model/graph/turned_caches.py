@@ -52,11 +52,7 @@ def _order(node: NodeProto) -> tuple[int, ...]:
 
 
 def _turned(
-    graph: Graph,
-    cache: Cache,
-    append: NodeProto,
-    order: tuple[int, ...],
-    readers: list[NodeProto],
+    graph: Graph, cache: Cache, append: NodeProto, order: tuple[int, ...], readers: list[NodeProto]
 ) -> Cache:
     shape = graph.shapes[cache.input]
     turned = tuple(shape[axis] for axis in order)

@@ -129,10 +129,7 @@ def _add_outputs(library: Path, manifest: Manifest, folder: Path, kind: str) -> 
     if kind == "c":
         include = folder / "include"
         include.mkdir()
-        headers = [
-            C_API / "ansor_deploy.h",
-            *([header_path(library)] if manifest.header else []),
-        ]
+        headers = [C_API / "ansor_deploy.h", *([header_path(library)] if manifest.header else [])]
         for header in headers:
             shutil.copyfile(header, include / header.name)
 

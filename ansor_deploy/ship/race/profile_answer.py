@@ -79,10 +79,7 @@ class ProfileVariants(Struct, frozen=True):
 _OF_TASK = ("title", "key", "record", "flops", "bytes", "byte_products")
 
 
-def answer(
-    times: profile.Profile,
-    roof: Roof,
-) -> Profile:
+def answer(times: profile.Profile, roof: Roof) -> Profile:
     """What a profile says. roof: of the run's threads."""
     kernels = [_kernel(kernel, times.seconds, roof.share(kernel)) for kernel in times.kernels]
     return Profile(

@@ -64,10 +64,7 @@ class Facts:
     def answer(self) -> Page:
         """The same for programs."""
         same = ("artifact", "manifest", "tuning", "reused", "saved", "quantised", "derived")
-        return Page(
-            **{name: getattr(self, name) for name in same},
-            profile=self._profile,
-        )
+        return Page(**{name: getattr(self, name) for name in same}, profile=self._profile)
 
     @property
     def _profile(self) -> Profile | None:

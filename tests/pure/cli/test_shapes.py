@@ -19,14 +19,7 @@ def test_shapes():
 
 
 NO_SHAPES = ["", "data", "data=", "=1", "data=1,,2", "data=0", "data=1x2"]
-NO_RANGES = [
-    "x=4..1:1",
-    "x=1..4:0",
-    "x=1..4:2",
-    "x=0..4:2",
-    "x=1..:2",
-    "x=3..3",
-]
+NO_RANGES = ["x=4..1:1", "x=1..4:0", "x=1..4:2", "x=0..4:2", "x=1..:2", "x=3..3"]
 
 
 @pytest.mark.parametrize("text", [*NO_SHAPES, *NO_RANGES])

@@ -183,8 +183,7 @@ def test_frames_come_out_however_the_bytes_are_cut():
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"\xff" * 8, pack({}, b"x" * (CHUNK + 1)), b"\0\0\0\x65\0\0\0\0", b"\0\0\0\1\0\0\0\0{"],
+    "data", [b"\xff" * 8, pack({}, b"x" * (CHUNK + 1)), b"\0\0\0\x65\0\0\0\0", b"\0\0\0\1\0\0\0\0{"]
 )
 def test_what_is_no_frame_is_refused(data):
     with pytest.raises(ValueError, match=r"frame|Expecting"):

@@ -186,10 +186,7 @@ BOMBS = {
         bare([node("Split", "x", "y", num_outputs=10**9)], {"x": [8]}, opset=18),
         "has 1000000000 outputs",
     ),
-    "constants of a loop": (
-        nested_loops(weights=1 << 18),
-        "of the model's constants alone",
-    ),
+    "constants of a loop": (nested_loops(weights=1 << 18), "of the model's constants alone"),
     "functions": (called(30, 2), "more than 50000 nodes"),
     "functions in a circle": (called(3, 1, "f0"), "function 'f0' calls itself"),
     "deep functions": (called(3000, 1), "too deeply"),

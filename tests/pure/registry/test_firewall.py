@@ -45,10 +45,7 @@ RAW = {
     "overflow": (lambda line: line.replace("0.001", "1e999"), "not JSON"),
     "field twice": (lambda line: line.replace('"id":', '"id":"x","id":'), "canonical"),
     "spaces": (lambda line: line.replace('"id":', '"id": '), "canonical"),
-    "escaped letters": (
-        lambda line: line.replace("ansor", BACKSLASH + "u0061nsor"),
-        "canonical",
-    ),
+    "escaped letters": (lambda line: line.replace("ansor", BACKSLASH + "u0061nsor"), "canonical"),
     "other id": (lambda line: re.sub('"id":"..', '"id":"00', line), "digest"),
     "no id": (lambda line: re.sub('"id":"[0-9a-f]+"', '"id":null', line), "digest"),
     "thousands of digits": (lambda line: line.replace("0.001", "9" * 5000), "not JSON"),

@@ -99,7 +99,7 @@ def digest(path):
 
 def test_what_was_written_is_found_again(output):
     assert [path.name for path in output_paths(output, header=False)] == [
-        *("m.so", "m.intoto.json", "m.json"),
+        *("m.so", "m.intoto.json", "m.json")
     ]
     assert sorted(everything(output.parent)) == ["m.intoto.json", "m.json", "m.so"]
     found = previous(output)

@@ -29,19 +29,9 @@ HOST = load_target("host", [shipped("targets")])
 BOARD = load_target("rpi3", [shipped("targets")])
 FOREIGN = BOARD if linker.is_foreign(BOARD) else replace(HOST, triple="x86_64-linux-gnu")
 NOT_RUN = {"ran_on": None, "latency_ms": None, "untuned_ms": None, "trials": 0}
-STOOD_IN = {
-    "verified": True,
-    "where": "this machine, untuned",
-    "reason": None,
-    "allowed": {},
-}
+STOOD_IN = {"verified": True, "where": "this machine, untuned", "reason": None, "allowed": {}}
 VERIFIED = ("verify", "verification")
-UNVERIFIED = {
-    "verified": False,
-    "where": None,
-    "reason": "asked for by --no-verify",
-    "allowed": {},
-}
+UNVERIFIED = {"verified": False, "where": None, "reason": "asked for by --no-verify", "allowed": {}}
 
 
 @pytest.fixture(scope="module")

@@ -49,8 +49,7 @@ def hostile(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("how", "why"),
-    [("time", "more than 1 s"), ("memory", "MemoryError"), ("crash", "SIGABRT")],
+    ("how", "why"), [("time", "more than 1 s"), ("memory", "MemoryError"), ("crash", "SIGABRT")]
 )
 def test_a_kernel_beyond_the_limits_gets_a_simpler_schedule(model, hostile, how, why):
     hostile(how)

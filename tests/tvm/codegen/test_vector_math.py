@@ -74,8 +74,7 @@ def test_a_function_of_a_quotient_is_as_right_as_that_of_a_number():
 
 
 @pytest.mark.parametrize(
-    ("function", "made"),
-    [(te.erf, "fdiv <64 x float>"), (te.nearbyint, "@llvm.nearbyint.v64f32")],
+    ("function", "made"), [(te.erf, "fdiv <64 x float>"), (te.nearbyint, "@llvm.nearbyint.v64f32")]
 )
 def test_what_tvm_cannot_vectorize_stays_in_whole_vectors(function, made):
     x = te.placeholder((4, 64), name="x")

@@ -27,10 +27,7 @@ BETWEEN = {
         node("Add", "t bias", "u"),
         node("Softmax", "u", "p", axis=-1),
     ],
-    "causal": [
-        node("Where", "seen s least", "t"),
-        node("Softmax", "t", "p", axis=-1),
-    ],
+    "causal": [node("Where", "seen s least", "t"), node("Softmax", "t", "p", axis=-1)],
     "rows of nothing": [
         node("Where", "seen s least", "t"),
         node("Softmax", "t", "w", axis=-1),

@@ -91,17 +91,10 @@ MIXED = {
     "rows in another order": ([node("Gather", "x a", "y")], {"a": [3, 2, 1, 0]}),
     "a number for each row": ([node("Add", "x a", "y")], {"a": randn(0, ROWS, 1, 1)}),
     "all pairs of rows": (
-        [
-            node("Flatten", "x", "f"),
-            node("Transpose", "f", "t"),
-            node("MatMul", "f t", "y"),
-        ],
+        [node("Flatten", "x", "f"), node("Transpose", "f", "t"), node("MatMul", "f t", "y")],
         {},
     ),
-    "a mask of all": (
-        [node("ReduceMax", "x", "m", keepdims=0), node("Div", "x m", "y")],
-        {},
-    ),
+    "a mask of all": ([node("ReduceMax", "x", "m", keepdims=0), node("Div", "x m", "y")], {}),
 }
 
 
