@@ -112,8 +112,7 @@ def _to_be_repeated(name: str, again: str) -> Iterator[None]:
 def lasting(target: str) -> str:
     """A target's name, or the whole path of its file.
 
-    Raises:
-        UsageError: there is no such target.
+    UsageError where there is no such target.
     """
     chosen_target(target)
     return str(Path(target).resolve()) if target.endswith(".toml") else target
@@ -139,8 +138,7 @@ def asked_for(
 ) -> Device:
     """The device of these words; one that is known already keeps what they do not say.
 
-    Raises:
-        UsageError: there is another of that name, or the target is another.
+    UsageError where there is another of that name, or the target is another.
     """
     from ..devices.inventory import check_name, name_of, parse_url
 
@@ -164,8 +162,7 @@ def asked_for(
 def decided(facts: Facts, again: str) -> str:
     """The target that a board is: the one that it surely is, or what a person says.
 
-    Raises:
-        UsageError: nobody can be asked, or no target fits.
+    UsageError where nobody can be asked, or no target fits.
     """
     from ..doctor.proposal import clear, proposals
     from ..target import list_targets, load_target

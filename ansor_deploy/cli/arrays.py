@@ -47,8 +47,7 @@ def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:
 def read_word(word: str) -> Arrays:
     """The arrays that one `--input` names.
 
-    Raises:
-        UsageError: it names no array, or its file holds several without names.
+    UsageError where it names no array, or its file holds several without names.
     """
     if word.endswith(".npz"):
         return load(Path(word))

@@ -24,10 +24,8 @@ def code_targets(named: str, allowed: bool) -> tuple[Target, ...]:
     """The targets of "A,B", the most demanding first; none where it names one.
 
     Of those whose vectors are as wide, in the order that they are named in. allowed: whether the
-    command can build a library with code for several.
-
-    Raises:
-        UsageError: it cannot, or these cannot be one library.
+    command can build a library with code for several. UsageError where it cannot, or these cannot
+    be one library.
     """
     names = [name.strip() for name in named.split(",")]
     if len(names) == 1:

@@ -33,10 +33,8 @@ def trust(
 ) -> None:
     """Show a board's host key, have it compared, and pin it.
 
-    again: the command to repeat where nobody can be asked.
-
-    Raises:
-        DeviceError: the key is another than the one asked for or known, or is refused.
+    again: the command to repeat where nobody can be asked. DeviceError where the key is another
+    than the one asked for or known, or is refused.
     """
     from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
 
@@ -107,8 +105,7 @@ def examine(name: str, target: Target, connecting: Connecting, *, as_json: bool)
 def accept(name: str, target: Target, connecting: Connecting) -> float:
     """Let a board be as fast as it is: seconds of the reference kernel.
 
-    Raises:
-        DeviceError: the kernel does not run there.
+    DeviceError where the kernel does not run there.
     """
     from ..devices.inventory import Inventory
     from ..doctor.reference_kernel import kernel_times

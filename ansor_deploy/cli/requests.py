@@ -85,8 +85,7 @@ def tuning_command(
 def chosen_devices(named: Sequence[str], no_device: bool) -> tuple[str, ...] | None:
     """The devices of these options, each once; None where those of the target are to be found.
 
-    Raises:
-        UsageError: devices are named, and none is to be used.
+    UsageError where devices are named, and none is to be used.
     """
     if named and no_device:
         raise UsageError("--device and --no-device contradict each other", "give one of them")
@@ -116,10 +115,8 @@ def make_request(
 
     frozen: None where the environment decides; a frozen request has no registry, and needs no home
     directory. several: whether the target may be more than one, as "A,B". others: what a request
-    takes as it is.
-
-    Raises:
-        UsageError: what is asked for contradicts itself, or names what is not there.
+    takes as it is. UsageError where what is asked for contradicts itself, or names what is not
+    there.
     """
     from ..registry.layers import layers_of
 
@@ -175,8 +172,7 @@ def make_budget(
 def chosen_target(name: str | None, *devices: str) -> Target:
     """The target of `--target`, else of the first device, else of the project, else this machine.
 
-    Raises:
-        UsageError: there is no such target or device.
+    UsageError where there is no such target or device.
     """
     if devices and not name:
         from ..devices.inventory import Inventory, target_of  # loads more than all the rest here

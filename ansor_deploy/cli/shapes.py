@@ -46,10 +46,8 @@ def shape_text(name: str, shape: Sequence[Extent]) -> str:
 def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
     """The shapes that a library is to take: the n-th of each input together.
 
-    An input with one shape has it in all.
-
-    Raises:
-        UsageError: inputs have other numbers of shapes, or the same shapes are given twice.
+    An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
+    the same shapes are given twice.
     """
     of_input: dict[str, list[tuple[int | Span, ...]]] = {}
     for name, shape in named:

@@ -118,8 +118,7 @@ def here(models: Sequence[Path], request: Request) -> Answer:
 def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
     """Tune on the machines that a farm's workers reach.
 
-    Raises:
-        UsageError: a lock is asked for, which jobs of a farm do not write.
+    UsageError where a lock is asked for, which jobs of a farm do not write.
     """
     if requests[0].lock is not None:
         hint = "leave it out; afterwards: ansor-deploy build MODEL --target NAME --lock FILE"
@@ -142,8 +141,7 @@ def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
 def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) -> Answer:
     """Take in what a pack's machine has measured, and write the next candidates.
 
-    Raises:
-        UsageError: several targets, or a device.
+    UsageError for several targets, or a device.
     """
     from ..pipeline import pack
     from ..tune.result import PackAnswer
@@ -175,8 +173,7 @@ def chosen_objective(
 ) -> Objective:
     """The objective of these words; a model is called by its path, its file or its stem.
 
-    Raises:
-        UsageError: a goal is of no model or of two, or the words contradict each other.
+    UsageError where a goal is of no model or of two, or the words contradict each other.
     """
     if goals and name not in {None, "goal"}:
         hint = "leave --objective out: a goal implies --objective goal"

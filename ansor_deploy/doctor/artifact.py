@@ -37,8 +37,7 @@ _REBUILD = "build it again, or copy it again with all that lies beside it"
 def check_whole(artifact: Path) -> Iterator[Check]:
     """Check that each output is the one that was built.
 
-    Raises:
-        AnsorError: there is no manifest.
+    AnsorError where there is no manifest.
     """
     manifest = read_manifest(artifact)
     yield _same("library", artifact, manifest.artifact)

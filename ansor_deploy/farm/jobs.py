@@ -81,8 +81,7 @@ class _Run:
     def submit(self, files: Sequence[Mapping[str, bytes]]) -> None:
         """Queue all jobs. files: of each model.
 
-        Raises:
-            DeviceError: nobody can do one.
+        DeviceError where nobody can do one.
         """
         from .worker import carry_out, resource
 

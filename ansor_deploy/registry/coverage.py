@@ -76,10 +76,8 @@ def coverage(registry: Database, model: str, target: str) -> Best:
     """What a build of a model could reuse, target by target.
 
     model: its name, with or without .onnx, or the beginning of its digest. target: name or
-    beginning of the fingerprint; "" for all that the model was planned for.
-
-    Raises:
-        UsageError: the model, or the model on this target, is not known.
+    beginning of the fingerprint; "" for all that the model was planned for. UsageError where the
+    model, or the model on this target, is not known.
     """
     found = _model(registry, model)
     targets = registry.rows(_TARGETS, {"target": target, "digest": found["digest"]})

@@ -178,10 +178,7 @@ def history(registry: Database, key: str, target: str, limit: int) -> History:
 
     key: beginning of a workload's key or of a record's id. target: name or beginning of the
     fingerprint; "" for all. limit: most records of a target and TVM, the best first, and most
-    measurements, the newest.
-
-    Raises:
-        UsageError: the key is of no task, or of several.
+    measurements, the newest. UsageError where the key is of no task, or of several.
     """
     meant = _meant(registry, key)
     of_target = meant["fingerprint"] or target

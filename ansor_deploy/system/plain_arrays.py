@@ -21,10 +21,8 @@ _MOST_BYTES, _EXPANSION = 256 << 20, 100  # of arrays in an archive, and by whic
 def load(path: Path) -> Arrays:
     """The arrays of a file by name, "" in a .npy file.
 
-    Pickled objects are refused, since reading them runs code.
-
-    Raises:
-        UsageError: the file is not there, or not one of plain arrays.
+    Pickled objects are refused, since reading them runs code. UsageError where the file is not
+    there, or not one of plain arrays.
     """
     import numpy as np
 

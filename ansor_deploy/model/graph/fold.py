@@ -44,8 +44,7 @@ _GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
 def fold_constants(graph: Graph) -> None:
     """Constants, shapes of static tensors, and what is computed from them become initializers.
 
-    Raises:
-        ModelError: there is no room for what they make, or an operator rejects its constants.
+    ModelError where there is no room for what they make, or an operator rejects its constants.
     """
     changed = True
     while changed:
@@ -195,8 +194,7 @@ def _of_shape(graph: Graph, node: NodeProto) -> np.ndarray:
 def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
     """Run one node, by `constant_math` or in onnx's own reference implementation.
 
-    Raises:
-        ModelError: it does not take these constants.
+    ModelError where it does not take these constants.
     """
     try:
         with np.errstate(all="ignore"):

@@ -16,10 +16,8 @@ T = TypeVar("T")
 def digest(path: Path, external: Iterable[Path] = ()) -> str:
     """SHA-256, in hex, of the model file and of its external-data files in the order given.
 
-    Without external data it is what `sha256sum` prints for the file.
-
-    Raises:
-        ModelError: a file is missing or cannot be read.
+    Without external data it is what `sha256sum` prints for the file. ModelError where a file is
+    missing or cannot be read.
     """
     others = [bytes.fromhex(_of(known_sha256, file)) for file in external]
     if not others:

@@ -13,8 +13,7 @@ from .skeleton import nested, uses
 def order(nodes: Sequence[NodeProto]) -> list[int]:
     """The places of nodes, producers before consumers; otherwise the order stays as it is.
 
-    Raises:
-        ModelError: a cycle.
+    ModelError for a cycle.
     """
     makers = {name: at for at, node in enumerate(nodes) for name in node.output if name}
     sorter = TopologicalSorter(

@@ -24,8 +24,7 @@ _REPEATED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_da
 def byte_size(tensor: TensorProto) -> int | None:
     """Bytes of the tensor's raw form, from its type and dimensions; None for strings.
 
-    Raises:
-        ModelError: a negative dimension, or a type that ONNX does not have.
+    ModelError for a negative dimension, or a type that ONNX does not have.
     """
     if any(dim < 0 for dim in tensor.dims):
         fault = f"has a negative dimension: {tuple(tensor.dims)}"
@@ -51,8 +50,7 @@ def _bits(data_type: int) -> int:
 def check_size(tensor: TensorProto) -> None:
     """A tensor's data must fill its shape exactly: a short one would be read past its end.
 
-    Raises:
-        ModelError: it holds more or fewer elements than its dimensions say.
+    ModelError where it holds more or fewer elements than its dimensions say.
     """
     expected = byte_size(tensor)
     if expected is None:
@@ -76,10 +74,8 @@ def external_file(tensor: TensorProto, model: Path) -> Path:
     """The file that a tensor names, inside the model's folder.
 
     Where the model is a link, its data may be one into the folder that the model's leads to: build
-    systems make such copies of a folder.
-
-    Raises:
-        ModelError: no file named, not there, not a file, or outside the folder.
+    systems make such copies of a folder. ModelError where it names no file, or what it names is not
+    there, is no file, or lies outside the folder.
     """
     folder = model.parent
     location = _entries(tensor).get("location", "")
@@ -122,8 +118,7 @@ def check_external(named: Iterable[TensorProto], files: Iterable[Path]) -> None:
 def load_external(tensor: TensorProto, path: Path) -> None:
     """Read a tensor's bytes from its file into the tensor.
 
-    Raises:
-        ModelError: the file ends before the tensor does, or the entry makes no sense.
+    ModelError where the file ends before the tensor does, or the entry makes no sense.
     """
     needed, shape = byte_size(tensor), tuple(tensor.dims)
     offset, length = _number(tensor, "offset", 0), _number(tensor, "length", needed or 0)

@@ -13,8 +13,7 @@ def hook_folder(kind: str) -> Path:
 def runtime_folder() -> Path:
     """The folder in which the packages tvm and tvm_ffi lie; found, not imported.
 
-    Raises:
-        AnsorError: one is missing, or they lie apart.
+    AnsorError where one is missing, or they lie apart.
     """
     from ...runtime.native import library
 

@@ -183,8 +183,7 @@ SYSTEMS = {
 def system_of(folder: Path, name: str | None) -> BuildSystem:
     """The build system of this name, else that of the folder, else make.
 
-    Raises:
-        UsageError: the folder has files of several.
+    UsageError where the folder has files of several.
     """
     if name:
         return SYSTEMS[name]
