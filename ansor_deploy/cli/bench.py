@@ -89,7 +89,7 @@ class BenchVariants(Struct, frozen=True):
     "--rate",
     type=parse_rate,
     metavar="100/s",
-    help="Let requests come at this rate, at random, and tell how long they wait.",
+    help="Let requests come at this rate, at random, and show how long they wait.",
 )
 @device_option
 @answering

@@ -111,7 +111,7 @@ PROFILE_SECONDS = 2.0  # that a library runs for its report
     type=new_file,
     help="Write a report of it, too: an .html, .md or .json file.",
 )
-@verbose_option("Tell how long steps take, all of the plan, and what rules print.")
+@verbose_option("Show how long steps take, all of the plan, and what rules print.")
 @answering
 @message_format_option
 def command(
@@ -152,8 +152,8 @@ def command(
         if request.calibration and not request.frozen and request.beside:
             result = gained(model, result, request, events, Report())
         if (labels := result.manifest.labels) and not result.up_to_date:
-            told = f"'labels' in {manifest_path(result.artifact)} says which"
-            events.warn(f"{', '.join(labels)}: numbers in the place of maps or text; {told}")
+            where = f"'labels' in {manifest_path(result.artifact)} says which"
+            events.warn(f"{', '.join(labels)}: numbers in the place of maps or text; {where}")
         if not result.verified:
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
         if missed := goal is not None and missed_goal(result, goal):

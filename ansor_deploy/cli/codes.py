@@ -56,7 +56,7 @@ def _check(named: str, targets: Sequence[Target]) -> None:
 
 
 def best_here(targets: Sequence[Target]) -> Target:
-    """The first that this processor runs, as who loads the library finds; else the first."""
+    """The first that this processor can run, as a loader of the library picks; else the first."""
     from ..devices.machine import has_instructions
 
     return next((target for target in targets if has_instructions(target)), targets[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..system.words import count
-from ..views.text import KEY, fitted, latency, shortened, told_apart
+from ..views.text import KEY, fitted, latency, shortened, unique_names
 from .declare import existing_file, number_option
 from .helptext import Command, with_examples
 from .output import Answer, answering, in_columns
@@ -41,7 +41,7 @@ def diff_lines(found: Diff, most: int) -> list[str]:
         f"{count(found.same, 'task')} with the same best record; only in A {found.only_a}, only in "
         f"B {found.only_b}; faster in A {found.faster_a}, in B {found.faster_b}"
     )
-    names = told_apart({row.fingerprint: row.target for row in found.tasks})
+    names = unique_names({row.fingerprint: row.target for row in found.tasks})
     table = [("key", "task", "target", "A", "B")]
     for row in found.tasks[:most]:
         a, b = ("none" if ms is None else latency(ms / 1e3) for ms in (row.a_ms, row.b_ms))

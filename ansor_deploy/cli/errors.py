@@ -91,7 +91,7 @@ def failed(error: BaseException, words: list[str]) -> int:
 def interruptible(words: list[str]) -> Iterator[None]:
     """Within it no signal of `_RAISED` is lost; one that is ignored, as under nohup, stays so.
 
-    Where the main thread does not come to heed them, the process is ended as if it had.
+    Where the main thread does not handle one in time, the process is ended as if it had.
     """
 
     def end(number: int) -> None:
@@ -101,10 +101,10 @@ def interruptible(words: list[str]) -> Iterator[None]:
         interrupt(_RAISED[signal.Signals(number)], frame)
 
     left_alone = (signal.SIG_IGN, None)
-    heeded = [number for number in _RAISED if signal.getsignal(number) not in left_alone]
-    before = {number: signal.signal(number, on_signal) for number in heeded}
+    handled = [number for number in _RAISED if signal.getsignal(number) not in left_alone]
+    before = {number: signal.signal(number, on_signal) for number in handled}
     try:
-        with watched(heeded, end):
+        with watched(handled, end):
             yield
     except Exception:
         check()  # it may be what a library made of an interrupt

@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..ship.manifest import Memory, Race
 from ..system.json_types import Count, Digest, Ms, Time
 from ..system.words import count, size_text
-from ..views.text import KEY, gain_texts, latency, shortened, told_apart
+from ..views.text import KEY, gain_texts, latency, shortened, unique_names
 from .declare import number_option
 from .helptext import Command, with_examples
 from .options import opened
@@ -86,7 +86,7 @@ def command(store: Registry, model: str, limit: int) -> Answer:
         hint = "see what it knows: ansor-deploy registry stats"
         raise UsageError(f"the registry has no build of {model}", hint)
     builds = list(map(PastBuild.of, rows))
-    names = told_apart(store.target_names())
+    names = unique_names(store.target_names())
     text = in_columns([HEADER, *(cells(one, names) for one in builds)])
     return Answer(History(builds), [*text, count(len(builds), "build")])
 

@@ -22,7 +22,7 @@ from ..views.text import (
     share,
     shortened,
     task_cells,
-    told_apart,
+    unique_names,
 )
 from .declare import number_option
 from .helptext import Command, with_examples
@@ -67,7 +67,7 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     from ..registry.history import history  # SQL that no help text needs
 
     known = history(store, key, target, limit)
-    names = told_apart(store.target_names())
+    names = unique_names(store.target_names())
     return _script(store, known, names) if script else Answer(known, history_lines(known, names))
 
 
@@ -87,7 +87,7 @@ def best_command(store: Registry, model: str, target: str) -> Answer:
     from ..registry.coverage import coverage
 
     covered = coverage(store, _digest(model), target)
-    names = told_apart(store.target_names())
+    names = unique_names(store.target_names())
     parts = [("", *coverage_lines(covered, part, names)) for part in covered["targets"]]
     return Answer(covered, [line for part in parts for line in part][1:])
 

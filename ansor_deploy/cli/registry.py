@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..registry.faults import DamagedError
 from ..system.json_types import Bytes, Count
 from ..system.words import count, size_text
-from ..views.text import KEY, fitted, latency, shortened, told_apart
+from ..views.text import KEY, fitted, latency, shortened, unique_names
 from .backup import backup_command, restore_command
 from .browse import browse_command
 from .declare import number_option
@@ -113,7 +113,7 @@ def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Ans
     from ..registry.listing import Query
 
     rows = store.query(since=since.date().isoformat() if since else None, **wanted)
-    names = told_apart(store.target_names())
+    names = unique_names(store.target_names())
     none = "no records match; what there is: ansor-deploy registry stats"
     lines = record_lines(rows, names) if rows else [none]
     return Answer(Query(records=rows), lines)
@@ -230,7 +230,7 @@ def salvage_lines(path: Path, saved: Salvage) -> list[str]:
 
 
 def restored_lines(again: Restored) -> list[str]:
-    """What of that which others refer to was brought back, and what was not."""
+    """Which missing rows that others refer to were brought back, and which were not."""
     back = ", ".join(f"{name} {count}" for name, count in again.restored.items())
     lines = [f"brought back: {back}"] if back else []
     for lack in again.lacking[:_NAMED]:

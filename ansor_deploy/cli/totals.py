@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..system.words import count
-from ..views.text import KEY, duration, fitted, shortened, told_apart
+from ..views.text import KEY, duration, fitted, shortened, unique_names
 from .declare import number_option
 from .helptext import Command, with_examples
 from .options import opened
@@ -32,7 +32,7 @@ _WEEK = ("week", "builds", "tasks", "known", "trials", "tuning", "saved", "time 
 @answering
 def stats_command(store: Registry) -> Answer:
     """Count what the registry holds, by target and by model."""
-    stats, names = store.stats(), told_apart(store.target_names())
+    stats, names = store.stats(), unique_names(store.target_names())
     return Answer(stats, [str(store.path), *stats_lines(stats, names)])
 
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     help="Measure nothing here: write candidates for the target's machine to this folder, after "
     "what it has measured of those that are there was taken in.",
 )
-@verbose_option("Tell how long steps take, all of the plan, and what rules print.")
+@verbose_option("Show how long steps take, all of the plan, and what rules print.")
 @answering
 @message_format_option
 def command(

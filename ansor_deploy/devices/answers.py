@@ -36,7 +36,7 @@ class Waiting(Struct, tag_field="says", tag="waiting", forbid_unknown_fields=Tru
 
 
 class Answer(Struct, tag_field="says", tag="answer", forbid_unknown_fields=True):
-    """A request was heeded. id: of the request; 0 for a ping."""
+    """A request was served. id: of the request; 0 for a ping."""
 
     id: Number
     ok: Any

@@ -4,7 +4,7 @@
     -->
     a context of so many rows             past and present: the first so many rows of one cache
 
-They are told by the nodes that make them, and not by names. How long they are, and all that is as
+They are recognised by the nodes that make them, not by names. How long they are, and all that is as
 long as they, stays open: that becomes a number which a run is given (`counted/`).
 """
 

@@ -31,8 +31,8 @@ def bound(proto: ModelProto, given: Shapes) -> ModelProto:
         error.hint = _hint(proto, given)
         raise
     except FixedSizesError as error:
-        if told := _refusal(proto, given):
-            error.hint = f"{error.hint}. {told.hint}"
+        if refusal := _refusal(proto, given):
+            error.hint = f"{error.hint}. {refusal.hint}"
         raise
 
 
@@ -48,8 +48,8 @@ def explained(path: Path, given: Sequence[Shapes]) -> Iterator[None]:
     except ModelError as error:
         proto = load(path).proto if any(given) else None
         for shapes in filter(None, given):
-            if proto and (told := _refusal(proto, shapes)):
-                raise told from error
+            if proto and (refusal := _refusal(proto, shapes)):
+                raise refusal from error
         raise
 
 

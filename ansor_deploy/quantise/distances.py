@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .graph import Ready
     from .samples import Sample
 
-Told = Callable[[str, int, int], object]  # hears what has been done of how many
+Progress = Callable[[str, int, int], object]  # called with what has been done of how many
 COMPARED = 64  # samples at most on which outputs are compared
 LAYER_SAMPLES = 8  # and layers
 SECONDS = 20.0  # beyond which both are content with fewer samples
@@ -90,7 +90,7 @@ class Compared:
         return compared, [one.distance(name) for one, name in zip(sums, self.names, strict=True)]
 
     def layers(
-        self, samples: Sequence[Sample], told: Told = lambda what, done, total: None
+        self, samples: Sequence[Sample], progress: Progress = lambda what, done, total: None
     ) -> list[Layer]:
         """The layers that cost most, the costliest first."""
         began = time.monotonic()
@@ -104,7 +104,7 @@ class Compared:
             return []
         shares = {}
         for at, name in enumerate(self._nodes):
-            told("layers", at, len(self._nodes))
+            progress("layers", at, len(self._nodes))
             shares[name] = 1 - self._cost(truths, name) / whole
         ranked = sorted(shares.items(), key=lambda one: -one[1])[:MOST_LAYERS]
         return [self._layer(name, share) for name, share in ranked if share > 0]

@@ -87,7 +87,7 @@ def _made(
 
 
 def _asked(model: Path, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    """What the child answers, which tells how far it is meanwhile; the error that it says."""
+    """What the child answers, which reports its progress meanwhile; or the error that it says."""
     with closing(Worker(_CHILD)) as child:
         try:
             said = child.call(f"{_CHILD}:answer", asked, SECONDS, lambda step: report.step(*step))

@@ -15,7 +15,7 @@ from ..model.onnx.class_labels import keep_labels
 from ..model.onnx.file import load
 from ..system.child import ask, describe
 from ..system.machine_fault import raise_if_fault
-from .distances import Compared, Told
+from .distances import Compared, Progress
 from .graph import inputs_of, ready
 from .samples import read_samples
 
@@ -33,10 +33,10 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         return {"refused": [type(error).__name__, error.text, error.hint, file]}
 
 
-def quantise(asked: dict[str, Any], told: Told) -> dict[str, Any]:
+def quantise(asked: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Write the quantised model that is asked for; what there is to say of it.
 
-    told: hears what has been done of how many, such as ("layers", 3, 12).
+    progress: called with what has been done of how many, such as ("layers", 3, 12).
     """
     model, samples = Path(asked["model"]), Path(asked["samples"])
     source = load(model)
@@ -46,13 +46,13 @@ def quantise(asked: dict[str, Any], told: Told) -> dict[str, Any]:
     taken = read_samples(samples, inputs)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, blaming(model):
         prepared = ready(source.proto, Path(folder))
-        path = _quantised(prepared, taken, asked["keep_float"], Path(folder), told)
+        path = _quantised(prepared, taken, asked["keep_float"], Path(folder), progress)
         made = onnx.load(path)
         if not any(node.op_type == "QuantizeLinear" for node in made.graph.node):
             raise ModelError("it has no layer that can be quantised", "build it as it is")
         compared = Compared(prepared, made)
         number, distances = compared.distances(taken)
-        layers = compared.layers(taken, told)
+        layers = compared.layers(taken, progress)
         keep_labels(made, source.labels)
         Path(asked["output"]).write_bytes(made.SerializeToString(deterministic=True))
     return {
@@ -71,7 +71,7 @@ def _quantised(
     samples: Sequence[Sample],
     keep_float: Sequence[str],
     folder: Path,
-    told: Told = lambda what, done, total: None,
+    progress: Progress = lambda what, done, total: None,
 ) -> Path:
     """The file of the quantised model: conversions around float operators, weights per channel.
 
@@ -86,7 +86,7 @@ def _quantised(
         quantize_static(
             str(prepared.path),
             str(made),
-            _Reader(samples, told),
+            _Reader(samples, progress),
             quant_format=QuantFormat.QDQ,
             activation_type=QuantType.QUInt8,
             weight_type=QuantType.QInt8,
@@ -104,11 +104,11 @@ def _quantised(
 class _Reader:
     """Samples, as the quantiser asks for them: as often as it likes, the next one each time."""
 
-    def __init__(self, samples: Sequence[Sample], told: Told) -> None:
-        self._samples, self._told, self._at = samples, told, 0
+    def __init__(self, samples: Sequence[Sample], progress: Progress) -> None:
+        self._samples, self._progress, self._at = samples, progress, 0
 
     def get_next(self) -> Sample | None:
         """The next sample; None after the last one."""
-        self._told("samples", self._at, len(self._samples))
+        self._progress("samples", self._at, len(self._samples))
         self._at += 1
         return self._samples[self._at - 1] if self._at <= len(self._samples) else None

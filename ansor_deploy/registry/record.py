@@ -70,7 +70,7 @@ class Workload:
 
     @property
     def title(self) -> str:
-        """A line by which a person tells the task from others, as `registry.title` makes it."""
+        """A line that distinguishes the task for people, as `registry.title` makes it."""
         return title(self.op, self.name, self.shapes)
 
     def impossible(self, seconds: Any, target: Target) -> str:

@@ -127,8 +127,8 @@ def _unusable(url: str, error: Exception) -> RegistryError:
 
 def _reason(error: Exception) -> str:
     """What a file system says, in words that fit a line; some errors are all in their names."""
-    told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    said = printable(told.strip()[:300]) or type(error).__name__
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    said = printable(reason.strip()[:300]) or type(error).__name__
     if isinstance(error, FileNotFoundError) and error.errno is None:
         return f"there is no {said}"
     return "it does not answer in time" if isinstance(error, TimeoutError) else said

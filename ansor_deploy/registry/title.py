@@ -1,4 +1,4 @@
-"""The title of a task: a line by which a person tells it from its neighbours.
+"""The title of a task: a line that distinguishes it from its neighbours, for people.
 
 "conv2d 3x3 s2 64->128 @56x56 +add+relu" is an operator, its window, stride and channels, the image
 that it reads, and what is computed along with it; "d4" after the stride is a dilation. Titles are

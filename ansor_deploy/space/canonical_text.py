@@ -97,7 +97,7 @@ class _Rename(ast.NodeTransformer):
 class _Names:
     """Gives new names in the order of a walk; what is called alike stays so.
 
-    The printer tells such variables apart, where they exist at the same time.
+    The printer distinguishes such variables, where they exist at the same time.
     """
 
     def __init__(self) -> None:

@@ -61,17 +61,17 @@ def in_any_case(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def watched(heeded: Collection[int], end: Callable[[int], None]) -> Iterator[None]:
-    """Within it, a signal that the main thread does not heed in time is heeded by another thread.
+def watched(handled: Collection[int], end: Callable[[int], None]) -> Iterator[None]:
+    """Within it, another thread handles a signal that the main thread does not handle in time.
 
-    heeded: such signals, which Python handles. end: is called with its number after all that is to
+    handled: such signals, which Python handles. end: is called with its number after all that is to
     be done in any case, and ends the process.
     """
     source, sink = os.pipe()
     os.set_blocking(sink, False)
     ended = threading.Event()
     before = signal.set_wakeup_fd(sink, warn_on_full_buffer=False)
-    words = (source, heeded, ended, end)
+    words = (source, handled, ended, end)
     watch = threading.Thread(target=_watch, args=words, name="ansor-deploy-signals", daemon=True)
     watch.start()
     try:
@@ -84,11 +84,11 @@ def watched(heeded: Collection[int], end: Callable[[int], None]) -> Iterator[Non
 
 
 def _watch(
-    source: int, heeded: Collection[int], ended: threading.Event, end: Callable[[int], None]
+    source: int, handled: Collection[int], ended: threading.Event, end: Callable[[int], None]
 ) -> None:
     with open(source, "rb", buffering=0) as numbers:
         while read := numbers.read(1):
-            if read[0] in heeded and not _ends_in_time(ended, read[0]):
+            if read[0] in handled and not _ends_in_time(ended, read[0]):
                 for undo in reversed(_undone):
                     with suppress(Exception):
                         undo()

@@ -42,10 +42,7 @@ def origins(plan: Plan) -> Origins:
 
 
 def lacking(plan: Plan, request: Request) -> list[PlanRow]:
-    """The tasks that matter and have no record, those first that take longest.
-
-    Nor may a neighbour serve them.
-    """
+    """The tasks that matter, without a record or a neighbour that may serve; longest first."""
     unknown = {"miss"} if request.reuse == "near" else {"miss", "near"}
     rows = [row for row in plan.rows if row.status in unknown and not row.record]
     return sorted(rows, key=lambda row: (-row.impact, row.task.key))

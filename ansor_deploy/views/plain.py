@@ -46,7 +46,7 @@ class QuietReport(Report):
 class PlainReport(QuietReport):
     """Each event becomes whole lines of at most 80 columns, at once.
 
-    pause: seconds between two lines about the steps of a stage. verbose: tell how long each stage
+    pause: seconds between two lines about the steps of a stage. verbose: show how long each stage
     took, all of a plan, and what rules print.
     """
 

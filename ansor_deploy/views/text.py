@@ -94,15 +94,12 @@ def cut(text: str, width: int) -> str:
 
 
 def called(name: str, digest: str) -> str:
-    """What has a name that others may have, too, such as "host 20fbb9"."""
+    """A name that others may share, with the beginning of its digest: "host 20fbb9"."""
     return f"{name} {digest[:KEY]}"
 
 
-def told_apart(names: Mapping[str, str]) -> dict[str, str]:
-    """What each is called, by its digest: its name, and where others have that, too, as `called`.
-
-    names: by the digests.
-    """
+def unique_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Names by digest; one that several digests share gets the beginning of its own (`called`)."""
     times = Counter(names.values())
     return {one: name if times[name] == 1 else called(name, one) for one, name in names.items()}
 

@@ -22,6 +22,7 @@ from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import Imported, import_model
 from ansor_deploy.runtime.functions import open_machine
 from ansor_deploy.ship.verify.tolerance import compare
+from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
@@ -114,3 +115,9 @@ def in_turn(mod: tvm.IRModule) -> tvm.IRModule:
     """A GPU's program with its threads one after another: what one fetches, each fetches itself."""
     text = re.sub(r'T\.thread_binding\((\d+), thread="[\w.]+"', r"T.serial(\1", mod.script())
     return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))
+
+
+def reduction(mod: tvm.IRModule) -> BlockView:
+    """The first block of a program that reduces."""
+    sch = tvm.s_tir.Schedule(mod, debug_mask="none")
+    return next(view for rv in blocks(sch) if (view := BlockView(sch, rv)).is_reduction)

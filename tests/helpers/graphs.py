@@ -30,6 +30,19 @@ def contrib(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Node
     return made
 
 
+def either(
+    condition: str,
+    made: str,
+    then: Sequence[NodeProto],
+    other: Sequence[NodeProto],
+    kind: Any = TensorProto.FLOAT,
+) -> NodeProto:
+    """An If, whose branches give what their last nodes make. kind: of that, as in `typed`."""
+    results = ([_info(nodes[-1].output[0], kind)] for nodes in (then, other))
+    first, second = map(helper.make_graph, (then, other), ("then", "else"), ([], []), results)
+    return node("If", condition, made, then_branch=first, else_branch=second)
+
+
 def typed(
     nodes: Sequence[NodeProto],
     inputs: Mapping[str, Any],
@@ -55,6 +68,8 @@ def typed(
 
 
 def _info(name: str, kind: Any) -> ValueInfoProto:
+    if kind is None:
+        return helper.make_empty_tensor_value_info(name)
     if isinstance(kind, np.ndarray):
         kind = kind.dtype, kind.shape
     element, shape = kind if isinstance(kind, tuple) else (kind, None)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
 
-from helpers.graphs import model, node, randn
+from helpers.graphs import either, model, node, randn
 
 IMAGE = {"x": (2, 6, 7, 6)}  # of more channels than are convolved where they lie
 CONV = node("Conv", "x w", "c", pads=[1] * 4)
@@ -62,11 +61,7 @@ def squeeze_excite() -> onnx.ModelProto:
 
 
 def branches() -> onnx.ModelProto:
-    def branch(op: str, name: str) -> onnx.GraphProto:
-        made = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (2, 8, 7, 6))]
-        return helper.make_graph([node(op, "c", name)], name, [], made)
-
-    choice = node("If", "p", "y", then_branch=branch("Relu", "t"), else_branch=branch("Neg", "e"))
+    choice = either("p", "y", [node("Relu", "c", "t")], [node("Neg", "c", "e")])
     return after(
         node("ReduceMean", "x", "m", keepdims=0), node("Greater", "m z", "p"), choice, z=_f(0)
     )

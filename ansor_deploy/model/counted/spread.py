@@ -1,4 +1,4 @@
-"""Nodes that make tensors of computed sizes, and those that tell sizes."""
+"""Nodes that make tensors of computed sizes, and those that give sizes."""
 
 from __future__ import annotations
 

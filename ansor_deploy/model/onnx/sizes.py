@@ -2,7 +2,7 @@
 
 A batch is 1, text has 128 tokens, sound is a second of 16 kHz, images are as large as the file's
 metadata says. Axes of one name have one size, and a name such as `past + 1` is computed. A graph
-may not take a size, as one with a table of 77 positions; hence several proposals, the likeliest
+may not take a size, as one with a table of 77 positions: there are several proposals, the likeliest
 first.
 """
 

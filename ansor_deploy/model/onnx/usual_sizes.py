@@ -20,7 +20,7 @@ _TOKENS = 128
 _MEMBERS = 1024  # of a graph, or of a cloud of points
 _PAST = 127  # tokens before the one of a step: 128 with it
 _HEAD = (64, 128, 32, 96)
-_LARGEST = 1 << 14  # of an image that a file tells of
+_LARGEST = 1 << 14  # of an image that a file mentions
 _COLOURS = (1, 3)
 _PIXELS = ("image", "channel", "row", "column")
 _MOVES = ("Cast", "Identity", "Reshape", "Transpose")
@@ -82,9 +82,9 @@ class Usual:
 
     def _told(self) -> list[int]:
         """Height and width, where the exporter writes them into the file, as ultralytics does."""
-        told = {entry.key: entry.value for entry in self._proto.metadata_props}
+        metadata = {entry.key: entry.value for entry in self._proto.metadata_props}
         with suppress(ValueError, RecursionError):
-            sizes = json.loads(told.get("imgsz", "[]"))
+            sizes = json.loads(metadata.get("imgsz", "[]"))
             sizes = sizes if isinstance(sizes, list) else [sizes, sizes]
             return [size for size in sizes if type(size) is int and 0 < size <= _LARGEST]
         return []
@@ -108,10 +108,10 @@ class Usual:
         return strided or any(n.op_type == "STFT" for n in self._nodes)
 
     def _length(self, value: ValueInfoProto, name: str) -> Sizes:
-        told = f"{value.name} {name}".lower()
+        names = f"{value.name} {name}".lower()
         if self._has_past and "past" in name:
             return (_PAST,)
-        if self._has_past and _is_integer(value) and "mask" not in told and "encoder" not in told:
+        if self._has_past and _is_integer(value) and "mask" not in names and "encoder" not in names:
             return (1,)
         if any(word in name.lower() for word in _SETS):
             return (_MEMBERS, _TOKENS, 1)

@@ -22,7 +22,7 @@ from ...registry.faults import explained
 from ...registry.store import Registry
 from ...registry.title import title
 from ..page.style import STYLE
-from ..text import KEY, called, told_apart
+from ..text import KEY, called, unique_names
 from . import pages
 from .guard import guarded
 
@@ -52,7 +52,7 @@ def _page(name: str, find: pages.Page) -> Callable[..., Awaitable[Response]]:
 def _look(path: Path, find: pages.Page, asked: Mapping[str, str]) -> dict[str, Any]:
     """Opened for every page: the file may be another one by then, such as one that was repaired."""
     with Registry.open(path, write=False) as store:
-        return {**find(store, asked), "names": told_apart(store.target_names())}
+        return {**find(store, asked), "names": unique_names(store.target_names())}
 
 
 def _path(datasette: Any) -> Path:

@@ -1,8 +1,8 @@
 """What the branches of an If compute of constants is computed before them."""
 
 import numpy as np
-from helpers.graphs import assert_same, model, node, ops, randn
-from onnx import helper, numpy_helper
+from helpers.graphs import assert_same, either, model, node, ops, randn
+from onnx import numpy_helper
 
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.onnx.skeleton import nodes as all_nodes
@@ -10,12 +10,10 @@ from ansor_deploy.model.onnx.skeleton import nodes as all_nodes
 
 def choice(then, other, **constants):
     """A model in which the sum of x chooses between two lists of nodes that make r of it."""
-    outputs = [helper.make_tensor_value_info("r", 1, None)]
-    first, second = (helper.make_graph(nodes, "g", [], outputs) for nodes in (then, other))
     nodes = [
         node("ReduceSum", "x", "total", keepdims=0),
         node("Greater", "total zero", "positive"),
-        node("If", "positive", "y", then_branch=first, else_branch=second),
+        either("positive", "y", then, other),
     ]
     constants = {"zero": np.float32(0), **constants}
     return model(nodes, {"x": (3,)}, constants=constants)

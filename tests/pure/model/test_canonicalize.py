@@ -5,6 +5,7 @@ import pytest
 from helpers.graphs import (
     assert_same,
     before_softmax,
+    either,
     light_models,
     model,
     node,
@@ -318,14 +319,12 @@ def test_dead_code_goes_and_inputs_stay():
 
 def test_nested_graphs_keep_what_they_read():
     """The names that an If's branches take from outside are neither renamed nor dropped."""
-    outputs = [helper.make_tensor_value_info("r", 1, None)]
-    then = helper.make_graph([node("Add", "a w", "r")], "then", [], outputs)
-    other = helper.make_graph([node("Sub", "a w", "r")], "else", [], outputs)
+    branches = [node("Add", "a w", "r")], [node("Sub", "a w", "r")]
     nodes = [
         node("Identity", "x", "a"),
         node("ReduceSum", "x", "total", keepdims=0),
         node("Greater", "total zero", "positive"),
-        node("If", "positive", "y", then_branch=then, else_branch=other),
+        either("positive", "y", *branches),
     ]
     constants = {"w": randn(1, 3), "zero": np.float32(0)}
     check(

@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 import numpy as np
 import onnx
 import pytest
-from helpers.graphs import model, node
+from helpers.graphs import either, model, node
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
@@ -102,18 +102,11 @@ def test_what_no_output_needs_may_be_anything():
     ],
 )
 def test_a_branch_is_looked_into(inside, says):
-    def branch(inner):
-        result = helper.make_empty_tensor_value_info("b")
-        return helper.make_graph([inner], "branch", [], [result])
-
-    other = helper.make_node("Neg", ["x"], ["b"])
     proto = custom(
         helper.make_node("Constant", [], ["two"], value_floats=[2.0]),
         helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
         helper.make_node("Cast", ["most"], ["yes"], to=TensorProto.BOOL),
-        helper.make_node(
-            "If", ["yes"], ["y"], then_branch=branch(inside), else_branch=branch(other)
-        ),
+        either("yes", "y", [inside], [node("Neg", "x", "b")], kind=None),
     )
     assert says in refused(proto)
 
@@ -164,17 +157,10 @@ def test_what_counts_is_named_where_nothing_is_compiled_for_its_result():
 def test_what_counts_in_a_branch_is_named_with_its_if():
     finds = [node("NonZero", "x", "n"), node("Transpose", "n", "t", perm=[1, 0])]
     none = [node("Identity", "nothing", "e")]
-    branches = [
-        helper.make_graph(
-            one, "branch", [], [helper.make_tensor_value_info(one[-1].output[0], 7, ["k", 2])]
-        )
-        for one in (finds, none)
-    ]
-    words = dict(zip(("then_branch", "else_branch"), branches, strict=True))
     nodes = [
         node("ReduceMax", "x", "most", keepdims=0),
         node("Cast", "most", "some", to=TensorProto.BOOL),
-        node("If", "some", "kept", **words),
+        either("some", "kept", finds, none, kind=("int64", ("k", 2))),
         node("Cast", "kept", "f", to=1),
         node("Hardmax", "f", "y", axis=0),
     ]

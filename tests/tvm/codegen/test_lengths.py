@@ -18,7 +18,12 @@ MOST, WIDTH = 96, 32
 
 def library(folder, nodes, rows, constants):
     """A library for any length up to 96 as a function of arrays, and its model."""
-    shape = tuple(Span(1, MOST) if n == "n" else n for n in rows)
+    return of_spans(folder, nodes, rows, constants, {"n": Span(1, MOST)})
+
+
+def of_spans(folder, nodes, rows, constants, spans):
+    """As `library`, for such sizes."""
+    shape = tuple(spans.get(n, n) for n in rows)
     proto = model(nodes, {"x": rows}, constants=constants, opset=18)
     imported = import_model(opened(proto, {"x": shape}), HOST)
     built = compile_model(imported, extract(imported.mod, HOST), {}, HOST)
@@ -151,13 +156,9 @@ def test_lines_of_images_are_packed_in_tiles(tmp_path):
     ]
     shapes = {"p": (32, 8, 1, 1), "w": (32, 32, 3, 3), "v": (16, 32, 3, 3)}
     constants = {name: randn(at, *shape) / 8 for at, (name, shape) in enumerate(shapes.items())}
-    proto = model(nodes, {"x": (1, 8, "high", "wide")}, constants=constants, opset=18)
-    sizes = Span(1, WIDTH)
-    imported = import_model(opened(proto, {"x": (1, 8, sizes, sizes)}), HOST)
-    compile_model(imported, extract(imported.mod, HOST), {}, HOST).export(
-        path := tmp_path / "net.so", HOST
-    )
-    _, (function,), _ = into_functions(path, 1, 1, None)
+    sizes = dict.fromkeys(("high", "wide"), Span(1, WIDTH))
+    images = (1, 8, "high", "wide")
+    proto, _, function = of_spans(tmp_path, nodes, images, constants, sizes)
     for high, wide in ((WIDTH, WIDTH), (17, 30), (5, WIDTH), (WIDTH, 1), (1, 1)):
         x, made = randn(high, 1, 8, high, wide), np.zeros((1, 16, 16, 16), np.float32)
         room = np.full((1, 8, WIDTH, WIDTH), np.nan, np.float32)
@@ -207,13 +208,9 @@ def test_kernels_end_with_the_length_where_the_result_is_of_one_size(tmp_path):
         node("GlobalAveragePool", "r", "y"),
     ]
     constants = {"w": randn(1, 8, 8, 3, 3)}
-    proto = model(nodes, {"x": (1, 8, "high", "wide")}, constants=constants, opset=18)
-    sizes = Span(3, WIDTH)
-    imported = import_model(opened(proto, {"x": (1, 8, sizes, sizes)}), HOST)
-    compile_model(imported, extract(imported.mod, HOST), {}, HOST).export(
-        path := tmp_path / "net.so", HOST
-    )
-    _, (function,), _ = into_functions(path, 1, 1, None)
+    sizes = dict.fromkeys(("high", "wide"), Span(3, WIDTH))
+    images = (1, 8, "high", "wide")
+    proto, _, function = of_spans(tmp_path, nodes, images, constants, sizes)
     for high, wide in ((WIDTH, WIDTH), (17, 30), (3, 5)):
         x, made = randn(high, 1, 8, high, wide), np.zeros((1, 8, 1, 1), np.float32)
         room = np.full((1, 8, WIDTH, WIDTH), np.nan, np.float32)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from helpers import graphs
 from helpers.built import HOST, compiled, imported
-from onnx import TensorProto, helper
 
 from ansor_deploy.codegen.executable import memory_of_tensors
 from ansor_deploy.codegen.memory.figures import total
@@ -41,19 +40,15 @@ CASES = {
 def branches():
     """A model whose result one of two branches makes."""
 
-    def branch(name, op):
-        made = helper.make_tensor_value_info(name, TensorProto.FLOAT, SHAPE)
-        nodes = [graphs.node(op, "a", f"{name}_"), graphs.node("Softmax", f"{name}_", name)]
-        return helper.make_graph(nodes, name, [], [made])
-
-    chosen = helper.make_node(
-        "If", ["yes"], ["y"], then_branch=branch("p", "Relu"), else_branch=branch("q", "Neg")
+    first, second = (
+        [graphs.node(op, "a", f"{name}_"), graphs.node("Softmax", f"{name}_", name)]
+        for name, op in (("p", "Relu"), ("q", "Neg"))
     )
     nodes = [
         graphs.node("MatMul", "x w", "a"),
         graphs.node("ReduceSum", "x", "sum", keepdims=0),
         graphs.node("Greater", "sum zero", "yes"),
-        chosen,
+        graphs.either("yes", "y", first, second, kind=("float32", SHAPE)),
         graphs.node("Add", "y a", "z"),
     ]
     return graphs.model(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built
-from helpers.byte_models import extreme, integers, product
+from helpers.byte_models import assert_no_sum_saturates, extreme, integers, product
 from helpers.graphs import node
 from onnx import numpy_helper
 
@@ -26,11 +26,7 @@ RNG = np.random.default_rng(0)
     "shape", [(49, 128, 64), (33, 80, 117), (6, 96, 49), (70, 272, 10)], ids=str
 )
 def test_no_sum_saturates(shape):
-    proto = product(*shape)
-    x = np.where(RNG.random(shape[:2]) < 0.5, 255, RNG.integers(0, 256, shape[:2])).astype(np.uint8)
-    weight = numpy_helper.to_array(proto.graph.initializer[0])
-    (found,) = built.run(proto, {"x": x}, AMX)
-    np.testing.assert_array_equal(found, x.astype(np.int32) @ weight.astype(np.int32))
+    assert_no_sum_saturates(*shape, AMX)
 
 
 @RUNS

@@ -12,7 +12,6 @@ from ansor_deploy._tvm import collect, tirx, tvm_target
 from ansor_deploy.codegen.kernels.lowering import flattening, passes_at
 from ansor_deploy.marks import Place, row_vectors
 from ansor_deploy.marks.row_vectors import ROW_VECTORS, reading_vectors
-from ansor_deploy.space.block_view import BlockView, blocks
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.rows import fuse_rows
 from ansor_deploy.space.tile_sizes import register_tiles, takes_lanes
@@ -96,13 +95,8 @@ def shuffles(mod: tvm.IRModule) -> list[Any]:
     return collect(made.body, tirx.Shuffle)
 
 
-def reduction(mod: tvm.IRModule) -> BlockView:
-    sch = tvm.s_tir.Schedule(mod, debug_mask="none")
-    return next(view for rv in blocks(sch) if (view := BlockView(sch, rv)).is_reduction)
-
-
 def test_the_search_is_offered_tiles_of_both_forms():
-    view = reduction(programs.conv2d(28, 64, 96, 1, 1, 0))
+    view = built.reduction(programs.conv2d(28, 64, 96, 1, 1, 0))
     fuse_rows(view.sch, view)
     offered = register_tiles(view, A53, [1] * len(view.node.iter_vars))
     lanes = {one[-2:]: takes_lanes(view, one, A53) for one in offered}

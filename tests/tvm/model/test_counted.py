@@ -111,19 +111,15 @@ def test_elements_that_differ(ordered, words, tmp_path):
 
 
 def test_a_branch_that_counts(tmp_path):
-    def branch(*inner):
-        result = helper.make_tensor_value_info(inner[-1].output[0], INT64, None)
-        return helper.make_graph(inner, "branch", [], [result])
-
     empty = numpy_helper.from_array(np.zeros(0, np.int64))
-    then = branch(node("Constant", "", "e", value=empty))
-    other = branch(
+    then = [node("Constant", "", "e", value=empty)]
+    other = [
         node("ReduceMax", "r", "most", axes=[1], keepdims=0), node("Greater", "most some", "l"),
         node("NonZero", "l", "z"), node("Gather", "z none", "e", axis=0),
-    )  # fmt: skip
+    ]  # fmt: skip
     nodes = [
         *CHOSEN, node("Equal", "count none", "is_none"),
-        node("If", "is_none", "y", then_branch=then, else_branch=other),
+        graphs.either("is_none", "y", then, other, INT64),
     ]  # fmt: skip
     inputs = {"x": (FLOAT, [12, 5]), "mask": (BOOL, [12])}
     constants = {name: CONSTANTS[name] for name in ("none", "first", "some")}

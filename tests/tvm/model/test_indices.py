@@ -130,16 +130,11 @@ def test_all_slices_in_their_order_are_the_data_itself():
 
 def test_a_branch_that_is_not_taken_may_look_anywhere():
     """Both branches of an If are computed: an index in one fails no call, and stays inside."""
-    branches = [
-        helper.make_graph(
-            [node("Gather", f"x {index}", made), node("Abs", made, f"a{made}")],
-            made,
-            [],
-            [helper.make_tensor_value_info(f"a{made}", FLOAT, (2, 8))],
-        )
+    branches = (
+        [node("Gather", f"x {index}", made), node("Abs", made, f"a{made}")]
         for index, made in (("i", "then"), ("j", "else"))
-    ]
-    taken = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    )
+    taken = graphs.either("c", "y", *branches, kind=(FLOAT, (2, 8)))
     inputs = {"x": (FLOAT, (4, 8)), "i": (INT64, (2,)), "j": (INT64, (2,)), "c": ("bool", ())}
     proto = graphs.typed([taken], inputs, {"y": (FLOAT, (2, 8))}, opset=18)
     good, bad = np.array([1, -1]), np.array([2**40, 0])

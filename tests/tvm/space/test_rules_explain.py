@@ -34,43 +34,30 @@ APPLIES = "def applies(state, block, target): {}\n"
 APPLY = "def apply(state, block, target): {}\n"
 GOOD = APPLY.format("return [state]")
 
+
+def applying(body):
+    """A rule that applies, and then does this."""
+    return APPLIES.format("return Apply()") + APPLY.format(body)
+
+
 # What a rule does wrong, and what is then said of it.
 BAD = {
     "applies raises": (APPLIES.format("1 / 0") + GOOD, "raised ZeroDivisionError"),
     "applies says nothing": (APPLIES.format("pass") + GOOD, "answered None"),
     "applies says yes": (APPLIES.format("return True") + GOOD, "answered True"),
     "applies names a class": (APPLIES.format("return Apply") + GOOD, "answered <class"),
-    "apply raises": (
-        APPLIES.format("return Apply()") + APPLY.format("state.block('absent').x"),
-        "",
-    ),
+    "apply raises": (applying("state.block('absent').x"), ""),
     "apply confuses types": (
-        APPLIES.format("return Apply()") + APPLY.format("state.sch.split('i', [None, 4])"),
+        applying("state.sch.split('i', [None, 4])"),
         "raised TypeError: Mismatched type on argument #1",
     ),
-    "apply derives nothing": (
-        APPLIES.format("return Apply()") + APPLY.format("pass"),
-        "derived None",
-    ),
-    "apply derives text": (
-        APPLIES.format("return Apply()") + APPLY.format("return 'state'"),
-        "derived 'state'",
-    ),
-    "apply derives schedules": (
-        APPLIES.format("return Apply()") + APPLY.format("return [state.sch]"),
-        "derived [",
-    ),
-    "apply raises later": (
-        APPLIES.format("return Apply()") + APPLY.format("raise KeyError(block)"),
-        "raised KeyError",
-    ),
-    "always again": (
-        APPLIES.format("return Apply()") + APPLY.format("return [state.again()]"),
-        "again without end",
-    ),
+    "apply derives nothing": (applying("pass"), "derived None"),
+    "apply derives text": (applying("return 'state'"), "derived 'state'"),
+    "apply derives schedules": (applying("return [state.sch]"), "derived ["),
+    "apply raises later": (applying("raise KeyError(block)"), "raised KeyError"),
+    "always again": (applying("return [state.again()]"), "again without end"),
     "again and again twice": (
-        APPLIES.format("return Apply()")
-        + APPLY.format("return [state.copy().again(), state.again()]"),
+        applying("return [state.copy().again(), state.again()]"),
         "again without end",
     ),
 }

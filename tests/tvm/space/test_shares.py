@@ -53,11 +53,6 @@ def machine(cores: int):
     return replace(built.with_vectors(64, 32), cores=cores)
 
 
-def reduction(mod: tvm.IRModule) -> BlockView:
-    sch = tvm.s_tir.Schedule(mod, debug_mask="none")
-    return next(view for rv in blocks(sch) if (view := BlockView(sch, rv)).is_reduction)
-
-
 def iterations(view: BlockView) -> int:
     return prod(view.spatial + view.reduced)
 
@@ -72,7 +67,7 @@ def side_by_side(mod: tvm.IRModule) -> int:
 @pytest.mark.parametrize("name", LONG)
 def test_the_busiest_of_any_number_of_cores_has_little_more_to_do_than_the_others(name):
     mod = LONG[name]()
-    whole = reduction(mod)
+    whole = built.reduction(mod)
     for cores in range(1, 25):
         target = machine(cores)
         sch = default_schedule(mod, target)
@@ -129,5 +124,5 @@ def test_strips_of_rows_leave_no_core_idle(side, channels, size):
 
 
 def test_a_small_product_is_no_work_for_many_cores():
-    view = reduction(matmul(16, 32, 32))
+    view = built.reduction(matmul(16, 32, 32))
     assert register_tiles(view, machine(20), [1] * 3) == register_tiles(view, machine(1), [1] * 3)
