@@ -99,6 +99,7 @@ def parse_rate(text: str) -> float:
 def parse_goal(text: str) -> tuple[str, float]:
     """The model and the seconds of "resnet18.onnx=5ms"."""
     model, _, latency = text.rpartition("=")
-    if not model:
-        raise Fail(f"{text!r} names no model; write it like net.onnx=5ms")
-    return model, parse_latency(latency)
+    match = LATENCY.fullmatch(latency.strip().lower())
+    if not model or not match or not float(match[1]):
+        raise Fail(f"{text!r} is not a model's latency; write it like net.onnx=5ms")
+    return model, float(match[1]) * UNITS[match[2]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -182,6 +182,17 @@ def random_feeds(proto: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
             values = rng.standard_normal(shape) if is_float else rng.integers(0, 2, shape)
             feeds[value.name] = values.astype(dtype)
     return feeds
+
+
+class Calibration:
+    """Samples of a model's inputs, as ONNX Runtime's quantiser asks for them."""
+
+    def __init__(self, feeds: Iterable[Mapping[str, np.ndarray]]) -> None:
+        self._feeds = iter(list(feeds))
+
+    def get_next(self) -> Mapping[str, np.ndarray] | None:
+        """The next sample; None after the last one."""
+        return next(self._feeds, None)
 
 
 def run(proto: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -1,7 +1,6 @@
 """What is no good costs little, and once: junk, and servers that send without end or slowly."""
 
 import gzip
-import http.server
 import os
 import time
 from contextlib import contextmanager
@@ -105,14 +104,14 @@ def test_a_layer_of_one_file_is_read_once(tmp_path, monkeypatch):
 # Servers
 
 
-class Hostile(http.server.BaseHTTPRequestHandler):
+class Hostile(Quiet):
     """Answers every request by `send`, and counts them."""
 
     send = staticmethod(lambda write: None)
     headers_sent = {"Content-Type": "text/html"}  # noqa: RUF012 - replaced whole
     asked: list[str] = []  # noqa: RUF012 - of all requests
 
-    def do_GET(self):
+    def do_GET(self):  # noqa: N802 - by the name of its request
         self.asked.append(self.path)
         self.send_response(200)
         for name, value in self.headers_sent.items():
@@ -129,9 +128,6 @@ class Hostile(http.server.BaseHTTPRequestHandler):
             yield
         except OSError:
             self.close_connection = True
-
-    def log_message(self, *words):
-        pass
 
 
 @contextmanager

@@ -113,11 +113,11 @@ def test_tune_summary():
 
 
 def test_tune_summary_counts_what_got_a_trial():
-    result = TuneResult(12, 3, 5, 4, 2, 1.0, 12.3)
+    result = TuneResult(**{**FIGURES, "trials": 2, "tune_seconds": 1.0})
     rounds = [Round("t", "conv", key, 1, "first look", 1.0, 12.3) for key in ("a", "b", "a")]
-    said = text.tune_summary(replace(result, rounds=tuple(rounds)))
+    said = text.tune_summary(structs.replace(result, rounds=tuple(rounds)))
     assert said.startswith("12 tasks: 3 reused, 2 tuned, 3 not reached, 4 skipped")
-    assert "5 untuned" in text.tune_summary(replace(result, trials=0))
+    assert "5 untuned" in text.tune_summary(structs.replace(result, trials=0))
 
 
 def test_that_nothing_was_gained_is_said_first():

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from helpers import built, graphs
 from helpers.graphs import model, node
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
 from ansor_deploy.model.canonicalize import canonicalize
@@ -16,16 +16,6 @@ SHAPE = (1, 8, 9, 10)
 
 def randn(*shape):
     return RNG.standard_normal(shape, dtype=np.float32)
-
-
-class Calibration:
-    """Two samples of the input."""
-
-    def __init__(self):
-        self.feeds = iter([{"x": randn(*SHAPE)} for _ in range(2)])
-
-    def get_next(self):
-        return next(self.feeds, None)
 
 
 CONV = node("Conv", "x w", "c", pads=[1] * 4)
@@ -62,7 +52,12 @@ def quantised(nodes, folder, kind):
     onnx.save(model(nodes, {"x": SHAPE}, constants=constants), folder / "float.onnx")
     given = {"activation_type": kind, "weight_type": QuantType.QInt8, "per_channel": True}
     given |= {"quant_format": QuantFormat.QDQ, "reduce_range": True}
-    quantize_static(folder / "float.onnx", folder / "made.onnx", Calibration(), **given)
+    quantize_static(
+        folder / "float.onnx",
+        folder / "made.onnx",
+        graphs.Calibration({"x": randn(*SHAPE)} for _ in range(2)),
+        **given,
+    )
     return onnx.load(folder / "made.onnx")
 
 

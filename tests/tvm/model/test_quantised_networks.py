@@ -5,8 +5,8 @@ from pathlib import Path
 import onnx
 import pytest
 from helpers import built
-from helpers.graphs import model, node, randn
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from helpers.graphs import Calibration, model, node, randn
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization import quantize_dynamic as by_range_at_run
 
 from ansor_deploy.model.onnx.file import load
@@ -14,14 +14,6 @@ from ansor_deploy.ship.verify.oracle import Oracle
 from ansor_deploy.ship.verify.tolerance import compare
 
 SHAPE = (1, 3, 16, 16)
-
-
-class Calibration(CalibrationDataReader):
-    def __init__(self):
-        self.feeds = iter([{"x": randn(seed, *SHAPE)} for seed in range(2)])
-
-    def get_next(self):
-        return next(self.feeds, None)
 
 
 def network(folder: Path) -> Path:
@@ -49,7 +41,13 @@ def network(folder: Path) -> Path:
 def statically(form: QuantFormat, kind: QuantType, per_channel: bool):
     def quantise(source: Path, target: Path):
         settings = {"per_channel": per_channel, "activation_type": kind, "quant_format": form}
-        quantize_static(source, target, Calibration(), weight_type=QuantType.QInt8, **settings)
+        quantize_static(
+            source,
+            target,
+            Calibration({"x": randn(seed, *SHAPE)} for seed in range(2)),
+            weight_type=QuantType.QInt8,
+            **settings,
+        )
 
     return quantise
 

@@ -8,7 +8,6 @@ from helpers.graphs import model, node, randn
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.widen import whole_vectors
 
-LANES = 8
 CHANNELS, WIDE = 100, 104  # on vectors of 8 lanes; on others it is wider still
 CONV = node("Conv", "x w b", "c", pads=[1] * 4)
 MODELS = {

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers import graphs
-from helpers.graphs import model, node
+from helpers.graphs import Calibration, model, node
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
@@ -21,16 +21,6 @@ SHAPE, DEPTH, WIDTH = (1, 8, 12, 12), 8, 24
 
 def randn(*shape, scale=1.0):
     return RNG.standard_normal(shape, dtype=np.float32) * np.float32(scale)
-
-
-class Calibration:
-    """Three samples of the input."""
-
-    def __init__(self):
-        self.feeds = iter([{"x": randn(*SHAPE)} for _ in range(3)])
-
-    def get_next(self):
-        return next(self.feeds, None)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +43,12 @@ def proto(tmp_path_factory):
     onnx.save(model(nodes, {"x": SHAPE}, constants=constants), folder / "float.onnx")
     given = {"quant_format": QuantFormat.QDQ, "weight_type": QuantType.QInt8, "per_channel": True}
     given["reduce_range"] = True
-    quantize_static(folder / "float.onnx", folder / "q.onnx", Calibration(), **given)
+    quantize_static(
+        folder / "float.onnx",
+        folder / "q.onnx",
+        Calibration({"x": randn(*SHAPE)} for _ in range(3)),
+        **given,
+    )
     return onnx.load(folder / "q.onnx")
 
 
