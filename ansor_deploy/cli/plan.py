@@ -130,7 +130,10 @@ class Plan(Struct, frozen=True):
 @plan_options
 @reuse_option
 @require_hits_option
-@verbose_option("List every task with its nodes, what it is near to, and why it is tuned again.")
+@verbose_option(
+    "Say what the models take and give, and list every task with its nodes, what it is near to, and "
+    "why it is tuned again."
+)
 @answering
 def command(models: tuple[Path, ...], request: Request) -> Answer:
     """Show what a build would reuse, tune or skip.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..registry.layers import Tier
     from ..registry.record import Record, TaskKey
     from ..request import Request
+    from ..runtime.interface import Interface
     from ..target import Target
     from .hits import Origins
     from .ledger import Ledger
@@ -72,7 +73,7 @@ class Plan:
     others: the operators of the model's nodes whose kernels are no task, such as sorts; what
     they take is in no figure here. room: seconds of a run that the tasks which were measured, and
     are tuned further, take above what any program of theirs takes; None where nobody knows. tiers:
-    of the tasks whose records came from a layer.
+    of the tasks whose records came from a layer. interfaces: of each model, in its first shape.
     """
 
     models: tuple[str, ...]
@@ -86,6 +87,7 @@ class Plan:
     devices: tuple[str, ...] = ()
     room: float | None = None
     tiers: Mapping[TaskKey, Tier] = field(default_factory=dict)
+    interfaces: tuple[Interface, ...] = ()
 
     def count(self, status: Status) -> int:
         """How many tasks have this status."""
@@ -148,9 +150,10 @@ def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], work: Works
     made = make_plan(names, tasks, ledger, partial(_programs, ledger.request))
     memory = tuple(memory_of_tensors(model.imported, target) for model in prepared)
     others = tuple(node.op for model in prepared for node in _beside_tasks(model))
+    taken = tuple(model.imported.interfaces[0] for model in prepared)
     made = replace(made, memory=memory, others=others, devices=ledger.request.devices)
     known = tiers(work.indexes, [row.record for row in made.rows if row.record])
-    return replace(made, tiers=known, room=_room(made, ledger.request))
+    return replace(made, tiers=known, room=_room(made, ledger.request), interfaces=taken)
 
 
 def _room(plan: Plan, request: Request) -> float | None:

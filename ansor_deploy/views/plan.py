@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..system.words import count, size_text
@@ -183,8 +184,10 @@ def stale_lines(plan: Plan) -> list[str]:
 
 
 def details(plan: Plan) -> list[str]:
-    """What is to be said of tasks: why again, what they are near to, and the nodes they compute."""
-    return [line for row in by_share(plan) for line in _detail(row)]
+    """What models take and give; of tasks why again, what they are near to, and their nodes."""
+    taken = zip(plan.models, plan.interfaces, strict=False)  # of a plan that was not read: none
+    models = [(f"{name} takes {one.takes}", f"  gives {one.gives}") for name, one in taken]
+    return [*chain(*models), *(line for row in by_share(plan) for line in _detail(row))]
 
 
 def _detail(row: PlanRow) -> Iterator[str]:

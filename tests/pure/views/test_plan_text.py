@@ -8,6 +8,7 @@ from rich.console import Console
 
 from ansor_deploy.model.graph.places import Node, Place
 from ansor_deploy.registry.record import Provenance, Record, TaskKey, Workload
+from ansor_deploy.runtime.interface import Interface, TensorInfo
 from ansor_deploy.tune.plan import Plan, PlanRow
 from ansor_deploy.views.live import LiveReport
 from ansor_deploy.views.plain import PlainReport
@@ -178,6 +179,13 @@ def test_a_plan_that_measures_nothing_speaks_of_no_tuning():
     assert words["new"].endswith("the default schedule, untuned")
     assert words["near"].endswith("the default schedule, untuned")
     assert words["again"].endswith("reused as it is, untuned: more budget")
+
+
+def test_details_say_first_what_models_take_and_give():
+    x, y = TensorInfo("x", (1, 3, 8, 8), "float32"), TensorInfo("y", (1, 10), "float32")
+    plan = replace(plan_of(row("conv", "miss", 0.5)), interfaces=(Interface((x,), (y,)),))
+    taken = ["net.onnx takes x: float32[1, 3, 8, 8]", "  gives y: float32[1, 10]"]
+    assert details(plan)[:2] == taken
 
 
 def test_details_name_the_nodes_of_each_place():
