@@ -131,8 +131,8 @@ class Plan(Struct, frozen=True):
 @reuse_option
 @require_hits_option
 @verbose_option(
-    "Say what the models take and give, and list every task with its nodes, what it is near to, and "
-    "why it is tuned again."
+    "Say what the models take and give, and list every task with its nodes, what it is near to, "
+    "and why it is tuned again."
 )
 @answering
 def command(models: tuple[Path, ...], request: Request) -> Answer:
