@@ -229,3 +229,13 @@ class _Enumeration:
 def _names(state: State) -> list[str]:
     """The blocks that are there, in order: some may have been inlined."""
     return [str(state.sch.get(block).name_hint) for block in blocks(state.sch)]
+
+
+def programs(
+    mod: tvm.IRModule, target: Target, rules: Sequence[Rule], enough: int = sys.maxsize
+) -> int:
+    """About how many programs these rules derive for a task's module, at least one.
+
+    enough: counting ends there, before sketches are derived that make no difference.
+    """
+    return max(1, sum(sketch.size for sketch in derive(mod, target, rules, enough).sketches))

@@ -175,8 +175,8 @@ def _programs(request: Request, task: Task, enough: int) -> float:
 
     enough: counting ends there.
     """
+    from ..space.derivation import programs
     from ..space.rule import shipped_rules
-    from ..space.size import programs
 
     if request.rules or request.search != "ansor" or request.budget.trials == 0:
         return math.inf

@@ -10,16 +10,16 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto
 
 from ...errors import ModelError, blaming
-from ...system.regular_file import read_regular
+from ...system.regular_file import open_regular, read_regular
 from .bounds import check_graph
 from .class_labels import Labels, say_in_numbers
 from .file_digest import digest, unreadable
-from .git_lfs import check_fetched
 from .order import sort_model
 from .skeleton import domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
 
 _PROTOBUF_LIMIT = 2**31 - 1
+_POINTER = b"version https://git-lfs.github.com/spec/"  # begins what Git LFS has not fetched
 _AGAIN = "Export or download the model again."  # of a file that is damaged
 _OTHERS = (  # what a file is instead, and what to do; a place in it, and what stands there
     (("a zip archive, as PyTorch saves them", "Export it: torch.onnx.export."), 0, b"PK\3\4"),
@@ -80,7 +80,7 @@ def _parse(path: Path) -> ModelProto:
                 f"{size} bytes, more than the 2 GiB a protobuf file can hold",
                 "Save the model with external data (onnx.save, save_as_external_data=True).",
             )
-        check_fetched(path, "the file")
+        _check_fetched(path, "the file")
         data = read_regular(path, _PROTOBUF_LIMIT)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -98,7 +98,7 @@ def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
     named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
     files = {file for _, file in named}
     for file in files:
-        check_fetched(file, f"its external data file {file.name}")
+        _check_fetched(file, f"its external data file {file.name}")
     check_external((tensor for tensor, _ in named), files)
     for tensor, file in named:
         load_external(tensor, file)
@@ -197,3 +197,18 @@ def _is_foreign(node: NodeProto, opset: int) -> bool:
     """Whether a node is said to be one of ONNX's own operators, and is ONNX Runtime's."""
     named = node.op_type in _OF_ONNX_RUNTIME and not domain_of(node)
     return named and not onnx.defs.has(node.op_type, opset)
+
+
+def _check_fetched(path: Path, what: str) -> None:
+    """ModelError where a file is a pointer, which Git LFS has not replaced by its content.
+
+    what: that it is, for the message.
+    """
+    try:
+        with open_regular(path) as file:
+            begin = file.read(len(_POINTER))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if begin == _POINTER:
+        hint = "Fetch its content: git lfs pull (Git LFS may have to be installed first)."
+        raise ModelError(f"{what} is a Git LFS pointer, a text in its place", hint)

@@ -17,7 +17,6 @@ from ...model.operators.wide_sums import with_wide_sums
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
-from .masks import masks
 from .onnx_runtime import open_session, version
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 SAMPLES = 4  # runs with noise
 # What puts rows in an order, which rounding may decide.
 _SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
+_COUNTS = 5  # the input of GroupQueryAttention that has the counts of keys
 _SEED = 20_260_101  # of the noise: the same in each build
 
 
@@ -49,7 +49,7 @@ class Oracle:
         if self.steps is None and rounds_rows(proto):
             self.steps = {output.name: 0.0 for output in proto.graph.output}
         self.sorts = any(node.op_type in _SORTS for node in nodes(proto.graph))
-        self._masks = masks(proto)
+        self._masks = _masks(proto)
         self.proto, self._threads = in_float32(proto), threads
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
@@ -137,3 +137,17 @@ def _refused(how: str, error: Exception) -> ModelError:
         f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
         "mend the model, or build it with --no-verify: nothing can be verified without an oracle",
     )
+
+
+def _masks(proto: onnx.ModelProto) -> set[str]:
+    """The inputs of which a decoder's counts of keys are computed.
+
+    A cache is to be as long as tokens are given for it: ones in all of a mask say so.
+    """
+    known = [node for node in proto.graph.node if node.op_type == "GroupQueryAttention"]
+    counts = {node.input[_COUNTS] for node in known}
+    wanted = set(counts)
+    for node in reversed(proto.graph.node):
+        if node.op_type != "Shape" and not wanted.isdisjoint(node.output):
+            wanted.update(node.input)
+    return {value.name for value in proto.graph.input} & (wanted - counts)

@@ -6,10 +6,9 @@ import pytest
 from helpers import built
 from helpers.programs import PROGRAMS
 
-from ansor_deploy.space.derivation import derive
+from ansor_deploy.space.derivation import derive, programs
 from ansor_deploy.space.question import Random
 from ansor_deploy.space.rule import shipped_rules
-from ansor_deploy.space.size import programs
 from ansor_deploy.space.trace import dump
 
 TARGET = built.with_vectors(64)
