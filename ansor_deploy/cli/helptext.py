@@ -19,7 +19,7 @@ _GROUPS = {
 }
 _FEW = 8  # options need no groups
 
-QUIET = f"{__package__}.quiet"  # what a command's context knows by that it is to be quiet
+QUIET = f"{__package__}.quiet"  # key in a command's context: it is to be quiet
 
 
 class _Help(click.Command):

@@ -113,7 +113,7 @@ def asks_for_json(words: Sequence[str]) -> bool:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line on stdout or stderr; of what others wrote in it, a terminal obeys nothing."""
+    """Print one line on stdout or stderr; control characters in it, of others, are spelled out."""
     click.echo(printable(line), err=err)
 
 

@@ -218,7 +218,7 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
 
 
 def named(registry: Database, key: str) -> tuple[str, str]:
-    """What a key or the beginning of one is of, "task" or "record", and all of it."""
+    """What a key, or the beginning of one, is of ("task" or "record"), and the whole key."""
     found = _meant(registry, key)
     return ("record", found["record"]) if found["record"] else ("task", found["workload"])
 

@@ -44,7 +44,7 @@ class Stamp:
 
     @classmethod
     def succeeding(cls, before: Iterable[Stamp | None], withdrawn: Iterable[str]) -> Stamp:
-        """That of now, or of a second after the latest before, where this clock is behind."""
+        """A stamp of now, or of a second after the latest before where this clock is behind."""
         known = [one for one in before if one]
         made = datetime.now(timezone.utc).replace(microsecond=0)
         for one in known:

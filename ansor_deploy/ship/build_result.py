@@ -85,7 +85,7 @@ class BuildResult:
 
     @classmethod
     def unchanged(cls, artifact: Path, manifest: Manifest) -> BuildResult:
-        """Of outputs that a build would not change."""
+        """The result of a build that would change nothing."""
         tasks, known = manifest.tasks, manifest.speed or manifest.tuning
         hits = sum(task.record != "default" for task in tasks)
         taken = math.nan if known is None or known.latency_ms is None else known.latency_ms

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def compiled(shipment: Shipment) -> Iterator[tuple[Path, list[Code]]]:
-    """The library under a temporary name, to be tried and committed; and as `write`."""
+    """The library under a temporary name, to be tried and committed; and what `write` gives."""
     library, tasks = shipment.outputs.library, shipment.model.tasks
     shipment.report.stage("compile", f"{len(shipment.records)} of {len(tasks)} tasks with a record")
     check_space(shipment.model.imported, library.parent)

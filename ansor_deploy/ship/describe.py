@@ -99,7 +99,7 @@ def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
 def _frozen(draft: Draft, lock: str) -> Draft:
     """The manifest of a build from a lock.
 
-    What a machine is only taken to do differs between machines that build the same.
+    Estimates of the machine's speed are left out: they differ between machines that build the same.
     """
     target = replace(draft.target, peak_gflops=None, memory_gbs=None)
     return replace(draft, target=target, tuning=None, lock=lock)

@@ -46,7 +46,7 @@ class Source:
         return {}
 
     def doubts(self, outcomes: Sequence[Outcome]) -> bool:
-        """Whether a busy machine may have shown these outcomes."""
+        """Whether these outcomes may be due to a busy machine."""
         return False
 
     def observe(self, outcomes: Sequence[Outcome]) -> bool:
