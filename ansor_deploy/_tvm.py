@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,12 +78,13 @@ def _without_repetition() -> Iterator[None]:
 
 
 # TVM looks for a home directory, and makes a folder in it for what its own tests download: there
-# may be none, or none to write to. Of its backends only one is used, and only for GPUs: to load
-# all takes a third of the import's time. A quarter goes into finding out that this distribution has
-# no `disco`: its first error makes TVM read all symbols of its library.
-os.environ.setdefault("TEST_DATA_ROOT_PATH", tempfile.gettempdir())
+# may be none, or none to write to, as for a process behind a fence. Of its backends only one is
+# used, and only for GPUs: to load all takes a third of the import's time. A quarter goes into
+# finding out that this distribution has no `disco`: its first error makes TVM read all symbols of
+# its library.
+os.environ.setdefault("TEST_DATA_ROOT_PATH", os.sep)
 with (
-    _environment(XDG_CACHE_HOME=tempfile.gettempdir(), TVM_DEVICE_BACKEND_AUTOLOAD="0"),
+    _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"),
     _without_repetition(),
 ):
     sys.modules.setdefault("tvm.runtime.disco", None)  # type: ignore[arg-type]

@@ -20,15 +20,16 @@ import json
 import os
 import platform
 import queue
+import secrets
 import shutil
 import signal
-import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
+from ..system import fence
 from ..system.lock_file import open_lock
 from ..system.machine_fault import about, fault_of
 from ..system.worker import Worker, WorkerFailure
@@ -50,21 +51,22 @@ def main(folder: str, runs: str, cores: int, silence: float) -> None:
     source, sink = os.dup(0), os.dup(1)  # not inherited by what is started from here
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # whatever prints, prints to the log and never into a frame
-    worker = Worker(runs, {"TVM_NUM_THREADS": str(cores)})
-    _Agent(Path(folder), worker, silence, source, sink).serve()
+    session = Path(folder).resolve() / f"{_SESSION}{secrets.token_hex(4)}"
+    worker = Worker(runs, {"TVM_NUM_THREADS": str(cores), fence.VARIABLE: str(session)})
+    _Agent(session, worker, silence, source, sink).serve()
 
 
 class _Agent:
     def __init__(
-        self, folder: Path, worker: Worker, silence: float, source: int, sink: int
+        self, session: Path, worker: Worker, silence: float, source: int, sink: int
     ) -> None:
-        self._folder, self._worker = folder, worker
+        self._session, self._worker = session, worker
+        self._folder = session.parent
         self._silence = silence
         self._source, self._sink = source, sink
         self._writing = threading.Lock()
         self._heard = time.monotonic()
         self._requests: queue.Queue[tuple[Request, bytes]] = queue.Queue()
-        self._session: Path | None = None
 
     def serve(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -129,7 +131,7 @@ class _Agent:
         os.utime(Path(__file__).parents[2])  # the bundle is in use: see `unpack.by_last_use`
         for left in self._folder.glob(f"{_SESSION}*"):
             shutil.rmtree(left, ignore_errors=True)
-        self._session = Path(tempfile.mkdtemp(prefix=_SESSION, dir=self._folder)).resolve()
+        self._session.mkdir(0o700)
         self._worker.start()
         here = {"arch": platform.machine(), "python": platform.python_version()}
         self._say("hello", {"session": str(self._session), "pid": os.getpid(), **here})
@@ -173,7 +175,7 @@ class _Agent:
 
     def _inside(self, name: str) -> Path:
         """A file of the session's folder, by its name or its path; ValueError for any other."""
-        path = Path(self._session or "", name).resolve()
+        path = Path(self._session, name).resolve()
         if path.parent != self._session:
             raise ValueError(f"{name} is outside of the session's folder")
         return path
@@ -193,8 +195,7 @@ class _Agent:
     def _end(self) -> None:
         """Take everything along, from whichever thread; the worker may be in a call."""
         self._worker.interrupt()
-        if self._session is not None:
-            shutil.rmtree(self._session, ignore_errors=True)
+        shutil.rmtree(self._session, ignore_errors=True)
         os._exit(0)
 
 

@@ -139,7 +139,7 @@ def check_host(project: Project) -> Check:
 
 
 def check_fence() -> Check:
-    """Report whether the kernel can keep candidates, which run here, from files and the network."""
+    """Report whether the kernel can keep candidates, built or run, from files and the network."""
     if not (known := abi()):
         return Check("fence", "ok", "the kernel has no Landlock: candidates are not fenced")
     return Check("fence", "ok", f"Landlock {known}, for files{' and TCP' * (known >= 4)}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..codegen import linker
 from ..errors import AnsorError, LinkError, MachineError
+from ..system import fence
 from ..system.machine_fault import RESUMES, about, raise_if_fault
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
@@ -19,7 +20,6 @@ from ..target import Target
 BUILDS = "ansor_deploy.codegen.kernels.candidate"  # what a build worker imports: the compiler
 BUILD_SECONDS = 30.0  # of processor time: a busy machine makes no schedule a bad one
 _BUSY = 10  # a machine may be that busy, and a build may hang
-_ENV = {"TVM_NUM_THREADS": "1"}  # of a build worker: there is one a core
 _this_thread = threading.local()
 
 
@@ -51,11 +51,12 @@ class Failure:
 class WarmThreads(ThreadPoolExecutor):
     """Threads that each own a build worker: a child process that imports TVM once.
 
-    The workers are started by the thread that calls `start`, in the background.
+    The workers are started by the thread that calls `start`, in the background, and write to
+    `folder` alone.
     """
 
-    def __init__(self, count: int) -> None:
-        self.workers = [Worker(BUILDS, _ENV) for _ in range(count)]
+    def __init__(self, count: int, folder: Path) -> None:
+        self.workers = [_worker(folder) for _ in range(count)]
         self._unowned = iter(self.workers)
         super().__init__(count, "ansor-deploy-build", self._take_worker)
 
@@ -89,10 +90,9 @@ def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
     """
     if "path" in payload:
         return _called(payload, timeout)
-    with tempfile.TemporaryDirectory(prefix="ansor-deploy-build-") as folder:
-        path = Path(folder) / "candidate.so"
-        made = _called({**payload, "path": str(path)}, timeout)
-        return made if "error" in made else {**made, "library": path.read_bytes()}
+    path = _folder_of_farm() / "candidate.so"
+    made = _called({**payload, "path": str(path)}, timeout)
+    return made if "error" in made else {**made, "library": path.read_bytes()}
 
 
 class Building:
@@ -148,7 +148,7 @@ class Builder:
         self._names = itertools.count()
         self._here: WarmThreads | None = None
         if executor is None:
-            executor = self._here = WarmThreads(len(os.sched_getaffinity(0)))
+            executor = self._here = WarmThreads(len(os.sched_getaffinity(0)), folder)
         self._executor = executor
 
     def start(self) -> None:
@@ -181,10 +181,22 @@ class Builder:
             self._here.close()
 
 
+def _worker(folder: Path) -> Worker:
+    """A build worker, of which there is one a core; it and its linker write to a folder alone."""
+    env = {"TVM_NUM_THREADS": "1", "TMPDIR": str(folder), fence.VARIABLE: str(folder)}
+    return Worker(BUILDS, env)
+
+
+def _folder_of_farm() -> Path:
+    """The folder of the worker of a farm's thread, which has both until it ends."""
+    if not hasattr(_this_thread, "folder"):
+        _this_thread.folder = tempfile.TemporaryDirectory(prefix="ansor-deploy-build-")
+        _this_thread.worker = _worker(Path(_this_thread.folder.name))
+    return Path(_this_thread.folder.name)
+
+
 def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
-    worker: Worker | None = getattr(_this_thread, "worker", None)
-    if worker is None:  # a farm's thread
-        worker = _this_thread.worker = Worker(BUILDS, _ENV)
+    worker: Worker = _this_thread.worker
     try:
         words = {**payload, "seconds": timeout}
         made: dict[str, Any] = worker.call(f"{BUILDS}:build", words, _BUSY * timeout)

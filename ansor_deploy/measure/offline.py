@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AnsorError
+from ..system import fence
 from ..system.worker import Worker, WorkerFailure
 
 PACK, RESULTS = "pack.json", "results.json"
@@ -61,7 +62,9 @@ class _Bench:
         self._folder, self._pack = folder, pack
         gpu = pack["gpu"] is not None
         self._common = {"machine": "gpu" if gpu else "cpu", "seed": pack["seed"]}
-        env = {} if gpu else {"TVM_NUM_THREADS": str(pack["cores"])}
+        # A GPU's driver is talked to by files.
+        cpu = {"TVM_NUM_THREADS": str(pack["cores"]), fence.VARIABLE: os.devnull}
+        env = {} if gpu else cpu
         self._worker = Worker(f"{_HERE}.{'runner' if gpu else 'on_cpu'}", env)
 
     def __enter__(self) -> "_Bench":  # noqa: PYI034 - Self is newer than Python 3.10

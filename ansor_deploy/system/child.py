@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from . import fence
-from .limits import confine
+from .limits import confine, go_first
 from .machine_fault import fault_of
 
 _PR_SET_PDEATHSIG = 1
@@ -24,6 +24,7 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
     """Answer calls on the socket until its other end closes. Never returns."""
     _tie_to(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
+    go_first()  # by a file, which no fenced process may write
     if folder := os.environ.get(fence.VARIABLE):
         fence.close_around(folder)
     gc.disable()

@@ -13,12 +13,16 @@ _TIMES = 16
 _limited: set[int] = set()  # what this process has limited itself
 
 
-def confine() -> None:
-    """Write no core files and no endless ones, and be the first to go where memory runs out."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
+def go_first() -> None:
+    """Be the first process to go where memory runs out."""
     with contextlib.suppress(OSError):  # no Linux, or no /proc
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def confine() -> None:
+    """Write no core files and no endless ones."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
     _baseline()
 
 

@@ -7,7 +7,7 @@ are raised first.
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import AnsorError, MachineError
@@ -112,10 +112,9 @@ def _unfit_folder(text: str) -> MachineError | None:
 
 
 def _placed(path: Path) -> str:
-    """A path as a message names it: with the variable that says where temporary files lie."""
-    import tempfile  # which takes a while, and only an error needs
+    """A path as a message names it: with the variable that says where temporary files lie.
 
-    with suppress(OSError):
-        if path.is_relative_to(tempfile.gettempdir()):
-            return f"{path} (TMPDIR)"
-    return str(path)
+    Python's own `gettempdir` finds none on a full disk, or behind a fence.
+    """
+    inside = path.is_relative_to(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - its default
+    return f"{path} (TMPDIR)" if inside else str(path)

@@ -23,3 +23,19 @@ ASTRAY = f"""{_PROGRAM}
             T.writes(y[v * 1073741824, w])
             y[v * 1073741824, w] = x[v, w]
 """
+
+
+def leaving(path):
+    """It doubles x, and makes a folder, which is no business of a candidate."""
+    return f"""{_PROGRAM}
+    for i, j in T.grid(T.int64(64), 64):
+        with T.sblock("b0"):
+            v, w = T.axis.remap("SS", [i, j])
+            T.reads(x[v, w])
+            T.writes(y[v, w])
+            y[v, w] = T.if_then_else(
+                T.call_extern("int32", "mkdir", "{path}", 448) < 1,
+                x[v, w] * T.float32(2),
+                T.float32(0),
+            )
+"""

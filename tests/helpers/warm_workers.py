@@ -87,7 +87,8 @@ class WarmWorker(Worker):
 
 def _with_wide_fence(env: Mapping[str, str]) -> dict[str, str]:
     """The fence of a process, which is closed for good, holds the folders of all sites."""
-    wide = {name: str(Path(env[name]).parent) for name in env.keys() & {fence.VARIABLE}}
+    names = env.keys() & {fence.VARIABLE, "TMPDIR"}
+    wide = {name: str(Path(env[name]).parent) for name in names}
     return {**env, **wide}
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..._tvm import tvm
 from ...errors import MachineError
+from ...system import fence
 from ...system.digest import sha256
 from ...system.jobserver import threads
 from ...system.worker import Worker, WorkerFailure
@@ -29,7 +30,7 @@ PROCESSOR_SECONDS = 30.0  # of a kernel; those of the rules take one at most
 WALL_SECONDS = 10 * PROCESSOR_SECONDS  # a machine may be that busy, and a process may hang
 KERNELS_PER_WORKER = 8  # a process takes as long to start as to compile so many small ones
 _COMPILES = "ansor_deploy.codegen.kernels.kernel"
-_ENV = {"TVM_NUM_THREADS": "1"}
+_ENV = {"TVM_NUM_THREADS": "1", fence.VARIABLE: os.devnull}  # what they make is in memory
 _spare: list[Worker] = []
 
 
