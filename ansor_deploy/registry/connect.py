@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..errors import RegistryError
 from ..system.environment import shipped
+from ..system.ownership import foreign_owner, others_may_change
 from .faults import DamagedError, explained
 from .schema_check import named, strange
 
@@ -29,7 +30,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
     """
     with explained(path):
         check_regular(path)
-        _check_journal(path)
+        _check_journals(path)
         if write:
             _prepare(path)
         elif not path.exists() or path.stat().st_size == 0:
@@ -59,20 +60,27 @@ def check_regular(path: Path) -> None:
         )
 
 
-def _check_journal(path: Path) -> None:
-    """RegistryError where the journal names another file, which SQLite would then remove.
+def _check_journals(path: Path) -> None:
+    """RegistryError where SQLite would obey a journal beside the file that nobody should.
 
-    Only transactions over several files do so, which this tool never makes.
+    One that names another file would have it removed: only transactions over several files do so,
+    which this tool never makes. One by a user who may not write the file would be written to it.
     """
-    journal = Path(f"{os.path.realpath(path)}-journal")
-    check_regular(journal)
-    with suppress(FileNotFoundError, NotADirectoryError), journal.open("rb") as stream:
-        stream.seek(max(0, journal.stat().st_size - len(_END_OF_A_NAME)))
-        if stream.read() == _END_OF_A_NAME:
-            raise RegistryError(
-                f"{journal} was not written by ansor-deploy: it names another file",
-                "Find out who made it, and remove it.",
-            )
+    for ending in ("-journal", "-wal"):
+        journal = Path(f"{os.path.realpath(path)}{ending}")
+        check_regular(journal)
+        with suppress(FileNotFoundError, NotADirectoryError), journal.open("rb") as stream:
+            stream.seek(max(0, journal.stat().st_size - len(_END_OF_A_NAME)))
+            if stream.read() == _END_OF_A_NAME:
+                raise _strange(journal, "it names another file")
+            may_write = path.exists() and others_may_change(path)
+            if (owner := foreign_owner(journal)) and not may_write:
+                raise _strange(journal, f"{owner} put it there, who may not write the registry")
+
+
+def _strange(journal: Path, why: str) -> RegistryError:
+    what = f"{journal} was not written by ansor-deploy: {why}"
+    return RegistryError(what, "Find out who made it, and remove it.")
 
 
 @contextmanager

@@ -23,14 +23,22 @@ def is_open_to_all(path: Path) -> bool:
 
 
 def others_may_write(path: Path) -> bool:
-    """Whether somebody else may change a file, or put another in its place; not of one to come."""
+    """Whether somebody else may change a file, or put one in its place or beside it.
+
+    Beside it counts, as in `/tmp`: SQLite takes a journal there for the file's own. A file that is
+    to come is nobody else's.
+    """
     places = [path.resolve(), path.resolve().parent] if path.exists() else []
     return any(foreign_owner(place) or _is_open(place) for place in places)
 
 
+def others_may_change(path: Path) -> bool:
+    """Whether somebody else may change what a file contains."""
+    return bool(foreign_owner(path)) or _is_open(path)
+
+
 def _is_open(path: Path) -> bool:
-    mode = path.stat().st_mode
-    return is_open_to_all(path) or bool(mode & stat.S_IWGRP and not mode & stat.S_ISVTX)
+    return bool(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _name(user: int) -> str:

@@ -132,7 +132,7 @@ class TestMemory:
 def test_a_full_disk_is_said_to_be_full_and_can_be_gone_on_with(tmp_path):
     """On a file system of one megabyte, in a mount namespace that ends with its process."""
     wrapper = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    mount = f"mount -t tmpfs -o size=1m none {tmp_path}"
+    mount = f"mount -t tmpfs -o size=1m,mode=700 none {tmp_path}"
     if subprocess.run([*wrapper, mount], capture_output=True, check=False).returncode:
         pytest.skip("this system lets nobody mount a file system in a namespace")
     command = f"{mount} && exec {sys.executable} {SAMPLES} fill {tmp_path / 'registry.db'}"

@@ -41,6 +41,10 @@ def in_an_open_folder(path):
     path.parent.chmod(0o777)
 
 
+def where_all_may_add_files(path):
+    path.parent.chmod(0o1777)
+
+
 @pytest.mark.parametrize("name", CODE)
 def test_a_row_that_others_may_have_written_is_no_code(tmp_path, name):
     path = tmp_path / "registry.db"
@@ -57,7 +61,9 @@ def test_a_row_that_others_may_have_written_is_no_code(tmp_path, name):
         shared.top(bad.key, TVM, 1)
 
 
-@pytest.mark.parametrize("share", [open_to_group, open_to_all, in_an_open_folder])
+@pytest.mark.parametrize(
+    "share", [open_to_group, open_to_all, in_an_open_folder, where_all_may_add_files]
+)
 def test_what_others_may_write_is_shared_and_good_rows_are_read(tmp_path, share):
     path = tmp_path / "registry.db"
     good = planted(path)
@@ -76,6 +82,22 @@ def test_the_registry_of_another_user_is_shared(tmp_path):
     os.chown(path, 1234, -1)
     with Registry.open(path, write=False) as theirs:
         assert theirs.is_shared
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+def test_a_journal_by_who_may_not_write_the_registry_is_not_obeyed(tmp_path, ending):
+    path = tmp_path / "registry.db"
+    good = planted(path)
+    where_all_may_add_files(path)
+    planted_journal = tmp_path / f"{path.name}{ending}"
+    planted_journal.write_bytes(b"0" * 1024)
+    os.chown(planted_journal, 1234, -1)
+    with pytest.raises(RegistryError, match=f"{ending} was not written .* put it there"):
+        Registry.open(path, write=False)
+    open_to_all(path)
+    with Registry.open(path, write=False) as shared:  # it may be a writer's who was killed
+        assert shared.top(good.key, TVM, 1) == [good]
 
 
 def test_measurements_of_others_are_no_code_either(tmp_path):
