@@ -235,7 +235,7 @@ SURFACES: dict[str, tuple[int, Callable[[Bench, int], Iterator[Found]]]] = {
     "operators": (200, operators),
     "layouts": (2000, layouts),
     "quantised": (1000, quantised),
-    "traces": (500, traces),
+    "traces": (250, traces),
     "rules": (720, rules),
     "files": (100, files),
     "servers": (200, servers),
