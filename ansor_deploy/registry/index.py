@@ -8,6 +8,7 @@ has passed, and nothing else is ever looked at there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import attrgetter
@@ -20,7 +21,7 @@ from .stamp import Seen, stamp_of
 from .store import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from .bundle import Bundle
     from .exchange import Trusted
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
     Lines = list[dict[str, Any]]
 
-LAYOUT = 3  # of the tables below
+LAYOUT = 4  # of the tables below
+MOST_ASKED = 128  # records of a task, and ends of its searches, beyond what was compared
+_JUNK_SECONDS = 2.0  # that files may take of which nothing is taken; later builds read the rest
+_MOST_NAMED = 8  # of these files
 
 _TABLES = (
     """
@@ -46,7 +50,10 @@ _TABLES = (
         UNIQUE (bundle, place)
     ) STRICT
     """,
-    "CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target)",
+    # With all that a line is chosen by: the lines themselves are long.
+    """
+    CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target, id, tvm, latency, compared)
+    """,
     "CREATE TABLE IF NOT EXISTS passed (line INTEGER PRIMARY KEY) STRICT",
 )
 _TAKEN = "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -58,18 +65,23 @@ _PASSED = "INSERT INTO passed VALUES (?) ON CONFLICT DO NOTHING"
 
 # Of a key: what did not pass yet.
 _WANTED = """
-    WITH mine AS (SELECT * FROM lines WHERE workload = :workload AND target = :target),
+    WITH mine AS (
+        SELECT number, id, tvm, latency, compared FROM lines
+        WHERE workload = :workload AND target = :target
+    ),
     ranked AS (
         SELECT id, row_number() OVER (PARTITION BY tvm ORDER BY min(latency), id) AS rank FROM mine
         WHERE id <> '' AND id NOT IN (SELECT id FROM mine WHERE compared)
         AND id NOT IN (SELECT value FROM json_each(:beaten))
         GROUP BY tvm, id
+    ),
+    asked AS (
+        SELECT number FROM mine WHERE id IN (SELECT id FROM mine WHERE compared)
+        OR id IN (SELECT id FROM ranked WHERE rank <= :few ORDER BY rank LIMIT :most)
+        UNION ALL SELECT * FROM (SELECT number FROM mine WHERE id = '' LIMIT :most)
     )
-    SELECT number, bundle, place, workload, line FROM mine
-    WHERE number NOT IN (SELECT line FROM passed) AND (
-        id = '' OR id IN (SELECT id FROM mine WHERE compared)
-        OR id IN (SELECT id FROM ranked WHERE rank <= :few)
-    )
+    SELECT number, bundle, place, workload, line FROM lines
+    WHERE number IN (SELECT number FROM asked) AND number NOT IN (SELECT line FROM passed)
 """
 _REFERRED_TO = """
     SELECT place, line FROM lines WHERE bundle = :bundle AND target = ''
@@ -93,19 +105,40 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
         taken = {row["digest"] for row in index.rows("SELECT digest FROM taken")}
         if gone := taken - bundles.keys():
             _withdraw(index, gone)
-        useless = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
-        for digest, bundle in bundles.items():
-            if digest in taken:
-                continue
-            if (why := useless.get(file := state(bundle))) is None:
-                if (why := _take(index, digest, bundle, trusted, seen)) is None:
-                    continue
-                index.write(_USELESS, [(file, why)])
-            if why:
-                warn(why)
+        new = {digest: path for digest, path in bundles.items() if digest not in taken}
+        _say(_take_all(index, new, trusted, seen), warn)
         if gone := seen.withdrawn & bundles.keys():  # by one that came after it by its name
             _withdraw(index, gone)
     seen.save(whole=not path.with_suffix(".failed").exists())
+
+
+def _take_all(
+    index: Registry, bundles: Mapping[str, Path], trusted: Trusted | None, seen: Seen
+) -> list[str]:
+    """Take bundles into the index; of each that is of no use, why."""
+    known = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
+    found: list[tuple[str, str]] = []
+    spent, left = 0.0, 0
+    for digest, path in bundles.items():
+        if (why := known.get(file := state(path))) is None and spent < _JUNK_SECONDS:
+            began = time.monotonic()
+            why = _take(index, digest, path, trusted, seen)
+            spent += 0.0 if why is None else time.monotonic() - began
+        elif why is None:
+            left += 1
+        if why is not None:
+            found.append((file, why))
+    index.write(_USELESS, found)
+    more = f"{left} files more are read by later builds: those before them were of no use"
+    return [why for _, why in found if why] + ([more] if left else [])
+
+
+def _say(reasons: Sequence[str], warn: Warn) -> None:
+    """Warn of the first few, and of how many there are."""
+    for why in reasons[:_MOST_NAMED]:
+        warn(why)
+    if more := len(reasons[_MOST_NAMED:]):
+        warn(f"and {more} more of the kind")
 
 
 def _less_withdrawn(
@@ -167,6 +200,7 @@ def _waiting(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[s
     found: dict[str, Lines] = {}
     for key, beaten in keys.items():
         values = {**vars(key), "beaten": canonical_json(sorted(beaten)), "few": FEW}
+        values["most"] = MOST_ASKED
         for line in index.rows(_WANTED, values):
             found.setdefault(line["bundle"], []).append(line)
     return found

@@ -93,6 +93,20 @@ def test_junk_is_read_once(tmp_path, monkeypatch):
     assert [path.name for path in reads] == [name_of(junk)]
 
 
+def test_of_many_files_of_junk_a_build_reads_some_and_names_fewer(tmp_path, monkeypatch):
+    team = tmp_path / "team"
+    team.mkdir()
+    for n in range(12):
+        (team / f"{n:064}.jsonl").write_bytes(content(lines(parts(64, 1e-3 * (n + 1)))))
+    monkeypatch.setattr(indexing, "_JUNK_SECONDS", 1e-9)
+    first, second = warned(team), warned(team)
+    assert (len(first), len(second)) == (2, 3)
+    assert "11 files more are read by later builds" in first[1]
+    assert "10 files more are read by later builds" in second[2]
+    monkeypatch.setattr(indexing, "_JUNK_SECONDS", 60)
+    assert [one[:11] for one in warned(team)[-2:]] == [str(team)[:11], "and 4 more "]
+
+
 def test_a_layer_of_one_file_is_read_once(tmp_path, monkeypatch):
     path = tmp_path / "records.jsonl"
     path.write_bytes(content(lines(parts(64))))

@@ -38,6 +38,19 @@ def test_of_many_records_only_those_that_count_pass_the_firewall(mine, tmp_path,
     assert ids(mine) == {record(64, n * 1e-3).id for n in (2, 3, 4)}
 
 
+def test_of_many_versions_of_tvm_a_build_asks_for_a_few(mine, tmp_path, monkeypatch):
+    monkeypatch.setattr(indexing, "MOST_ASKED", 3)
+    several = [parts(64, n * 1e-3) for n in range(1, 9)]
+    for n, one in enumerate(several):
+        one["record"]["provenance"]["tvm"] = f"0.{n}.0"
+    (tmp_path / "team").mkdir()
+    data = content(lines(*several))
+    (tmp_path / "team" / name_of(data)).write_bytes(data)
+    for _ in range(2):
+        assert warnings_of(mine, Layer(str(tmp_path / "team"))) == []
+        assert len(ids(mine)) == 3
+
+
 def spoilt(team, spoil):
     """Puts a bundle into the folder with a good record of size 64 and a spoilt one of size 128."""
     good, bad = parts(64, 2e-3), parts(128)
