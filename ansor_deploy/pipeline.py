@@ -96,7 +96,7 @@ def gained(
     import tempfile
 
     from .ship.quantised import write_facts
-    from .ship.race.quantised import gain_of
+    from .ship.race.beside import gain_of
 
     facts = result.quantised
     if facts is None or request.devices or not runs_here(request.target):

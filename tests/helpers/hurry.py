@@ -17,7 +17,7 @@ import pytest
 from ansor_deploy.devices import site
 from ansor_deploy.devices.strain import Strain
 from ansor_deploy.measure import measurer
-from ansor_deploy.ship.race import quantised, raced, turn, untuned
+from ansor_deploy.ship.race import beside, raced, turn, untuned
 from ansor_deploy.system import machine_lock
 
 
@@ -26,7 +26,7 @@ def short_times() -> Iterator[None]:
     """What is timed is timed for moments, also beside what others time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raced, "RACE_SECONDS", 0.1)
-        patch.setattr(quantised, "SECONDS", 0.1)
+        patch.setattr(beside, "GAIN_SECONDS", 0.1)
         patch.setattr(untuned, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
         patch.setattr(site, "RUNS", "helpers.short_runs")

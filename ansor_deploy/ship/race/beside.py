@@ -1,18 +1,22 @@
-"""How fast is a library beside another engine, or an older library of its model?"""
+"""How fast is a library beside another engine, an older library, or one of the float model?"""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..manifest import Race
+from ..manifest import Race, read_manifest
+from ..quantised import Gain
 from .fresh import engine_side, fresh_turns, library_side
 from .race import MOST_TURNS, race
 
 if TYPE_CHECKING:
     from .fresh import Local
+
+GAIN_SECONDS = 4.0  # of turns with the library of the float model
 
 
 def race_engine(
@@ -46,3 +50,26 @@ def race_libraries(ours: Local, theirs: Local, name: str, until: float) -> Race:
     """
     with fresh_turns(library_side(ours), library_side(theirs), [0], 0, until) as turns:
         return race(name, turns.take, until)
+
+
+def gain_of(library: Path, other: Path) -> Gain:
+    """What a library of a quantised model gains over one of the float model.
+
+    Both run on as many threads as the first was built for.
+    """
+    from ...runtime.model import load
+
+    ours = load(library)
+    theirs, until = load(other, ours.threads), time.monotonic() + GAIN_SECONDS
+    race = race_libraries(ours, theirs, "the float model", until)
+    artifact = read_manifest(library).artifact
+    return Gain(
+        library=artifact.sha256,
+        int8_ms=race.ours_ms,
+        float_ms=race.theirs_ms,
+        ratio=race.ratio,
+        interval=race.interval,
+        verdict=race.verdict,
+        int8_bytes=artifact.bytes,
+        float_bytes=other.stat().st_size,
+    )
