@@ -83,10 +83,7 @@ def _without_repetition() -> Iterator[None]:
 # finding out that this distribution has no `disco`: its first error makes TVM read all symbols of
 # its library.
 os.environ.setdefault("TEST_DATA_ROOT_PATH", os.sep)
-with (
-    _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"),
-    _without_repetition(),
-):
+with _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"), _without_repetition():
     sys.modules.setdefault("tvm.runtime.disco", None)  # type: ignore[arg-type]
     import tvm
     from tvm import relax, sym, tirx

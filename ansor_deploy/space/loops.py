@@ -105,12 +105,7 @@ def partition_columns(sch: Any, block: Any, columns: int) -> None:
 
 
 def written_out(
-    sch: Any,
-    block: Any,
-    count: int,
-    target: Target,
-    within: Sequence[Any] = (),
-    columns: int = 0,
+    sch: Any, block: Any, count: int, target: Target, within: Sequence[Any] = (), columns: int = 0
 ) -> None:
     """The `count` innermost loops of a block as straight vector code.
 

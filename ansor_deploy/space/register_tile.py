@@ -25,14 +25,7 @@ from ..target import Target
 from .block_view import BlockView
 from .cores import keeps_busy, shared
 from .fitting import first_that_fits
-from .loops import (
-    extent,
-    inline_producers,
-    is_marked,
-    parallel_map,
-    vectorized,
-    written_out,
-)
+from .loops import extent, inline_producers, is_marked, parallel_map, vectorized, written_out
 from .matrix_sizes import groups_of_steps, matrix_sizes, sums_matrices
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import (

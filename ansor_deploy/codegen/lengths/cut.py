@@ -50,10 +50,7 @@ class _First(NamedTuple):
 
 
 def cut(
-    body: Any,
-    found: Sequence[Leaf],
-    limits: Sequence[Limits],
-    numbers: Mapping[Any, Any],
+    body: Any, found: Sequence[Leaf], limits: Sequence[Limits], numbers: Mapping[Any, Any]
 ) -> Any | None:
     """A function's body whose loops skip what is not needed; None where none can.
 

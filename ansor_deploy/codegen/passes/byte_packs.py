@@ -155,13 +155,7 @@ _WIDEST_FIRST = (
         "llvm.x86.avx512.packuswb.512",
         "llvm.x86.avx512.packsswb.512",
     ),
-    _Packs(
-        8,
-        "avx2",
-        "llvm.x86.avx2.packssdw",
-        "llvm.x86.avx2.packuswb",
-        "llvm.x86.avx2.packsswb",
-    ),
+    _Packs(8, "avx2", "llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb", "llvm.x86.avx2.packsswb"),
 )
 
 

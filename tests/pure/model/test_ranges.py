@@ -84,11 +84,7 @@ def test_sums_over_rows_of_a_softmax_of_which_not_all_count():
 
 
 def test_a_softmax_of_nothing_and_its_product():
-    nodes = [
-        node("Slice", "x one end one", "k"),
-        *likeness("x", "k"),
-        node("MatMul", "p k", "y"),
-    ]
+    nodes = [node("Slice", "x one end one", "k"), *likeness("x", "k"), node("MatMul", "p k", "y")]
     check(nodes, ROWS, (12, 2, 1), {"one": np.array([1]), "end": np.array([MOST])})
 
 

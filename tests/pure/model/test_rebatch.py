@@ -150,11 +150,7 @@ def forbidding(op, inputs, constants=None, sizes=(1, 4), **attributes):
         (forbidding("Add", "x two", {"two": randn(0, 2, 4)}, (2, 4)), (6, 4), r"\(Add\)"),
         (forbidding("Gather", "x at", {"at": np.int64(0)}, axis=0), (2, 4), "grow with the batch"),
         (forbidding("ReduceSum", "x at", {"at": shape(0)}), (2, 4), "grow with the batch"),
-        (
-            forbidding("Reshape", "x to", {"to": shape(2, 2)}),
-            (1, 6),
-            r"makes \(2, 2\) of \(1, 6\)",
-        ),
+        (forbidding("Reshape", "x to", {"to": shape(2, 2)}), (1, 6), r"makes \(2, 2\) of \(1, 6\)"),
         (forbidding("MatMul", "x w", {"w": randn(0, 4, 3)}), (1, 5), r"\(MatMul\)"),
     ],
     ids=["squeeze", "constant", "one sample", "sum", "reshape", "features"],

@@ -20,11 +20,7 @@ BUILD = ("build", "net.onnx", "--trials", 0, "--input-shape", f"x=1,1..24,{WIDTH
 
 def network():
     """Rows that are mixed by their likeness, in the way of attention."""
-    nodes = [
-        node("MatMul", "x w", "q"),
-        *likeness("q", "x"),
-        node("MatMul", "p x", "y"),
-    ]
+    nodes = [node("MatMul", "x w", "q"), *likeness("q", "x"), node("MatMul", "p x", "y")]
     return graph(nodes, {"x": (1, "n", WIDTH)}, constants={"w": randn(0, WIDTH, WIDTH)}, opset=18)
 
 
