@@ -10,12 +10,22 @@ from .operator import Operator
 
 
 def clip(call: Call) -> Any:
-    """Clip with constant bounds as one scalar operator: TVM makes two opaque calls."""
+    """Clip with constant bounds as scalar operators: TVM makes two opaque calls."""
     low, high = _bounds(call)
-    floating = call.dtype(0).startswith("float")
-    if np.isnan(low) or np.isnan(high) or not floating:
+    if np.isnan(low) or np.isnan(high):
         return call.by_tvm()
+    if not call.dtype(0).startswith("float"):
+        return _whole_clip(call)
     return relax.op.clip(call.inputs[0], low, high)
+
+
+def _whole_clip(call: Call) -> Any:
+    """Integers held to integers, of which float would not hold all."""
+    made = call.inputs[0]
+    for index, held in ((1, relax.op.maximum), (2, relax.op.minimum)):
+        if (bound := call.value(index)) is not None:
+            made = call.emit(held(made, relax.const(bound.reshape(()))))
+    return made
 
 
 def _bounds(call: Call) -> tuple[float, float]:

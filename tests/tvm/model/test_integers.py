@@ -87,6 +87,25 @@ def test_conversions_are_part_of_kernels(nodes, most, tmp_path):
     assert sum(kernels.values()) <= most, kernels
 
 
+def test_bytes_held_to_a_bound_are_part_of_the_kernel_that_makes_them():
+    """As a Relu behind a convolution in a network of signed, symmetric activations."""
+    nodes = [
+        node("DequantizeLinear", "x s z", "d"),
+        node("DequantizeLinear", "w ws", "e", axis=0),
+        node("Conv", "d e", "c"),
+        node("QuantizeLinear", "c s z", "q"),
+        node("DequantizeLinear", "q s z", "r"),
+        node("Relu", "r", "p"),
+        node("QuantizeLinear", "p s z", "u"),
+        node("DequantizeLinear", "u s z", "v"),
+        node("Conv", "v e", "y"),
+    ]
+    weights = {"w": np.ones((8, 8, 1, 1), np.int8), "ws": randn(8) ** 2 + 1}
+    known = {"s": np.float32(0.1), "z": np.int8(0), **weights}
+    proto = model([node("QuantizeLinear", "f s z", "x"), *nodes], {"f": SHAPE}, constants=known)
+    assert sum(built.count_ops(proto).values()) <= 4
+
+
 def test_a_product_by_transposed_weights_is_of_bytes():
     """As PyTorch exports a Linear: a scale for each row of a weight that is then transposed."""
     nodes = [
