@@ -19,6 +19,7 @@ from .errors import UsageError, did_you_mean
 from .system.digest import canonical_json, sha256
 from .system.host import RUN_64_BITS, detect_host, no_runtime
 from .system.toml_file import Count, Flag, Size, TomlFile, must_be, read_toml
+from .system.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +136,15 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
 def with_cores(target: Target, cores: int) -> Target:
     """The same machine with so many cores, as NAME:4 asks for it."""
     name, peak = target.name.rpartition(":")[0] or target.name, target.peak_gflops / target.cores
-    return replace(target, name=f"{name}:{cores}", cores=cores, peak_gflops=peak * cores)
+    known = target.description.removesuffix(f", {count(target.cores, 'core')}")
+    described = ", ".join(filter(None, (known, count(cores, "core"))))
+    return replace(
+        target,
+        name=f"{name}:{cores}",
+        description=described,
+        cores=cores,
+        peak_gflops=peak * cores,
+    )
 
 
 @lru_cache(maxsize=2)

@@ -10,7 +10,15 @@ import pytest
 from ansor_deploy import target
 from ansor_deploy.errors import UsageError
 from ansor_deploy.system.environment import shipped
-from ansor_deploy.target import FIELDS, GPU_FIELDS, GpuLimits, Target, list_targets, load_target
+from ansor_deploy.target import (
+    FIELDS,
+    GPU_FIELDS,
+    GpuLimits,
+    Target,
+    list_targets,
+    load_target,
+    with_cores,
+)
 from ansor_deploy.tune.workspace import check_buildable
 
 SHIPPED = [shipped("targets")]
@@ -119,6 +127,8 @@ def test_a_level_is_the_same_target_on_all_machines_but_for_cores_which_may_be_n
     there, all_cores = load_target("x86-64-v3:4", SHIPPED), load_target("x86-64-v3", SHIPPED)
     assert there.fingerprint == here.fingerprint
     assert (there.name, there.cores, all_cores.cores) == ("x86-64-v3:4", 4, 6)
+    assert there.description == "x86-64-v3: AVX2 and FMA, 4 cores"
+    assert with_cores(there, 1).description == "x86-64-v3: AVX2 and FMA, 1 core"
     assert there.peak_gflops * 6 == pytest.approx(all_cores.peak_gflops * 4)
     assert load_target(str(SHIPPED[0] / "rpi3.toml:2"), SHIPPED).cores == 2
     with pytest.raises(UsageError, match="no machine with 0 cores"):
