@@ -12,6 +12,7 @@ from .graph.cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
 from .graph.clips import scalar_clips
 from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
+from .graph.gates import multiply_gates
 from .graph.graph import Graph
 from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
@@ -45,6 +46,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     join_stacks,
     split_variadic,
     scalar_clips,
+    multiply_gates,
     *_TIDY,
     share_heads,
     drop_dead,

@@ -44,7 +44,7 @@ _PLAIN = {  # by the first opset
         "Unique",
     ),  # If and Constant by TVM's front end itself
     12: ("GreaterOrEqual", "LessOrEqual"),
-    14: ("HardSwish", "Trilu"),
+    14: ("Trilu",),
     15: ("CastLike", "Optional", "OptionalGetElement", "OptionalHasElement"),
     16: ("GridSample",),
     18: ("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Mish"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.built import assert_like_oracle, run
+from helpers.built import assert_like_oracle, count_ops, run
 from helpers.graphs import model, node, randn
 from helpers.graphs import run as by_onnx_runtime
 from helpers.learned import learned
@@ -42,6 +42,13 @@ def test_as_onnx_says(name):
 
 def test_the_determinant_of_three_rows():
     assert_like_oracle(model([node("Det", "x", "y")], {"x": (2, 5, 3, 3)}))
+
+
+def test_a_hard_swish_divides_nothing():
+    proto = model([node("HardSwish", "x", "y")], {"x": (4, 9)})
+    (kernel,) = count_ops(proto)
+    assert "divide" not in kernel
+    assert_like_oracle(proto)
 
 
 @pytest.mark.parametrize("axes", [{}, {"axes": [1, 0]}])
