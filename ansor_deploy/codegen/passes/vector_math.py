@@ -11,6 +11,7 @@ with the denominator of the round before. The errors given below are those of th
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..._tvm import op_name, structural_map, tirx, tvm
@@ -24,6 +25,15 @@ _EXP = (
     0.0416682318077436,
     0.00837489836188636,
     0.0013836741680946678,
+)
+# exp(-r), likewise, and 1 at 0: 9.2e-8. One is added to it, and what is far from that is small.
+_EXP_NEGATIVE = (
+    1.0,
+    -0.9999997063133296,
+    0.4999914784110504,
+    -0.16667638127322312,
+    0.041898159620811594,
+    -0.008290272107392107,
 )
 # (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2): 7.5e-10 of log(1 + f).
 _LOG = (
@@ -85,6 +95,9 @@ _MANTISSA = 23
 # A float32 of this size has no bits for less than one: what is added to it is rounded. Half of it
 # more keeps that so for negative numbers.
 ROUNDING = 1.5 * 2.0**_MANTISSA
+# With the bias of an exponent, which makes exponents of its last bits: 2^128, of what is above
+# _INFINITE, is infinite.
+_BIASED, _INFINITE = ROUNDING + 127, 88.8
 
 Expr = Any
 
@@ -173,7 +186,22 @@ def _log_near_one(f: Expr) -> Expr:
 
 
 def _sigmoid(x: Expr) -> Expr:
-    return _like(x, 1.0) / (shared(_like(x, 0.0) - x, _exp) + 1.0)
+    """The reciprocal of 1 + exp(-x), which is infinite from 2^127.5 on.
+
+    Nothing is asked: where exp ends it is held, and NaN goes through it.
+    """
+    # As the second argument NaN is what min and max give.
+    near = tirx.max(_like(x, -_INFINITE), tirx.min(_like(x, EXP_ENDS), x))
+    sum_ = shared(near, lambda v: shared(v * -math.log2(math.e) + _BIASED, partial(_one_and, v)))
+    return _like(x, 1.0) / sum_
+
+
+def _one_and(x: Expr, turns: Expr) -> Expr:
+    """The last bits of `turns` are n, and the bias of an exponent: shifted, they are 2^n."""
+    rest = shared(turns - _BIASED, lambda n: (x + n * _LN2_HIGH) + n * _LN2_LOW)
+    power = shared(rest, lambda r: _polynomial(r, _EXP_NEGATIVE))
+    shifted = _as("int32", turns)
+    return power * _as("float32", shifted << _like(shifted, _MANTISSA)) + 1.0
 
 
 def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable[[Expr], Expr]:
