@@ -104,7 +104,6 @@ _LEGALIZED = {
     "relax.nn.conv2d": few_channels.legalized,
     "relax.concat": concatenation.legalized,
     "relax.take": constant_gathers.legalized,
-    "relax.image.resize2d": resizing.legalized,
 }
 
 
@@ -115,6 +114,7 @@ def _passes(target: Target, types: Collection[int], blocks: BlockwiseWeights) ->
     """
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
+    lanes = 1 if target.gpu else target.vector_bytes // 4
     if target.kind == "llvm":
         passes += [
             _module_pass(lambda mod: widen(channels_last(in_single(mod), target), target)),
@@ -124,7 +124,7 @@ def _passes(target: Target, types: Collection[int], blocks: BlockwiseWeights) ->
         *passes,
         t.DeadCodeElimination(),
         relax.backend.DispatchSortScan(),
-        t.LegalizeOps(_LEGALIZED),
+        t.LegalizeOps({**_LEGALIZED, "relax.image.resize2d": resizing.legalized_in(lanes)}),
         t.AnnotateTIROpPattern(),
         _module_pass(with_patterns),
         t.FoldConstant(),

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._tvm import elements, op_name, relax, shape_of, tirx, tvm
 from ...target import Target
-from . import few_channels
+from . import few_channels, resizing
 from .constant_gathers import is_table
 from .dataflow import Walk, constant_of, rewritten
 from .transposed import SPATIAL, transposed_convolution
@@ -41,13 +41,17 @@ class Value:
 
 
 class _Walk(Walk):
-    """The values seen so far, each in the forms in which it exists. lanes: of float32 vectors."""
+    """The values seen so far, each in the forms in which it exists.
+
+    lanes: of float32 vectors. enlarged: of images that a call of the old function makes larger, it.
+    """
 
     def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
         super().__init__(builder)
         self.lanes = target.vector_bytes // 4
         self._values: dict[Any, Value] = {}
         self._views: dict[Any, Any] = {}
+        self.enlarged: dict[Any, Any] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` means the value: computed by its operator's rule, or as it stands."""
@@ -87,10 +91,15 @@ class _Walk(Walk):
         """The operand channels first, transposing it if need be."""
         value = self.value(expr)
         if value.first is None:
-            rank = _rank(value.last)
-            to_first = [0, rank - 1, *range(1, rank - 1)]
-            value.first = self.emit(relax.op.permute_dims(value.last, to_first), expr)
+            value.first = self.emit(self._first_of(value.last), expr)
         return value.first
+
+    def _first_of(self, last: relax.Expr) -> relax.Expr:
+        """A tensor transposed; of an image that was enlarged, the small one is."""
+        if (call := self.enlarged.get(last)) is not None:
+            return resizing.resized(call, self.plain_tensor(call.args[0]), "NCHW")
+        rank = _rank(last)
+        return relax.op.permute_dims(last, [0, rank - 1, *range(1, rank - 1)])
 
     def view(self, of: relax.Expr, shape: list[int]) -> relax.Expr:
         """A tensor reshaped; what computes element by element on it may come before that."""
@@ -301,9 +310,10 @@ def _split(walk: _Walk, call: Any, last: Any) -> Value:
 def _resize(walk: _Walk, call: Any, last: Any) -> Value | None:
     if call.attrs.layout != "NCHW":
         return None
-    region = tuple(float(one) for one in call.attrs.roi)
-    resize, given = relax.op.image.resize2d, _given(call.attrs, _RESIZING)
-    return Value(last=walk.emit(resize(last, call.args[1], region, layout="NHWC", **given)))
+    made = walk.emit(resizing.resized(call, last, "NHWC"))
+    if resizing.enlarges(call):
+        walk.enlarged[made] = call
+    return Value(last=made)
 
 
 def _take(walk: _Walk, call: Any) -> Value | None:
@@ -359,10 +369,6 @@ _UNARY = "abs ceil clip cos erf exp floor log negative round rsqrt sigmoid sin s
 _BINARY = "add subtract multiply divide maximum minimum power"
 _NN_UNARY = "relu relu6 leakyrelu gelu gelu_tanh selu silu softplus"
 _POOLING = "pool_size strides padding dilation ceil_mode count_include_pad"
-_RESIZING = (
-    "method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude"
-    " extrapolation_value"
-)
 _REDUCE = "mean sum max min variance"
 
 CONVOLUTIONS = {f"relax.nn.conv{n}d" for n in (1, 2, 3)}

@@ -4,43 +4,98 @@
 
 TVM computes for each element anew where it lies in the image, and in another order than ONNX
 Runtime, so that far from the origin of a large image the weights are others.
+
+Where columns are the last axis, elements of a row read here and there, each a load of its own. Of
+an image that grows a vector of them reads a few columns in all:
+
+    y[:, i, J + j] = sum over t: w[t, J + j] * (v[0, i] * x[:, rows[0, i], first[J] + t] + ...)
+
+A column that an element does not read counts as 0, whatever is in it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..._tvm import relax, shape_of, tvm
+from ..._tvm import relax, shape_of, tirx, tvm
 from ..operators.sampling import Axis, Manner, taps
 
 # TVM's pattern of what is fused with other functions of elements.
 _INJECTIVE = 2
 _SIDES = (0, 1)
+# Columns that a vector reads at most; and where one has no weight, since none is negative.
+_MOST_COLUMNS, _UNREAD = 12, -1
+_GIVEN = (
+    "method", "coordinate_transformation_mode", "rounding_method", "cubic_alpha", "cubic_exclude",
+    "extrapolation_value",
+)  # fmt: skip
 
 
-def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """A resized image as a PrimFunc: a linear one ours, others as TVM has them."""
-    if call.attrs.method != "linear":
-        return call.op.get_attr("FLegalize")(builder, call)
-    at, made, kind = call.attrs.layout.index("H"), shape_of(call.ty), str(call.ty.dtype)
-    tables = [
-        relax.const(one)
-        for axis in (at, at + 1)
-        for one in _tables(call, axis, shape_of(call.args[0].ty)[axis], made[axis], kind)
-    ]
-    named = {"primfunc_name_hint": "resize2d", "primfunc_attrs": {"op_pattern": _INJECTIVE}}
-    return builder.call_te(_resized, call.args[0], *tables, at, made, **named)
+def enlarges(call: Any) -> bool:
+    """Whether an image has more elements after than before."""
+    return bool(np.prod(shape_of(call.ty)) > np.prod(shape_of(call.args[0].ty)))
 
 
-def _tables(call: Any, axis: int, size: int, made: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def resized(call: Any, image: relax.Expr, layout: str) -> relax.Expr:
+    """The image in another layout, resized as by a call."""
+    region = tuple(float(one) for one in call.attrs.roi)
+    given = {name: getattr(call.attrs, name) for name in _GIVEN}
+    return relax.op.image.resize2d(image, call.args[1], region, layout=layout, **given)
+
+
+def legalized_in(lanes: int) -> Callable[[relax.BlockBuilder, relax.Call], relax.Expr]:
+    """What makes a PrimFunc of a resized image, for vectors of so many elements."""
+
+    def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
+        """A linear one is ours, others are as TVM has them."""
+        if call.attrs.method != "linear":
+            return call.op.get_attr("FLegalize")(builder, call)
+        at = call.attrs.layout.index("H")
+        rows, columns = (_tables(call, axis) for axis in (at, at + 1))
+        last = at + 2 == len(shape_of(call.ty))
+        grouped = _grouped(*columns, lanes) if last and lanes > 1 else None
+        tables = [relax.const(one) for one in (*rows, *(grouped or columns))]
+        compute = _by_vectors(lanes) if grouped else _by_elements
+        named = {"primfunc_name_hint": "resize2d", "primfunc_attrs": {"op_pattern": _INJECTIVE}}
+        return builder.call_te(compute, call.args[0], *tables, at, shape_of(call.ty), **named)
+
+    return legalized
+
+
+def _tables(call: Any, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """(places, weights) along an axis, two for each element of the result: a row a side."""
+    size, made = shape_of(call.args[0].ty)[axis], shape_of(call.ty)[axis]
     mode = str(call.attrs.coordinate_transformation_mode)
     along = Axis(axis, size, made, np.float32(made) / np.float32(size))
     places, weights = taps(along, Manner("linear", mode, "", 0.0, False, False))
-    return places.T.astype("int32").copy(), weights.T.astype(kind).copy()
+    return places.T.astype("int32").copy(), weights.T.astype(str(call.ty.dtype)).copy()
 
 
-def _resized(
+def _grouped(
+    places: np.ndarray, weights: np.ndarray, lanes: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """(the first column that each vector reads, weights of it and of those behind: a row each).
+
+    None where vectors do not divide a row, or read too many columns.
+    """
+    if places.shape[1] % lanes:
+        return None
+    vectors = places.reshape(len(_SIDES), -1, lanes)
+    first = vectors.min((0, 2))
+    count = int((vectors.max((0, 2)) - first).max()) + 1
+    if count > _MOST_COLUMNS:
+        return None
+    first = np.minimum(first, places.max() + 1 - count)
+    behind = places - np.repeat(first, lanes)
+    table = np.full((count, places.shape[1]), _UNREAD, weights.dtype)
+    elements = np.arange(places.shape[1])
+    table[behind, elements] = 0
+    np.add.at(table, (behind, elements), weights)
+    return first, table
+
+
+def _by_elements(
     x: Any, rows: Any, high: Any, columns: Any, wide: Any, at: int, made: tuple[int, ...]
 ) -> Any:
     def element(*place: Any) -> Any:
@@ -53,3 +108,23 @@ def _resized(
         return total
 
     return tvm.te.compute(made, element, name="resize")
+
+
+def _by_vectors(lanes: int) -> Callable[..., Any]:
+    def compute(
+        x: Any, rows: Any, high: Any, first: Any, wide: Any, at: int, made: tuple[int, ...]
+    ) -> Any:
+        def element(*place: Any) -> Any:
+            *outer, i, j = place
+            total = 0
+            for behind in range(int(wide.shape[0])):
+                column, weight = first[j // lanes] + behind, wide[behind, j]
+                places = [(*outer, rows[a, i], column) for a in _SIDES]
+                upper, lower = (high[a, i] * x[place] for a, place in enumerate(places))
+                read = tirx.Select(weight < 0, tirx.const(0, x.dtype), upper + lower)
+                total = total + weight * read
+            return total
+
+        return tvm.te.compute(made, element, name="resize")
+
+    return compute

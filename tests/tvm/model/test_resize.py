@@ -96,6 +96,28 @@ def test_weights_add_up_to_one(mode, antialias):
     assert 0 <= indices.min() <= indices.max() <= 8
 
 
+@pytest.mark.parametrize(
+    "mode", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]
+)
+def test_a_vector_of_an_image_that_grows_reads_a_few_columns(mode):
+    x = graphs.randn(0, 1, 3, 5, 12)
+    x[0, 1, 2, 7] = np.inf
+    proto = resized((1, 3, 5, 12), scales=(1, 1, 2, 4), mode="linear", **{ALIGNED: mode})
+    (have,), (want,) = run(proto, {"x": x}), graphs.run(proto, {"x": x})
+    np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_transposed_of_an_image_that_grows_is_the_small_one():
+    size = {"scales": np.float32([1, 1, 4, 4]), "w": graphs.randn(1, 21, 3, 3, 3)}
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("Resize", "c - scales", "y", mode="linear"),
+    ]
+    proto = model(nodes, {"x": (1, 3, 8, 8)}, constants=size)
+    assert not any("resize" in kernel and "transpose" in kernel for kernel in count_ops(proto))
+    assert_like_oracle(proto)
+
+
 def test_elements_between_others_take_no_kernel_for_each_look_up():
     policy = {"keep_aspect_ratio_policy": "stretch"}
     proto = resized((1, 16, 12, 12), scales=(1, 1, 2, 2), mode="linear", **policy)
