@@ -11,7 +11,6 @@ with the denominator of the round before. The errors given below are those of th
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from ..._tvm import op_name, structural_map, tirx, tvm
@@ -26,6 +25,7 @@ _EXP = (
     0.00837489836188636,
     0.0013836741680946678,
 )
+_TWICE_EXP = tuple(2 * one for one in _EXP)
 # exp(-r), likewise, and 1 at 0: 9.2e-8. One is added to it, and what is far from that is small.
 _EXP_NEGATIVE = (
     1.0,
@@ -88,16 +88,12 @@ _LEAST_NORMAL = 2.0**-126
 _LEAST = 2.0**-100
 # Where exp(x) would be below it; half a power of two is kept in hand.
 EXP_ENDS = 86.9
-_EXP_ZERO = -EXP_ENDS
-# Where exp(x) is the greatest float32; from the next x on it is infinite.
-_EXP_MOST = 88.72283
-_MANTISSA = 23
+# Where half of exp(x) has no bits left, and where it is infinite.
+_NOTHING, _INFINITE = -87.5, 88.8
+_MANTISSA, _BIAS = 23, 127  # bits of a float32's first part, and what its exponent has added
 # A float32 of this size has no bits for less than one: what is added to it is rounded. Half of it
 # more keeps that so for negative numbers.
 ROUNDING = 1.5 * 2.0**_MANTISSA
-# With the bias of an exponent, which makes exponents of its last bits: 2^128, of what is above
-# _INFINITE, is infinite.
-_BIASED, _INFINITE = ROUNDING + 127, 88.8
 
 Expr = Any
 
@@ -140,24 +136,34 @@ def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
 
 
 def _exp(x: Expr) -> Expr:
-    finite = tirx.Select(x < _EXP_ZERO, _like(x, 0.0), exp_within(x))
-    # All comparisons with NaN are false: it stays what it is.
-    return tirx.Select(x <= _EXP_MOST, finite, x * _like(x, math.inf))
+    return shared(_held(x, _NOTHING, _INFINITE), exp_within)
 
 
 def exp_within(x: Expr) -> Expr:
-    """Exp of a number between -EXP_ENDS and that: 2^n exp(x - n ln 2).
+    """Exp of a number between -EXP_ENDS and that: 2^(n - 1) 2 exp(x - n ln 2)."""
+    return _power(x, 1.0, _TWICE_EXP, ROUNDING + _BIAS - 1)
 
-    Adding to the bits of the second factor multiplies it by 2^n.
+
+def _held(x: Expr, least: float, most: float) -> Expr:
+    """What is held between two numbers; NaN, as the second argument, is what min and max give."""
+    return tirx.max(_like(x, least), tirx.min(_like(x, most), x))
+
+
+def _power(x: Expr, sign: float, coefficients: Sequence[float], biased: float) -> Expr:
+    """2^n exp(sign x - n ln 2), of which the coefficients are those of the second in x.
+
+    What is added to n rounds it, and makes of its last bits those of an exponent: shifted, they are
+    2^n, infinite from n = 128 on and 0 for -127. NaN goes through the other factor.
     """
-    return shared(x * math.log2(math.e) + ROUNDING, lambda turns: _exp_of(x, turns))
 
+    def product(turns: Expr) -> Expr:
+        rest = shared(turns - biased, lambda n: (x - n * high) - n * low)
+        bits = _as("int32", turns)
+        power = _as("float32", bits << _like(bits, _MANTISSA))
+        return shared(rest, lambda r: _polynomial(r, coefficients)) * power
 
-def _exp_of(x: Expr, turns: Expr) -> Expr:
-    """The last bits of `turns` are n."""
-    rest = shared(turns - ROUNDING, lambda n: (x - n * _LN2_HIGH) - n * _LN2_LOW)
-    bits = _as("int32", shared(rest, lambda r: _polynomial(r, _EXP)))
-    return _as("float32", bits + (_as("int32", turns) << _like(bits, _MANTISSA)))
+    high, low = sign * _LN2_HIGH, sign * _LN2_LOW
+    return shared(x * (sign * math.log2(math.e)) + biased, product)
 
 
 def _log(x: Expr) -> Expr:
@@ -186,22 +192,9 @@ def _log_near_one(f: Expr) -> Expr:
 
 
 def _sigmoid(x: Expr) -> Expr:
-    """The reciprocal of 1 + exp(-x), which is infinite from 2^127.5 on.
-
-    Nothing is asked: where exp ends it is held, and NaN goes through it.
-    """
-    # As the second argument NaN is what min and max give.
-    near = tirx.max(_like(x, -_INFINITE), tirx.min(_like(x, EXP_ENDS), x))
-    sum_ = shared(near, lambda v: shared(v * -math.log2(math.e) + _BIASED, partial(_one_and, v)))
-    return _like(x, 1.0) / sum_
-
-
-def _one_and(x: Expr, turns: Expr) -> Expr:
-    """The last bits of `turns` are n, and the bias of an exponent: shifted, they are 2^n."""
-    rest = shared(turns - _BIASED, lambda n: (x + n * _LN2_HIGH) + n * _LN2_LOW)
-    power = shared(rest, lambda r: _polynomial(r, _EXP_NEGATIVE))
-    shifted = _as("int32", turns)
-    return power * _as("float32", shifted << _like(shifted, _MANTISSA)) + 1.0
+    near = _held(x, -_INFINITE, EXP_ENDS)
+    power = shared(near, lambda v: _power(v, -1.0, _EXP_NEGATIVE, ROUNDING + _BIAS))
+    return _like(x, 1.0) / (power + 1.0)
 
 
 def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable[[Expr], Expr]:
