@@ -131,15 +131,27 @@ def registry_path(command: Command) -> Command:
     return with_path
 
 
+def check_there(registry: Path) -> None:
+    """UsageError where there is no registry: the name of one that was meant may be another."""
+    if not registry.exists():
+        hint = "a build or tune makes it; name another one with --registry PATH"
+        raise UsageError(f"there is no registry {registry}", hint)
+
+
 def opened(command: Command, *, write: bool = False) -> Command:
-    """The command gets `store`, an open registry, which is closed when it returns."""
+    """The command gets `store`, an open registry, which is closed when it returns.
+
+    write: what is changed is there; nothing but a build or a tune makes one.
+    """
 
     @registry_path
     @wraps(command)
     def with_store(registry: Path, **rest: Any) -> Any:
         from ..registry.store import Registry
 
-        if not (write or registry.exists()):
+        if write:
+            check_there(registry)
+        elif not registry.exists():
             say(f"warning: there is no registry {registry}; a build or tune makes it", err=True)
         with Registry.open(registry, write=write) as store:
             return command(store=store, **rest)

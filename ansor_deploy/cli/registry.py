@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from ..errors import UsageError
 from ..registry.faults import DamagedError
 from ..system.json_types import Bytes, Count
 from ..system.words import count, size_text
@@ -24,7 +23,7 @@ from .exchange import EXCHANGE
 from .forget import forget_command
 from .helptext import Group, with_examples
 from .lookups import LOOKUPS
-from .options import known_target_option, opened, registry_path
+from .options import check_there, known_target_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
 from .totals import stats_command, trends_command
@@ -137,9 +136,7 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     from ..registry.restore import Whole, restore
     from ..registry.salvage import salvage
 
-    if not registry.exists():
-        hint = "a build or tune makes it; name another one with --registry PATH"
-        raise UsageError(f"there is no registry {registry}", hint)
+    check_there(registry)
     faults, is_damaged = complaints(registry)
     if not faults:
         return Answer(Whole(ok=True, repaired=None), [f"{registry} is whole"])

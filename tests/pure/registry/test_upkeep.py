@@ -164,10 +164,13 @@ def test_damage_is_said_once(tmp_path, content, said):
     assert result.stderr.count("is damaged") == 1
 
 
-def test_no_registry_is_not_whole(tmp_path):
+def test_no_registry_is_neither_whole_nor_made(tmp_path):
     words = ("registry", "verify", "--registry", "nosuch.db")
     refused(program(tmp_path, *words), 2, "there is no registry nosuch.db")
     refused(program(tmp_path, *words, "--repair"), 2, "there is no registry nosuch.db")
+    for one in ("gc", "vacuum"):
+        words = ("registry", one, "--registry", "nosuch.db")
+        refused(program(tmp_path, *words), 2, "there is no registry nosuch.db")
     assert not (tmp_path / "nosuch.db").exists()
 
 
