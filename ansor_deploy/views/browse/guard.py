@@ -1,4 +1,4 @@
-"""Between the pages and a browser: nothing of other sites, and no hash at its full width."""
+"""Between the pages and a browser: nothing of other sites or to be written, and short hashes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 # Nothing is loaded, and nothing runs, even if a name in the registry came through as a tag.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'"
+_REFUSED = {
+    400: b"This server answers as 127.0.0.1 or localhost only.\n",
+    405: b"This server is only read.\n",
+}
 _OURS = re.compile(rb"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 # What a page shows; links keep the whole hash, and so does what somebody is writing.
 _SHOWN = re.compile(rb"<textarea.*?</textarea>|(?<=>)[^<]+", re.DOTALL)
@@ -25,7 +29,9 @@ def guarded(application: Application) -> Application:
     async def guard(scope: Message, receive: Receive, send: Send) -> None:
         host = dict(scope.get("headers", ())).get(b"host", b"")
         if scope["type"] == "http" and not _OURS.fullmatch(host):
-            await _refuse(send)
+            await _refuse(send, 400)
+        elif scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+            await _refuse(send, 405)
         else:
             await application(scope, receive, _shown(send))
 
@@ -60,8 +66,7 @@ def _shown(send: Send) -> Send:
     return through
 
 
-async def _refuse(send: Send) -> None:
+async def _refuse(send: Send, status: int) -> None:
     headers = [(b"content-type", b"text/plain")]
-    await send({"type": "http.response.start", "status": 400, "headers": headers})
-    text = b"This server answers as 127.0.0.1 or localhost only.\n"
-    await send({"type": "http.response.body", "body": text})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": _REFUSED[status]})

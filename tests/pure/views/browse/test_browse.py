@@ -229,6 +229,14 @@ def test_other_sites_cannot_ask(address):
     assert get(address, "/", Host="localhost:1")[0] == 200
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_nothing_is_written(address, method):
+    place = urljoin(address, "/registry/records")
+    request = urllib.request.Request(place, b"{}", method=method)  # noqa: S310 - http
+    with pytest.raises(urllib.error.HTTPError, match="405"):
+        urllib.request.urlopen(request, timeout=60)  # noqa: S310
+
+
 def test_the_file_stays_as_it_is_and_ctrl_c_is_the_end(filled, tmp_path):
     path = tmp_path / "odd ? name # %.db"
     path.write_bytes(filled.read_bytes())
