@@ -141,7 +141,7 @@ def _build_anew(
     from .tune.hits import check_hits
     from .tune.plan import plan_models
 
-    check_writable(outputs.library, outputs.depfile)
+    check_writable(outputs.library, *outputs.elsewhere)
     with open_workspace(request, layers, report) as work:
         (prepared,), tasks = intake.read([model], work)
         from .ship.memory_limits import check_limits
@@ -178,7 +178,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     asked, request = request, on_its_host(request)
     if result := unchanged_frozen(model, outputs, request):
         return result
-    check_writable(outputs.library, outputs.depfile)
+    check_writable(outputs.library, *outputs.elsewhere)
     prepared, lock = read_locked(model, asked, request, report)
     from .ship.shipment import Shipment
     from .ship.verify.judges import check_named

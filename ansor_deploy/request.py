@@ -165,11 +165,18 @@ class Outputs:
 
     library: its path; the manifest and the provenance lie beside it. header: whether a C header
     does, too. depfile: where make and Ninja read what the library depends on; None for nowhere.
+    report: where what there is to say of it is to be.
     """
 
     library: Path
     header: bool = False
     depfile: Path | None = None
+    report: Path | None = None
+
+    @property
+    def elsewhere(self) -> tuple[Path, ...]:
+        """What has a name of its own."""
+        return tuple(path for path in (self.depfile, self.report) if path)
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def command(
     form = page and _form_of(page)
     # A build system that asks for a depfile shows what its commands print, as make does.
     quiet = below_make() or depfile is not None or is_quiet()
-    outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile)
+    outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile, page)
     if goal is not None:
         request = replace(request, objective=make_objective("goal", [goal]))
     with report(quiet=quiet) as events:

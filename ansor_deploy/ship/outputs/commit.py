@@ -43,15 +43,18 @@ if TYPE_CHECKING:
     from ..shipment import Shipment
 
 
-def check_writable(output: Path, depfile: Path | None = None) -> None:
+def check_writable(output: Path, *others: Path) -> None:
     """AnsorError if outputs could not be written there: before the work, not after it."""
-    for path in (output, depfile or output):
-        with _writing_to(path.parent):
+    for path in (output, *others):
+        with writing_to(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
             tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path)).close()
-    if output.is_dir() or output in (manifest_path(output), header_path(output)):
-        what = "is a folder" if output.is_dir() else "is the name of what lies beside a library"
-        raise AnsorError(f"{output} {what}", "give the library's file name: -o out/model.so")
+    hint = "give the library's file name: -o out/model.so"
+    for path in output_paths(output, header=False):
+        if path.is_dir():
+            raise AnsorError(f"{path} is a folder", hint)
+    if output in (manifest_path(output), header_path(output)):
+        raise AnsorError(f"{output} is the name of what lies beside a library", hint)
 
 
 @contextmanager
@@ -61,13 +64,13 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
     What builds of this output that were killed have left there goes as well.
     """
     _sweep(output)
-    with _writing_to(output.parent):
+    with writing_to(output.parent):
         made = tempfile.TemporaryDirectory(
             dir=output.parent, prefix=_prefix(output), ignore_cleanup_errors=True
         )
     with in_any_case(made.cleanup), held(Path(made.name)):
         library = Path(made.name, output.name)
-        with _writing_to(output.parent):
+        with writing_to(output.parent):
             export(library)
         yield library
 
@@ -95,7 +98,7 @@ def commit(
     header: whether a C header does. before: is called before the manifest is moved, and where that
     fails it is not.
     """
-    with _writing_to(output.parent):
+    with writing_to(output.parent):
         described = None
         if header:
             text = header_text(output.name, draft.interfaces, draft.batch)
@@ -198,7 +201,7 @@ def _make_executable(file: Path) -> None:
 
 
 @contextmanager
-def _writing_to(folder: Path) -> Iterator[None]:
+def writing_to(folder: Path) -> Iterator[None]:
     """A failure to write meanwhile is an AnsorError that names the folder."""
     try:
         yield

@@ -20,7 +20,7 @@ def check_places(model: Path, outputs: Outputs, request: Request) -> None:
     """
     locks = [request.lock] if request.lock else []
     written = output_paths(outputs.library, header=outputs.header)
-    written += [outputs.depfile] if outputs.depfile else []
+    written += outputs.elsewhere
     written += [] if request.frozen else locks
     places: dict[Path, Path] = {}
     for path in written:
@@ -40,4 +40,4 @@ def check_places(model: Path, outputs: Outputs, request: Request) -> None:
             escaped(path)
 
 
-_HINT = "give -o/--output, --depfile and --lock names of their own"
+_HINT = "give -o/--output, --depfile, --report and --lock names of their own"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
+from ...ship.outputs.commit import writing_to
 from ...system.atomic_file import write_whole
 from .content import Facts, facts
 from .markdown import markdown
@@ -28,5 +29,6 @@ def write_report(
     """
     found = facts(artifact, registry, seconds)
     path = output or artifact.with_suffix(f".report.{form}")
-    write_whole(path, FORMATS[form](found).encode())
+    with writing_to(path.parent):
+        write_whole(path, FORMATS[form](found).encode())
     return path, found

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import onnx
 import pytest
@@ -75,6 +76,8 @@ BUILD = ("build", "net.onnx", "--frozen", "--lock", "r.lock", "-o", "m.so")
     [
         (("--depfile", "m.so"), "m.so: error: the build would write it twice"),
         (("--depfile", "m.json"), "m.json: error: the build would write it twice"),
+        (("--report", "m.json"), "m.json: error: the build would write it twice"),
+        (("--depfile", "m.md", "--report", "m.md"), "m.md: error: the build would write it twice"),
         (("--depfile", "net.onnx"), "net.onnx: error: the build reads it"),
         (("--depfile", "r.lock"), "r.lock: error: the build reads it"),
         (("-o", "./net.onnx"), "net.onnx: error: the build reads it"),
@@ -161,6 +164,12 @@ def test_a_library_s_name_is_its_own(tmp_path):
         with pytest.raises(AnsorError, match="beside a library"):
             check_writable(tmp_path / name)
     check_writable(tmp_path / "new" / "m")
+    (tmp_path / "taken.json").mkdir()
+    with pytest.raises(AnsorError, match=r"taken\.json is a folder"):
+        check_writable(tmp_path / "taken.so")
+    if Path("/proc/self").exists():
+        with pytest.raises(AnsorError, match="cannot write to /proc/self"):
+            check_writable(tmp_path / "m.so", Path("/proc/self/m.html"))
     write(tmp_path / "m")
     assert previous(tmp_path / "m")
 
