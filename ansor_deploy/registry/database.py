@@ -11,8 +11,8 @@ from typing_extensions import Self
 from ..system.ownership import others_may_write
 from .connect import BUSY_SECONDS, connect, transaction
 from .faults import DamagedError, explained
+from .rows_of_others import check_row
 from .schema import UNREADABLE, Table
-from .shared import check_row
 
 _CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
 
