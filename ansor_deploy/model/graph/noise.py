@@ -18,6 +18,7 @@ import onnx
 from onnx import helper
 
 from ..onnx.skeleton import attribute, domain_of, uses
+from .graph import optional_input
 
 # By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
 # that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
@@ -155,10 +156,21 @@ def _constant(name: str, kind: int, value: float) -> Any:
 
 
 def _types(proto: onnx.ModelProto) -> dict[str, int]:
-    """ONNX's number of the type of each tensor that it can infer."""
+    """ONNX's number of the type of each tensor, as far as it is known.
+
+    ONNX infers none behind operators of others, which mostly make what they are given. What
+    classifies makes labels.
+    """
     graph = onnx.shape_inference.infer_shapes(proto).graph
     values = (*graph.input, *graph.value_info, *graph.output)
-    return {value.name: value.type.tensor_type.elem_type for value in values}
+    found = {value.name: value.type.tensor_type.elem_type for value in values}
+    found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for node in graph.node:
+        kind = found.get(optional_input(node, int(node.op_type == "DequantizeLinear")), 0)
+        chooses = node.op_type == "QuantizeLinear" or domain_of(node) == "ai.onnx.ml"
+        if kind in NOISE and not chooses:
+            found |= {name: kind for name in node.output if not found.get(name)}
+    return found
 
 
 def varying_tensors(graph: onnx.GraphProto) -> set[str]:

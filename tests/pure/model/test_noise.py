@@ -35,6 +35,22 @@ def test_noise_is_as_large_in_models_of_any_opset(opset, kind):
         assert spread == pytest.approx(NOISE[kind] * np.sqrt(5 / 3), rel=0.1)
 
 
+def test_what_lies_behind_an_operator_of_others_is_inexact():
+    """Of which ONNX infers no types: steps of 16 bits, as ONNX Runtime's quantiser has them."""
+    others = {"domain": "com.microsoft"}
+    nodes = [
+        node("QuantizeLinear", "x s z", "q", **others),
+        node("DequantizeLinear", "q s z", "d", **others),
+        node("Mul", "d d", "m"),
+        node("Identity", "m", "y"),
+    ]
+    known = {"s": np.float32(1e-4), "z": np.uint16(0)}
+    proto = model(nodes, {"x": (64,)}, constants=known)
+    proto.opset_import.append(helper.make_opsetid(others["domain"], 1))
+    first, second = (run(with_noise(proto, seed), {"x": np.ones(64, "f")})[0] for seed in (0, 1))
+    assert (first != second).any()
+
+
 def test_what_cancels_out_inside_a_vector_machine_is_as_inexact_as_its_sum():
     x = np.ones((5, 2), np.float32)
     words = {"coefficients": [900.0, -900.0], "support_vectors": [1.0, 2.0, 2.0, 1.0]}
