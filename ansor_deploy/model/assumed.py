@@ -75,8 +75,9 @@ def _opened(
         places = list(named)
         most = _most(proto, given, fitting, places)
         least = next(_fitting(proto, given, fitting[0], places, most), most)
-        if least < most:
-            made = _with(made, places, Span(least, most))
+        step = next(_steps(proto, given, fitting[0], places, most), most)
+        if (first := max(least, step)) < most:
+            made = _with(made, places, Span(first, most, step))
     return made
 
 
@@ -153,6 +154,18 @@ def _fitting(
         if not misfit(proto, {**given, **asked}):  # type: ignore[dict-item]
             yield length
         length *= 2
+
+
+def _steps(
+    proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
+) -> Iterator[int]:
+    """By how much lengths may differ, the least first: networks halve their data a few times."""
+    step = 1
+    while step < most and not most % step:
+        asked = _with(shapes, places, most - step)
+        if not misfit(proto, {**given, **asked}):  # type: ignore[dict-item]
+            yield step
+        step *= 2
 
 
 def _with(shapes: Asked, places: Sequence[Axis], size: int | Span) -> Asked:

@@ -359,6 +359,13 @@ def test_what_comes_one_after_the_other_is_a_length_along_a_first_axis_too():
     assert assumed(graph, {}) == {"x": (Span(1, 1024), 7), "edges": (2, Span(1, 1024))}
 
 
+def test_a_length_comes_in_the_steps_of_a_network_that_halves_it():
+    nodes = [node("MaxPool", "x", "a", kernel_shape=[4], strides=[4]),
+             node("ConvTranspose", "a w", "b", strides=[4]), node("Add", "b x", "y")]  # fmt: skip
+    proto = model(nodes, {"x": (1, 2, "n")}, constants={"w": randn(0, 2, 2, 4)})
+    assert assumed(proto, {}) == {"x": (1, 2, Span(4, 128, 4))}
+
+
 def test_several_lengths_are_ranges_by_their_names():
     proto = model([node("MatMul", "x z", "y")], {"x": ("batch", "n", 8), "z": ("batch", 8, "m")})
     assert assumed(proto, {}) == {"x": (1, Span(1, 128), 8), "z": (1, 8, Span(1, 128))}
