@@ -207,7 +207,7 @@ class Request:
     calibration: by what the model is quantised before all else; None where it is built as it is.
     codes: of a library with code for several targets all of them, the most demanding first, the
     request's own among them: the one that this machine would run.
-    context: rows that the library's caches have room for; 0 where it keeps none.
+    context: rows that the library's caches have room for; 0 where the model decides that.
     require_hits: whether a task that matters has to have a record already; nothing is tuned then.
     read_only: whether the registry stays as it is; what is learnt is forgotten at the end.
     preset: what the library is used for, by which threads and streams are chosen; "" for neither.

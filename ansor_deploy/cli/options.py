@@ -61,7 +61,7 @@ context_option = click.option(
     default=0,
     metavar="ROWS",
     help="Let the library keep a decoder's caches, its past and present, with room for so many "
-    "rows, and append to them in place.  [default: they are inputs and outputs]",
+    "rows, and append to them in place.  [default: 1024, or as many as fit]",
 )
 no_device_option = click.option(
     "--no-device", is_flag=True, help="Do without devices: what runs, runs here."

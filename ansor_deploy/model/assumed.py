@@ -1,8 +1,8 @@
 """Sizes that a build takes where a file leaves them open, and nobody gave any.
 
 A batch is 1. A length is a range: as far as a table of positions goes, or else the usual one; and
-images have any size in steps from half of the usual one on, where the graph takes that. What else
-is open, such as the rows of caches, is the user's to say.
+images have any size in steps from half of the usual one on, where the graph takes that. Rows of
+caches are assumed elsewhere (`caches.py`); what else is open is the user's to say.
 """
 
 from __future__ import annotations

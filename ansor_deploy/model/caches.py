@@ -29,6 +29,7 @@ from .onnx.skeleton import attribute, skeleton
 
 Shape = tuple[int, ...]
 LENGTH = "length"
+_USUAL = 1024  # rows of caches
 _BY_POSITION = {"GroupQueryAttention": ((3, 1), (4, 2))}  # inputs and outputs that are caches
 _ROWS = 2  # the axis of rows there
 
@@ -96,6 +97,36 @@ class Opened:
         for value in proto.graph.output:
             value.type.tensor_type.ClearField("shape")
         return proto
+
+
+def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
+    """Rows for caches of which nobody says how long they are; 0 where there are none.
+
+    As many as is usual, or as a table of positions has.
+    """
+    caches = list(found_caches(proto))
+    places = {(one.input, one.axis) for one in caches if one.input not in given}
+    if not places & {(axis.value.name, axis.at) for axis in open_axes(proto)}:
+        return 0
+    try:
+        whole = Opened.of(skeleton(proto), given, _USUAL)
+    except ModelError:
+        return 0
+    fits, beyond = whole.context.tokens, _USUAL + 1
+    middle = _USUAL
+    while beyond - fits > 1:
+        if misfit(whole.bound(middle - whole.context.tokens), {}):
+            beyond = middle
+        else:
+            fits = middle
+        middle = (fits + beyond) // 2
+    return fits if fits > whole.context.tokens else 0
+
+
+def fixed_caches(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Shapes for all inputs that are open: those that are given, and some that fit them."""
+    shapes = _fitting(proto, given)
+    return {axis.value.name: shapes[axis.value.name] for axis in open_axes(proto)}
 
 
 def found_caches(proto: ModelProto) -> Iterator[Cache]:

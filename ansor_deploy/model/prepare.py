@@ -16,7 +16,7 @@ from ..runtime.lengths import tried_together
 from ..target import Target
 from .assumed import assumed
 from .batches import Asked, Batch, Span, span_of, with_rows
-from .caches import Opened
+from .caches import Opened, assumed_rows, fixed_caches
 from .canonicalize import canonical_graph
 from .counted import caches, ranges
 from .graph.foreign import declare_foreign
@@ -90,18 +90,18 @@ def prepare(
 ) -> Prepared:
     """Read a model for a target; ModelError says what of it cannot be compiled.
 
-    input_shapes: the shapes of inputs by name, once or, for a library of several, more often; or
-    once, with a range of batches, or of lengths.
+    input_shapes: of inputs by name, once, maybe with a range; more often for a library of several.
     stage: is called with the name and a detail of each stage that begins. step: with what a stage
-    has done of something, and of how many. rows: that caches have room for; 0 where it keeps none.
+    has done of something, and of how many. rows: that caches have room for; 0 where the model says.
     """
     stage("read", str(path))
     source, proto = _loaded(path)
-    input_shapes, may_be_fixed = _completed(proto, input_shapes, rows, stage)
+    input_shapes, rows, may_be_fixed = _completed(proto, input_shapes, rows, stage)
     lengths = ranges.asked_of(proto, input_shapes[0])
     span = None if lengths else span_of(input_shapes[0])
     least = [with_rows(one, span.least if span else 0) for one in input_shapes]
     tried = _tried(input_shapes[0], lengths) if lengths else least
+    fixed = fixed_caches(proto, tried[0]) if rows and may_be_fixed else tried[0]
     with blaming(path):
         if lengths and (fault := misfit(proto, tried[-1])):
             raise ModelError(f"with the least length, {fault}", "let the range begin with more")
@@ -110,14 +110,14 @@ def prepare(
         if lengths:
             opened = [(protos[0], partial(ranges.prepare, asked=lengths))]
         try:
-            with instead(tried[0] if lengths else {}):
+            with instead(fixed if lengths else {}):
                 graphs = _sound_graphs(path, tried, protos, opened)
         except ModelError as error:
             if not may_be_fixed:
                 raise
             del protos, opened
-            stage("sizes", f"{options(tried[0])} alone, since {error.text}")
-            return prepare(path, target, tried[:1], stage, step)
+            stage("sizes", f"{options(fixed)} alone, since {error.text}")
+            return prepare(path, target, [fixed], stage, step)
         del opened  # it has the weights once more
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
@@ -144,16 +144,23 @@ def prepare(
 
 def _completed(
     proto: ModelProto, shapes: Sequence[Asked], rows: int, stage: Callable[[str, str], None]
-) -> tuple[Sequence[Asked], bool]:
-    """Shapes with those that are assumed; whether ranges are, which may as well be fixed."""
+) -> tuple[Sequence[Asked], int, bool]:
+    """Shapes, and rows of caches, with those that are assumed; whether these may be fixed instead.
+
+    Ranges may, and what caches have room for.
+    """
     if rows and (span_of(shapes[0]) or len(shapes) > 1):
         raise UsageError("a context is of one shape", "give --context, or several shapes")
-    found = assumed(proto, shapes[0]) if not rows and len(shapes) == 1 else {}
-    if not found:
-        return shapes, False
+    if rows or len(shapes) > 1:
+        return shapes, rows, False
+    if not span_of(shapes[0]) and (rows := assumed_rows(proto, with_rows(shapes[0], 0))):
+        stage("sizes", f"--context {rows}, since the file leaves the rows of its caches open")
+        return shapes, rows, True
+    if not (found := assumed(proto, shapes[0])):
+        return shapes, 0, False
     stage("sizes", f"{options(found)}, which the file leaves open")
     may_be_fixed = span_of(found) is not None and span_of(shapes[0]) is None
-    return [{**shapes[0], **found}], may_be_fixed
+    return [{**shapes[0], **found}], 0, may_be_fixed
 
 
 def _sound_graphs(

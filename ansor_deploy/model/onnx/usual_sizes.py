@@ -19,6 +19,7 @@ _FRAME = (512, 16000)  # of sound that comes bit by bit, with a state beside it
 _TOKENS = 128
 _MEMBERS = 1024  # of a graph, or of a cloud of points
 _PAST = 127  # tokens before the one of a step: 128 with it
+_PASTS = (_PAST, 31, 7, 1)  # fewer where there are fewer positions
 _HEAD = (64, 128, 32, 96)
 _LARGEST = 1 << 14  # of an image that a file mentions
 _COLOURS = (1, 3)
@@ -61,7 +62,7 @@ class Usual:
     def _cache(self, at: int) -> Sizes:
         """Of keys and values (batch, heads, past, width); rotation of a width has half as many."""
         if at != 3:
-            return (_PAST,)
+            return _PASTS
         caches = {n.input[7] for n in self._nodes if _rotates(n.op_type, len(n.input))}
         known = (2 * t.dims[-1] for t in self._proto.graph.initializer if t.name in caches)
         return (*known, *_HEAD)

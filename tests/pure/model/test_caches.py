@@ -2,12 +2,13 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 from helpers.decoders import TINY, llama
 from helpers.graphs import dense, model, node, randn, run
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.caches import Opened, found_caches
+from ansor_deploy.model.caches import Opened, assumed_rows, found_caches
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import caches
 from ansor_deploy.runtime.context import Counted
@@ -47,6 +48,19 @@ def test_all_that_grows_with_them_stays_open():
 def test_a_step_adds_what_inference_says():
     assert opened(appending((1, 2, "p", 4), (1, 2, 3, 4))).context.tokens == 3
     assert opened(appending((1, 2, "p", 4), (1, 2, "n", 4)), x=(1, 2, 5, 4)).context.tokens == 5
+
+
+def test_rows_that_nobody_gives_are_as_many_as_is_usual_or_as_there_are_positions():
+    proto = llama(**TINY)
+    assert assumed_rows(proto, {}) == 1024
+    assert assumed_rows(proto, dict.fromkeys(("past.0.key", "past.0.value"), (1, 2, 5, 8))) == 0
+    assert assumed_rows(appending((1, 2, 3, 4), (1, 2, 1, 4)), {}) == 0  # none is open
+    nodes = [node("Concat", "past x", "present", axis=2), node("Mul", "present p", "y"),
+             node("Shape", "present", "rows", start=2, end=3), node("Sub", "rows one", "last"),
+             node("Gather", "positions last", "p")]  # fmt: skip
+    inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
+    constants = {"one": np.array([1]), "positions": randn(0, 77, 1)}
+    assert assumed_rows(model(nodes, inputs, ("y", "present"), constants=constants), {}) == 77
 
 
 def test_keys_lie_as_their_product_reads_them_and_are_not_spread_over_heads():

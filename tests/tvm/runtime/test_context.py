@@ -153,8 +153,12 @@ def test_other_libraries_have_no_context(shop):
         assert "--context" in caught.value.hint
 
 
-def test_a_model_whose_past_is_left_open_is_told_of_a_context(shop):
-    refused(program(shop, "build", "llama.onnx", "-o", "x.so"), 3, "'past.0.key'", "--context 1024")
+def test_a_model_whose_past_is_left_open_gets_a_usual_context(shop, growing):
+    words = ("--trials", 0, "--no-verify", "--beside", "none")
+    answer(shop, "build", "llama.onnx", "-o", "x.so", *words)
+    manifest = json.loads((shop / "x.json").read_text("utf-8"))
+    assert manifest["context"]["rows"] == 1024
+    assert_steps_alike(load(shop / "x.so"), growing, 7, 3)
 
 
 @pytest.mark.slow
