@@ -61,7 +61,8 @@ class Needs:
         for var, bound in summed_up(leaf, self._known):
             if (together := grain(leaf, var, self.leaves)) is not None:
                 # What is left of the last of these is read, and changes nothing.
-                limits[var, 0], read_below[var, 0] = bound, bound.scaled(1, together - 1)
+                limits[var, 0] = bound
+                read_below[var, 0] = bound.divided(together).scaled(together, 0)
         for value in (store.value, *store.indices):
             for read in reads(value, self._known, read_below):
                 source = read.load.source

@@ -41,6 +41,7 @@ class Known:
         self._values: dict[str, Values] = {}
         self.divided: Divided = {}
         self._scalars: dict[Number, str] = {}
+        self._masks: dict[Any, str] = {}
         self._opsets = list(graph.proto.opset_import)
 
     def values(self, name: str) -> Values | None:
@@ -223,6 +224,13 @@ class Step(Emitter):
 
     def counts(self, shape: Shape, axes: Axes) -> str:
         """Booleans that a shape spreads to: whether an element counts; empty where all do."""
+        known = self.facts._masks  # noqa: SLF001 - a cache of what steps made
+        key = (len(shape), *((axis, shape[axis], number) for axis, number in axes.items()))
+        if key not in known:
+            known[key] = self._counts(shape, axes)
+        return known[key]
+
+    def _counts(self, shape: Shape, axes: Axes) -> str:
         made = ""
         for axis, number in axes.items():
             form = [-1 if at == axis else 1 for at in range(len(shape))]

@@ -25,6 +25,17 @@ def test_convolutions(words):
     check([node("Conv", "x w", "y", **words)], IMAGES, (12, 7, 5), {"w": randn(1, 6, 4, 3)})
 
 
+def test_what_is_as_large_shares_a_mask():
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1]),
+        node("Conv", "c v", "d", pads=[1, 1]),
+        node("AveragePool", "d", "y", kernel_shape=[3], pads=[1, 1], count_include_pad=1),
+    ]
+    constants = {"w": randn(1, 6, 4, 3), "v": randn(2, 4, 6, 3)}
+    made = opened(model(nodes, {"x": (1, 4, "n")}, constants=constants), IMAGES)
+    assert sum(one.op_type == "Less" for one in made.nodes) == 1
+
+
 POOLS = [
     ("MaxPool", {}),
     ("MaxPool", {"pads": [0, 0], "ceil_mode": 1}),

@@ -6,6 +6,8 @@ from helpers.built import HOST
 from helpers.graphs import model, node, randn, run
 from helpers.ranges import opened
 
+from ansor_deploy._tvm import collect, structural_map, sym, tirx, tvm
+from ansor_deploy.codegen.lengths import whole
 from ansor_deploy.codegen.model import Scheduled, compile_model
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -71,7 +73,8 @@ def test_a_length_that_is_in_no_range_fails(tmp_path):
             function([room, np.array(length, np.int64)], [made, np.zeros((), np.int64)])
 
 
-def test_heads_of_attention(tmp_path):
+def heads():
+    """Attention of rows: its nodes and constants."""
     nodes = [
         node("Reshape", "x form", "f"),
         node("Transpose", "f", "q", perm=[0, 2, 1, 3]),
@@ -83,7 +86,29 @@ def test_heads_of_attention(tmp_path):
         node("Reshape", "t flat", "y"),
     ]
     constants = {"form": np.array([0, -1, 4, 8]), "flat": np.array([0, -1, WIDTH])}
+    return nodes, constants
+
+
+def test_heads_of_attention(tmp_path):
+    nodes, constants = heads()
     check(tmp_path, nodes, (1, "n", WIDTH), constants)
+
+
+def test_keys_are_read_up_to_the_last_vectors_that_are_added_up(tmp_path, monkeypatch):
+    """And not by as many more: those of 64 are 64, where so many are added up at once."""
+    ends, cut = [], whole.cut
+
+    def noted(*given):
+        body = cut(*given)
+        for one in collect(body, tirx.LT) if body is not None else ():
+            known = structural_map(one.b, (tvm.ir.TensorLoad, lambda _: tirx.const(64, "int64")))
+            ends.append(sym.Analyzer().simplify(known))
+        return body
+
+    monkeypatch.setattr(whole, "cut", noted)
+    nodes, constants = heads()
+    library(tmp_path, nodes, (1, "n", WIDTH), constants)
+    assert max(int(end) for end in ends if isinstance(end, tirx.IntImm)) == 64
 
 
 @pytest.mark.parametrize("stride", [1, 2])
