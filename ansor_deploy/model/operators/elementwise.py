@@ -24,7 +24,7 @@ def _whole_clip(call: Call) -> Any:
     made = call.inputs[0]
     for index, held in ((1, relax.op.maximum), (2, relax.op.minimum)):
         if (bound := call.value(index)) is not None:
-            made = call.emit(held(made, relax.const(bound.reshape(()))))
+            made = call.emit(held(made, relax.const(bound.reshape(()), call.dtype(0))))
     return made
 
 
