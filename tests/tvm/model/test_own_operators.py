@@ -40,6 +40,14 @@ def test_as_onnx_says(name):
     assert found["outcome"] == "right", found["detail"]
 
 
+def test_numbers_of_64_bits_are_held_to_bounds():
+    """As places in a tensor are, of which a run decides the size."""
+    bounds = {"low": np.array(-1), "high": np.array(2**40)}
+    nodes = [node("Cast", "x", "n", to=TensorProto.INT64), node("Max", "n low", "m"),
+             node("Min", "m high", "c"), node("Cast", "c", "y", to=TensorProto.FLOAT)]  # fmt: skip
+    assert_like_oracle(model(nodes, {"x": (4, 5)}, constants=bounds))
+
+
 def test_the_determinant_of_three_rows():
     assert_like_oracle(model([node("Det", "x", "y")], {"x": (2, 5, 3, 3)}))
 
