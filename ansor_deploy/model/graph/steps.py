@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import onnx
 
 # Operators that choose one of the steps of a scale.
-_QUANTISING = ("QuantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeMatMul")
+_QUANTISING = (
+    "DynamicQuantizeLSTM", "DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QuantizeLinear",
+)  # fmt: skip
 # What hands numbers on as they are.
 _MOVING = (
     "Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze",

@@ -15,9 +15,9 @@ from onnx import helper
 
 from ..graph.graph import OWN
 from .emitter import Emitter
-from .operator import contrib
+from .operator import Limit, contrib
 from .quantization import FLOAT, quantised_at_run
-from .recurrent import LIMITS
+from .recurrent import LENGTHS, LIMITS
 
 _GATES = 4
 _KEPT = (
@@ -86,4 +86,8 @@ def _constant(emit: Emitter, index: int) -> np.ndarray:
     return value
 
 
-OPERATORS = (contrib("DynamicQuantizeLSTM", limits=LIMITS, expand=dynamic_quantize_lstm),)
+# ONNX Runtime rounds rows that have not ended together, and others not.
+_ALL_ROWS = Limit("`sequence_lens` is left out", lambda use: use.input(LENGTHS))
+OPERATORS = (
+    contrib("DynamicQuantizeLSTM", limits=(*LIMITS, _ALL_ROWS), expand=dynamic_quantize_lstm),
+)
