@@ -17,7 +17,7 @@ from helpers.local_board import LocalBoard, open_site
 
 from ansor_deploy import api
 from ansor_deploy.codegen.model import compile_model
-from ansor_deploy.devices import machine
+from ansor_deploy.devices import bare, machine
 from ansor_deploy.devices.facts import look_at
 from ansor_deploy.devices.remote_model import RemoteModel
 from ansor_deploy.devices.site import LocalSite
@@ -119,9 +119,12 @@ def here(folder, monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", str(folder / "libcuda.so.1"))
     monkeypatch.setenv("ANSOR_GPU", "sm_70")
     cuda_on_cpu.be_a_gpu(cuda_on_cpu.driver(folder), "sm_70")
+    monkeypatch.setattr(bare, "_spare", started := [])  # one of before knows of no GPU
     machine.local_gpu.cache_clear()
     yield
     machine.local_gpu.cache_clear()
+    for worker in started:
+        worker.close()
 
 
 def test_this_machine_is_its_gpu_where_a_target_describes_it(here, folder, tmp_path, monkeypatch):

@@ -95,11 +95,16 @@ def test_every_unsupported_operator_is_named(folder):
     bad_model(folder, proto, "Bernoulli  at node h  (ai.onnx 17)", "Warp  at node y  (acme 3)")
 
 
-def test_rows_of_a_cache_are_refused_with_the_option_that_binds_them(folder):
+def test_rows_of_a_cache_that_no_context_takes_are_so_many_and_it_is_said(folder):
     nodes = [node("Concat", "past_key_values.0.key k", "present.0.key", axis=2)]
     given = {"past_key_values.0.key": (1, 2, "past", 8), "k": (1, 2, 1, 8)}
-    proto = model(nodes, given, ["present.0.key"])
-    bad_model(folder, proto, "(1, 2, past, 8)", "--input-shape", "--context")
+    onnx.save(model(nodes, given, ["present.0.key"]), folder / "net.onnx")
+    result = untuned(folder)
+    assert result.returncode == 0, result.stderr
+    said = " ".join(result.stderr.split())
+    assert "--input-shape past_key_values.0.key=1,2,127,8 alone, since the rows of cache" in said
+    manifest = json.loads((folder / "out" / "net.json").read_text())
+    assert manifest["inputs"][0]["shape"] == [1, 2, 127, 8]
 
 
 def test_a_dynamic_shape_builds_once_it_is_bound(folder):
