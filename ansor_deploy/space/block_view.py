@@ -208,11 +208,13 @@ class BlockView:
         What a place in a table is computed from in floats, is read to compute with.
         """
         loads = collect(self.node.body, tvm.ir.TensorLoad)
-        places = [i for load in loads for i in load.indices if not _is_of_floats(i)]
-        indices = [one for i in places for one in collect(i, tvm.ir.TensorLoad)]
-        values = [one for one in loads if not any(one.same_as(other) for other in indices)]
-        buffers = [load.source for load in values] + [one.source for one in self.node.writes]
-        return max(8, *(int(buffer.dtype.bits) for buffer in buffers))
+        written = {int(one.source.dtype.bits) for one in self.node.writes}
+        if len(widths := written | {int(load.source.dtype.bits) for load in loads}) > 1:
+            places = [i for load in loads for i in load.indices if not _is_of_floats(i)]
+            indices = [one for i in places for one in collect(i, tvm.ir.TensorLoad)]
+            values = [one for one in loads if not any(one.same_as(other) for other in indices)]
+            widths = written | {int(load.source.dtype.bits) for load in values}
+        return max(8, *widths)
 
     @property
     def reads(self) -> list[tuple[int, list[Any]]]:
