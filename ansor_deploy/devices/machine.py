@@ -14,7 +14,6 @@ from ..system.environment import shipped
 from ..system.host import architecture, detect_host, least_flags, processor_flags
 from ..system.words import count
 from ..target import HOST, list_targets, load_target
-from . import probe
 
 if TYPE_CHECKING:
     from ..target import Target
@@ -113,6 +112,7 @@ def has_instructions(target: Target) -> bool:
 @cache
 def local_gpu() -> GpuFacts | None:
     """The first GPU of this machine's driver; None where there is none."""
+    from . import probe  # which builds for processors do not need
     from .facts import GpuFacts
 
     found: dict[str, Any] | None = probe.gpu()
