@@ -117,20 +117,23 @@ def _take_all(
 ) -> list[str]:
     """Take bundles into the index; of each that is of no use, why."""
     known = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
+    reasons: list[str] = []
     found: list[tuple[str, str]] = []
     spent, left = 0.0, 0
     for digest, path in bundles.items():
         if (why := known.get(file := state(path))) is None and spent < _JUNK_SECONDS:
             began = time.monotonic()
-            why = _take(index, digest, path, trusted, seen)
-            spent += 0.0 if why is None else time.monotonic() - began
+            if (why := _take(index, digest, path, trusted, seen)) is not None:
+                found.append((file, why))
+                spent += time.monotonic() - began
         elif why is None:
             left += 1
-        if why is not None:
-            found.append((file, why))
-    index.write(_USELESS, found)
+        if why:
+            reasons.append(why)
+    if found:
+        index.write(_USELESS, found)
     more = f"{left} files more are read by later builds: those before them were of no use"
-    return [why for _, why in found if why] + ([more] if left else [])
+    return reasons + ([more] if left else [])
 
 
 def _say(reasons: Sequence[str], warn: Warn) -> None:
