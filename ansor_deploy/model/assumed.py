@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import misfit, tried
+from .misfit import longest, misfit, tried
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
@@ -91,14 +91,12 @@ def _most(
     sizes = {_size(shapes, places[0]) for shapes in proposals(proto, given)}
     fits = max(_size(shapes, places[0]) for shapes in fitting)
     beyond = min((size for size in sizes if size > 2 * fits), default=fits)
-    while beyond - fits > 1:
-        middle = (fits + beyond) // 2
-        asked = _with(fitting[0], places, middle)
-        if misfit(proto, {**given, **asked}):  # type: ignore[dict-item]
-            beyond = middle
-        else:
-            fits = middle
-    return fits
+
+    def fault(size: int) -> str:
+        asked = _with(fitting[0], places, size)
+        return misfit(proto, {**given, **asked})  # type: ignore[dict-item]
+
+    return longest(fits, beyond, fault)
 
 
 def any_size(

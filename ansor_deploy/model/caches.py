@@ -21,7 +21,7 @@ from .counted.attentions import cache_places
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.fold import fold_constants
 from .graph.graph import Graph
-from .misfit import misfit
+from .misfit import longest, misfit
 from .onnx.bind import bind_shapes, declared_shape, model_inputs
 from .onnx.size_names import SizeName
 from .onnx.sizes import open_axes, proposals
@@ -112,15 +112,14 @@ def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
         whole = Opened.of(skeleton(proto), given, _USUAL)
     except ModelError:
         return 0
-    fits, beyond = whole.context.tokens, _USUAL + 1
-    middle = _USUAL
-    while beyond - fits > 1:
-        if misfit(whole.bound(middle - whole.context.tokens), {}):
-            beyond = middle
-        else:
-            fits = middle
-        middle = (fits + beyond) // 2
-    return fits if fits > whole.context.tokens else 0
+    if (tokens := whole.context.tokens) >= _USUAL:
+        return 0
+
+    def fault(rows: int) -> str:
+        return misfit(whole.bound(rows - tokens), {})
+
+    rows = longest(tokens, _USUAL, fault) if fault(_USUAL) else _USUAL
+    return rows if rows > tokens else 0
 
 
 def fixed_caches(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:

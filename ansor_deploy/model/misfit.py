@@ -1,6 +1,6 @@
 """Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -36,6 +36,17 @@ def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
     why = _contradiction(graph)
     largest = max(map(prod, graph.shapes.values()), default=0)
     return next(_faults(graph), why), largest  # faults come before what follows from them
+
+
+def longest(fits: int, beyond: int, fault: Callable[[int], str]) -> int:
+    """The largest length without a fault, between one that fits and one that does not."""
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        if fault(middle):
+            beyond = middle
+        else:
+            fits = middle
+    return fits
 
 
 def _contradiction(graph: Graph) -> str:
