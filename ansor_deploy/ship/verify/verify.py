@@ -5,7 +5,7 @@ What counts as right is in `tolerance.py`, and what is tried beside ordinary num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -104,15 +104,7 @@ def verify_model(
                 wrong.setdefault(name, exactly_wrong(name, verdict))
         if not wrong:
             check_edges(model, Usual(oracle, inputs, expected, allowed))
-    return Verification(
-        ok=not wrong,
-        max_abs_err=max((one.abs_err for one in verdicts), default=0.0),
-        max_rel_err=max((one.rel_err for one in verdicts), default=0.0),
-        oracle=oracles[0].name,
-        seed=seed,
-        exact=tuple(sorted(exact)),
-        wrong=wrong,
-    )
+    return _verification(verdicts, wrong, oracles[0], seed, exact)
 
 
 def verify_on(
@@ -122,12 +114,24 @@ def verify_on(
     expected = oracle.outputs(inputs)
     judged = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
     wrong = {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
+    return _verification(list(judged.values()), wrong, oracle, 0)
+
+
+def _verification(
+    verdicts: Sequence[Verdict],
+    wrong: dict[str, str],
+    oracle: Oracle,
+    seed: int,
+    exact: Collection[str] = (),
+) -> Verification:
+    """What verdicts on outputs are together: the errors are maxima."""
     return Verification(
         ok=not wrong,
-        max_abs_err=max((one.abs_err for one in judged.values()), default=0.0),
-        max_rel_err=max((one.rel_err for one in judged.values()), default=0.0),
+        max_abs_err=max((one.abs_err for one in verdicts), default=0.0),
+        max_rel_err=max((one.rel_err for one in verdicts), default=0.0),
         oracle=oracle.name,
-        seed=0,
+        seed=seed,
+        exact=tuple(sorted(exact)),
         wrong=wrong,
     )
 
