@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -64,15 +65,15 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
     What builds of this output that were killed have left there goes as well.
     """
     _sweep(output)
-    with writing_to(output.parent):
-        made = tempfile.TemporaryDirectory(
-            dir=output.parent, prefix=_prefix(output), ignore_cleanup_errors=True
-        )
-    with in_any_case(made.cleanup), held(Path(made.name)):
-        library = Path(made.name, output.name)
+    folder = output.parent / f"{_prefix(output)}{secrets.token_hex(4)}"
+    with in_any_case(partial(shutil.rmtree, folder, ignore_errors=True)):  # also while it is made
         with writing_to(output.parent):
-            export(library)
-        yield library
+            folder.mkdir(0o700)
+        with held(folder):
+            library = folder / output.name
+            with writing_to(output.parent):
+                export(library)
+            yield library
 
 
 def committed(shipment: Shipment, path: Path, draft: Draft) -> Manifest:
