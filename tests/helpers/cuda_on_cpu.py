@@ -43,8 +43,12 @@ def compile_driver(folder: Path) -> Path:
 
 @cache
 def driver(folder: Path) -> ctypes.CDLL:
-    """The driver, which whatever asks for libcuda.so.1 in this process gets from now on."""
-    return ctypes.CDLL(str(compile_driver(folder)), ctypes.RTLD_GLOBAL)
+    """The driver, which whatever asks for libcuda.so.1 in this process gets from now on.
+
+    It is the first of its name that this process loaded: a test before may have loaded its own.
+    """
+    ctypes.CDLL(str(compile_driver(folder)), ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL("libcuda.so.1")
 
 
 def be_a_gpu(lib: ctypes.CDLL, arch: str) -> None:
