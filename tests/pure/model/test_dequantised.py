@@ -52,6 +52,37 @@ def assert_integers(proto, shape):
     assert np.ptp(found) > 2
 
 
+WINDOWS = {
+    "whole groups": ((7,), (4,), {"strides": [2], "pads": [1, 1]}, 1),
+    "one tap": ((3, 5), (2, 2), {"strides": [2, 2]}, 1),
+    "from the middle": ((3, 4), (3, 3), {"strides": [2, 2], "pads": [1] * 4}, 1),
+    "beyond": ((3, 4), (3, 3), {"strides": [2, 2], "pads": [1] * 4, "output_padding": [1, 1]}, 2),
+    "taps apart": ((2, 3), (2, 3), {"strides": [3, 4], "output_padding": [1, 2]}, 4),
+    "cut": ((4, 5), (5, 4), {"strides": [2, 3], "pads": [2, 1, 1, 0]}, 1),
+    "three axes": ((2, 2, 3), (2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1, 0, 0, 1, 0]}, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "kernel", "window", "groups"), WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_a_transposed_convolution(sizes, kernel, window, groups, kind):
+    shape = (1, 8, *sizes)
+    weight = integers(kind, 8, 3, *kernel)
+    nodes = [node("ConvTranspose", "d w b", "y", group=groups, **window)]
+    bias = RNG.standard_normal(3 * groups).astype("f")
+    assert_integers(around(nodes, shape, (weight, 1, 3), b=bias), shape)
+
+
+def test_a_transposed_convolution_adds_a_bias_of_integers():
+    bias = {"i": integers("int16", 6).astype("int32"), "bs": np.float32(0.0005)}
+    weight, shape = integers("int8", 8, 6, 4, 4), (1, 8, 5, 5)
+    nodes = [
+        node("DequantizeLinear", "i bs", "b"),
+        node("ConvTranspose", "d w b", "y", strides=[2, 2], pads=[1] * 4),
+    ]
+    assert_integers(around(nodes, shape, (weight, 1, 6), **bias), shape)
+
+
 @pytest.mark.parametrize("turned", [0, 1])
 def test_a_gemm_of_factors(turned):
     weight, shape = integers("int8", *((5, 12) if turned else (12, 5))), (6, 12)
