@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -80,7 +81,7 @@ def register_tiles(view: BlockView, target: Target, steps: list[int]) -> list[tu
     steps: of all axes, the reducing ones last; what each size must be a multiple of.
     """
     model, cores = _Model.of(view, target, steps), max(1, worth_cores(view, target))
-    return _ranked(model, view, cores)
+    return list(_ranked(model, cores))
 
 
 def tiles_within(view: BlockView, target: Target, rows: int) -> list[tuple[int, ...]]:
@@ -90,14 +91,15 @@ def tiles_within(view: BlockView, target: Target, rows: int) -> list[tuple[int, 
     """
     model = _Model.of(view, target, [1] * len(view.node.iter_vars))
     *batch, whole, columns = view.spatial
-    part = replace(model, extents=[*(1 for _ in batch), rows, columns])
-    return _ranked(part, view, 1, 1 if rows == whole else rows)
+    part = replace(model, extents=(*(1 for _ in batch), rows, columns))
+    return list(_ranked(part, 1, 1 if rows == whole else rows))
 
 
-def _ranked(model: _Model, view: BlockView, cores: int, part: int = 1) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=64)  # a search asks for each of its programs, and scores take the longest of it
+def _ranked(model: _Model, cores: int, part: int = 1) -> tuple[tuple[int, ...], ...]:
     """Tile sizes, the best first. part: that is so many rows of several, which tiles divide."""
     scored = []
-    for columns in _columns(model, columns_of_groups(view), cropped=_is_cropped(view)):
+    for columns in _columns(model):
         limit = max(math.prod(model.steps[:-1]), model.rows(columns))
         for tile in _tiles_of(model, columns, limit):
             if part > 1 and part % tile[-2]:
@@ -106,7 +108,7 @@ def _ranked(model: _Model, view: BlockView, cores: int, part: int = 1) -> list[t
             scored.append((model.score(tile) * shared, tile))
     # Of equals the largest: it has the most accumulators to hide latencies behind.
     scored.sort(key=lambda pair: (-round(pair[0], 6), -math.prod(pair[1]), pair[1]))
-    return [tile for score, tile in scored if score >= WORST * scored[0][0]][:OFFERED]
+    return tuple(tile for score, tile in scored if score >= WORST * scored[0][0])[:OFFERED]
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,13 @@ class _Model:
     costs beside a multiply-add. each: what an element of a row counts for. with_rows: registers for
     the panel's vectors of one step and a vector of each row; 0 where a multiply-add takes no lane
     of it. uneven: what a tile that does not divide counts for: where channels have their own taps,
-    the rest is little code.
+    the rest is little code. group: columns of one group of a grouped reduction, or 0. cropped:
+    whether the epilogue leaves columns out.
     """
 
-    extents: list[int]
-    steps: list[int]
-    operands: list[list[bool]]
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+    operands: tuple[tuple[bool, ...], ...]
     taps: int
     registers: int
     ahead: int
@@ -134,6 +137,8 @@ class _Model:
     with_rows: int
     lanes: int
     uneven: float
+    group: int
+    cropped: bool
 
     @classmethod
     def of(cls, view: BlockView, target: Target, steps: list[int]) -> _Model:
@@ -165,9 +170,9 @@ class _Model:
         rank = len(extents)
         taps = math.prod(steps[rank:])
         return cls(
-            extents,
-            steps[:rank],
-            operands,
+            tuple(extents),
+            tuple(steps[:rank]),
+            tuple(map(tuple, operands)),
             taps,
             registers,
             ahead,
@@ -177,6 +182,8 @@ class _Model:
             with_rows,
             width,
             uneven,
+            columns_of_groups(view),
+            _is_cropped(view),
         )
 
     def rows(self, columns: int) -> int:
@@ -237,20 +244,20 @@ def parts_of(extent: int, size: int) -> list[tuple[int, int]]:
     return [part for part in parts if all(part)]
 
 
-def _columns(model: _Model, group: int, *, cropped: bool) -> list[int]:
+def _columns(model: _Model) -> list[int]:
     """Sizes of a tile along the contiguous axis: those that divide it, and whole vectors.
 
-    cropped: whether the epilogue leaves columns out. Of tiles that end in two places TVM does not
-    see that they are all of one size, and their accumulators would lie in memory.
+    Of tiles that end in two places, as where columns are left out, TVM does not see that they are
+    all of one size, and their accumulators would lie in memory.
     """
     extent, lanes, most = model.extents[-1], model.lanes, min(MAX_VECTORS, model.sums // 2)
     even = [
         columns
-        for columns in divisors(math.gcd(extent, group))
+        for columns in divisors(math.gcd(extent, model.group))
         if columns // model.width(columns) <= most
     ]
     vectors = range(1, min(most, math.ceil(extent / lanes)) + 1)
-    if group or cropped:
+    if model.group or model.cropped:
         return even
     return even + [count * lanes for count in vectors if extent % (count * lanes)]
 
