@@ -6,6 +6,7 @@ The roofline (Williams et al., 2009), with a roof for each cache.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -21,6 +22,7 @@ SAVED = 2.0
 # Operators that read their weights in every step, of which each waits for the one before.
 STEPWISE = ("gru", "lstm", "rnn")
 _FLOAT = 4  # bytes
+_STEPS = re.compile(r" ([sd])(\d+)(?= )")  # of a title: the stride and the dilation
 
 Shapes = Sequence[Sequence[int]]
 
@@ -48,7 +50,8 @@ class Roof:
         task = kernel.task or {}
         if "bytes" not in task:
             return None
-        computed, size = flops(task), task["bytes"]
+        size = task["bytes"]
+        computed = flops(task) - _on_padding(task["title"], kernel.shapes)
         least = self._least(computed, size, task.get("byte_products", 0.0))
         return max(least, self._stepping(kernel.op, kernel.shapes, size)) or None
 
@@ -65,7 +68,8 @@ class Roof:
         """
         made = task.workload
         axes = _windows(task.title) if rewrites and made.op.startswith("conv") else ()
-        fewest = task.flops / SAVED ** sum(window > 1 for window in axes)
+        computed = task.flops - _on_padding(task.title, made.shapes)
+        fewest = computed / SAVED ** sum(window > 1 for window in axes)
         least = self._least(fewest, made.bytes, products)
         return max(least, self._stepping(made.op, made.shapes, made.bytes))
 
@@ -118,6 +122,30 @@ def _saved(task: Mapping[str, Any]) -> float:
         return 1.0
     size = int(rewriting.split()[-1])
     return math.prod(size * r / (size + r - 1) for r in _windows(task["title"]) if r > 1)
+
+
+def _on_padding(title: str, shapes: Shapes) -> float:
+    """Operations of a depthwise convolution on zeros around its image, which it may leave out."""
+    windows, steps = _windows(title), dict(_STEPS.findall(title))
+    image, result = (shapes[0], shapes[-1]) if shapes else ((), ())
+    if not title.startswith("depthwise") or {len(image), len(result)} != {len(windows) + 2}:
+        return 0.0
+    stride, dilation = (int(steps.get(letter, 1)) for letter in "sd")
+    axes = zip(image[1:], windows, result[1:], strict=False)
+    read = math.prod(_reading(n, (w, stride, dilation), count) for n, w, count in axes)
+    return 2.0 * result[0] * result[-1] * (math.prod(result[1:-1]) * math.prod(windows) - read)
+
+
+def _reading(size: int, window: tuple[int, int, int], results: int) -> int:
+    """The taps of an axis that read the image, which is taken to lie amid its padding.
+
+    window: its taps, stride and dilation.
+    """
+    taps, stride, dilation = window
+    places = [at * stride + tap * dilation for at in range(results) for tap in range(taps)]
+    padded = max(0, max(places) + 1 - size)
+    before = -(-padded // 2)
+    return sum(0 <= at - before < size for at in places)
 
 
 def _windows(title: str) -> list[int]:

@@ -53,6 +53,27 @@ def test_each_step_of_a_layer_reads_the_weights_that_no_first_cache_keeps(short,
     assert roof.least(layer, rewrites=True) == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize(
+    ("title", "image", "result", "read"),
+    [
+        ("depthwise_conv2d 5x5 8 @7x7", 7, 7, 29**2),
+        ("depthwise_conv2d 3x3 s2 8 @14x14", 14, 7, 20**2),
+        ("depthwise_conv2d 3x3 d2 8 @7x7", 7, 7, 17**2),
+        ("depthwise_conv2d 3x3 8 @9x9", 9, 7, 21**2),
+    ],
+)
+def test_a_depthwise_convolution_may_leave_out_what_pads_its_image(title, image, result, read):
+    taps = result**2 * int(title.split()[1][0]) ** 2
+    shapes = ((1, image, image, 8), (3, 3, 1, 8), (1, result, result, 8))
+    task = {"flops": 2 * 8 * taps + 1e6, "bytes": 1.0, "title": title}
+    seconds = (2 * 8 * read + 1e6) / 100e9
+    kernel = KernelTime("k", "depthwise_conv2d", 1.0, shapes, task)
+    assert ROOF.seconds(kernel) == pytest.approx(seconds)
+    program = Program(task["flops"], 1.0, title)
+    program.workload.shapes = shapes
+    assert ROOF.least(program, rewrites=True) == pytest.approx(seconds)
+
+
 class Program:
     """The part of a task that its limit is read from."""
 
