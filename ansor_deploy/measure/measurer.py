@@ -30,8 +30,9 @@ class Batch:
     """Candidates of one task on their way.
 
     building: the library of each. best: seconds; one that is clearly slower runs once. outcomes:
-    of those that have run, in order. stopped: is set when no further one is to be taken up.
-    running: gives all outcomes, or raises what ended the batch.
+    of those that have run, in order. stopped: is set when no further one is to be taken up. over:
+    is set when those that have run are all that are wanted. running: gives the outcomes, or raises
+    what ended the batch.
     """
 
     task: Task
@@ -40,13 +41,24 @@ class Batch:
     best: float = math.inf
     outcomes: list[Outcome] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
     running: Future[list[Outcome]] = field(init=False)
 
     def stop(self) -> None:
-        """Take up no further candidate."""
+        """Take up no further candidate, and break off the one that runs."""
         self.stopped.set()
+        self.end()
+
+    def end(self) -> None:
+        """Take up no further candidate: the batch ends with those that have run."""
+        self.over.set()
         for building in self.building:
             building.future.cancel()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing of it is left to run."""
+        return self.over.is_set() or len(self.outcomes) == len(self.traces)
 
 
 class Measurer:
@@ -147,9 +159,14 @@ class Measurer:
         """Traces of the fastest measured here, those within a share of the best, best first."""
         return self._libraries.fastest(task, within)
 
-    def wait(self, batch: Batch) -> list[Outcome]:
-        """The outcomes of a batch; raises as `measure`."""
+    def wait(self, batch: Batch, seconds: float | None = None) -> list[Outcome]:
+        """The outcomes of a batch; raises as `measure`.
+
+        seconds: after which no further candidate is taken up; outcomes are of those that ran.
+        """
         try:
+            if wait([batch.running], seconds).not_done:
+                batch.end()
             return batch.running.result()
         except BaseException:  # interrupted, for one
             self._stop()
@@ -178,7 +195,7 @@ class Measurer:
         if not self._all_remote:
             wait([one.future for one in batch.building])  # a build beside a run would disturb it
         try:
-            while len(batch.outcomes) < len(batch.traces):
+            while not batch.is_done:
                 with self._lent.lend(batch.stopped) as runner:
                     self._measure_on(runner, batch)
         finally:
@@ -188,7 +205,8 @@ class Measurer:
     def _measure_on(self, runner: SiteRunner, batch: Batch) -> None:
         """The rest of the batch on one site, chunk by chunk, the reference kernel in between."""
         pulse = 0.0
-        while (start := len(batch.outcomes)) < len(batch.traces):
+        while not batch.is_done:
+            start = len(batch.outcomes)
             chunk = range(start, min(start + CHUNK, len(batch.traces)))
             outcomes, pulse = self._steadily(runner, batch, chunk, pulse)
             batch.outcomes += outcomes
@@ -206,7 +224,7 @@ class Measurer:
             before = before or self._health.pulse(runner, pause)
             outcomes = list(_each(runner, batch, chunk))
             after = self._health.pulse(runner, pause)
-            if (changed := drift(before, after)) > DRIFT:
+            if (changed := drift(before, after)) > DRIFT and not batch.over.is_set():
                 self.repeated += 1
                 if self.repeated == 1:
                     self._warn(
@@ -215,7 +233,7 @@ class Measurer:
                     )
                 again = list(_each(runner, batch, chunk))
                 # What disturbs a run makes it slower: the faster is nearer to the truth.
-                pairs = zip(outcomes, again, strict=True)
+                pairs = zip(outcomes, [*again, *outcomes[len(again) :]], strict=True)
                 outcomes = [min(pair, key=lambda one: one.latency) for pair in pairs]
         return outcomes, after
 
@@ -236,6 +254,8 @@ def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:
     """Each candidate as soon as it is built: a board need not wait for the rest."""
     best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
     for at in chunk:
+        if batch.over.is_set():
+            return
         outcome = runner.run(batch.task, batch.building[at].result, batch.traces[at], best)
         if batch.stopped.is_set():  # and what was built or run may have been killed for that
             raise Stopped

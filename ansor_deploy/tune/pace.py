@@ -27,6 +27,10 @@ class Pace:
         rate.seconds += elapsed - self._until
         self._until = elapsed
 
+    def within(self, seconds: float) -> int:
+        """How many trials of a batch so many seconds have room for, at least one."""
+        return max(1, int(seconds / self._seconds(self._batches, self._expected)))
+
     def left(self, looks: int, trials: int) -> float:
         """Seconds that so many first looks and so many other trials will take."""
         batches = self._seconds(self._batches, self._expected)

@@ -105,15 +105,22 @@ class Rounds:
                 under_way.append(batch)
             if not under_way:
                 break
-            outcomes = self.measurer.wait(under_way[0].submitted)
+            outcomes = self.measurer.wait(under_way[0].submitted, self._seconds_left())
             self._end_batch(under_way.popleft(), outcomes)
 
     def _left(self) -> float:
         """Trials that the budget still allows; 0 once its time is over."""
-        budget = self.budget
-        if budget.seconds is not None and time.monotonic() - self.began >= budget.seconds:
+        seconds, most = self._seconds_left(), self.budget.trials
+        if seconds == 0:
             return 0
-        return math.inf if budget.trials is None else budget.trials - self.trials - self.under_way
+        left = math.inf if most is None else most - self.trials - self.under_way
+        return left if seconds is None else min(left, self.pace.within(seconds))
+
+    def _seconds_left(self) -> float | None:
+        """Seconds until the budget's time is over; None where it has none."""
+        if self.budget.seconds is None:
+            return None
+        return max(0.0, self.began + self.budget.seconds - time.monotonic())
 
     def _begin(self) -> _UnderWay | None:
         """The next batch on its way to a device; None where nothing is left, or not now."""
@@ -132,9 +139,11 @@ class Rounds:
 
     def _end_batch(self, batch: _UnderWay, outcomes: Sequence[Outcome]) -> None:
         state = batch.state
-        self.under_way -= len(outcomes)
+        self.under_way -= len(batch.proposed)
         state.busy = False
         known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
+        if not outcomes:  # the time was over before any had run
+            return
         if not known:
             raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
         self._keep(batch, known)

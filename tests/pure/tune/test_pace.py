@@ -16,3 +16,11 @@ def test_slow_first_looks_say_nothing_of_batches():
     assert pace.left(looks=2, trials=100) == pytest.approx(2 * 3.0 + 100 * 0.1)
     pace.observe(16, 9.2, look=False)
     assert pace.left(looks=0, trials=100) == pytest.approx(100 * 0.2)
+
+
+def test_a_batch_is_as_long_as_the_time_has_room_for():
+    pace = Pace(0.5)
+    assert pace.within(3.0) == 6
+    pace.observe(16, 32.0, look=False)
+    assert pace.within(7.0) == 3
+    assert pace.within(0.1) == 1

@@ -255,6 +255,25 @@ def test_what_was_measured_of_a_batch_whose_board_is_lost_is_kept(boards, monkey
         assert registry.stats()["measurements"] == 1 + CHUNK
 
 
+def test_a_batch_ends_with_its_time_and_keeps_what_has_run(boards):
+    left, _ = boards
+    traces = [default_trace(conv())] * 4
+    with Measurer(TARGET, [left]) as measurer:
+        assert len(measurer.wait(measurer.submit(conv(), traces), 0.0)) < len(traces)
+        assert len(measurer.wait(measurer.submit(conv(), traces), 600.0)) == len(traces)
+
+
+def test_a_time_that_is_over_before_anything_ran_is_no_error(boards, tmp_path):
+    weight = {"w": randn(0, 64, 64)}
+    net = model([node("MatMul", "x w", "y")], {"x": (64, 64)}, constants=weight)
+    onnx.save(net, tmp_path / "net.onnx")
+    request = Request(TARGET, tmp_path / "r.db", Budget(seconds=0.05))
+    with Registry.open(request.registry, write=True) as registry:
+        machine = Machine("left", (boards[0],))
+        tune(tmp_path / "net.onnx", Workspace(request, QuietReport(), registry, machine=machine))
+        assert registry.stats()["measurements"] <= 1
+
+
 def test_what_was_measured_on_every_lost_board_is_kept(boards, monkeypatch, tmp_path):
     monkeypatch.setattr(Health, "pulse", lambda *_: 1.0)
     weights = {"v": randn(0, 64, 64), "w": randn(0, 64, 96)}

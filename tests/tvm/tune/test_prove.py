@@ -163,9 +163,9 @@ def test_what_was_found_here_keeps_its_origin_beside_a_claim(folder, shop, task)
 class Broken(Measurer):
     """Loses what it has of one program."""
 
-    def wait(self, batch):
+    def wait(self, batch, seconds=None):
         lost = Outcome(dump(tvm.s_tir.Schedule(batch.task.mod).trace), error=INFRASTRUCTURE)
-        return [lost if one.trace == lost.trace else one for one in super().wait(batch)]
+        return [lost if one.trace == lost.trace else one for one in super().wait(batch, seconds)]
 
 
 def test_a_claim_of_which_nothing_was_seen_stays_one(folder, shop, task):
