@@ -37,7 +37,7 @@ MOST_BYTES = 64 << 20
 # Numbers that all weights repeat: a prime, so that no tensor's extent is a multiple of it.
 _POOL, _MANY = 4093, 4096
 _PARTS = ("libraries", "expected", "packs")
-NETWORKS = ["resnet50", "mobilenet_v2", "dcgan", "resnet3d18", "bert_small"]
+NETWORKS = ["resnet50", "mobilenet_v2", "dcgan", "resnet3d18", "bert_small", "vit_tiny"]
 
 
 @click.command

@@ -68,7 +68,8 @@ def _bert(layers: int, hidden: int, heads: int) -> nn.Module:
 def _vit() -> nn.Module:
     import timm
 
-    made: nn.Module = timm.create_model("vit_tiny_patch16_224")
+    words = {"class_token": False, "global_pool": "avg"}
+    made: nn.Module = timm.create_model("vit_tiny_patch16_224", **words)
     return made
 
 
@@ -89,5 +90,5 @@ _MODELS: dict[str, Callable[[], nn.Module]] = {
     "resnet3d18": partial(_vision, "r3d_18"),
     "dcgan": _dcgan,
     "bert_small": partial(_bert, 4, 512, 8),
-    "vit_tiny_patch16_224": _vit,
+    "vit_tiny": _vit,
 }

@@ -1,4 +1,4 @@
-"""The networks of the Ansor paper, and SqueezeNet, as ONNX models with random weights.
+"""The networks of the Ansor paper, ViT-tiny and SqueezeNet, as ONNX models with random weights.
 
 Batch 1, NCHW, opset 17, one float32 output; batch norms stay nodes, as a training framework
 exports them. Every builder takes sizes, so that a test can ask for a small variant, and a
@@ -189,6 +189,24 @@ def bert(
     return net.model(x, "last_hidden_state", (1, sequence, hidden))
 
 
+def vit_tiny(
+    size: int = 224, layers: int = 12, hidden: int = 192, heads: int = 3, seed: int = 0
+) -> onnx.ModelProto:
+    """ViT-tiny of patches of 16 by 16, whose mean is classified: norms before, and no token."""
+    net, patches = Net("vit_tiny", seed), (size // 16) ** 2
+    image = net.input("image", (1, 3, size, size))
+    x = net.conv(image, hidden, (16, 16), (16, 16), (0, 0), bias=True)
+    flat = net.node("Reshape", x, net.constant([1, hidden, patches], "int64"))
+    x = net.node("Transpose", flat, perm=(0, 2, 1), channels=hidden)
+    x = net.node("Add", x, net.random((1, patches, hidden), 0.5))
+    for _ in range(layers):
+        x = net.node("Add", x, _attention(net, _layer_norm(net, x), heads, patches, None))
+        up = _gelu(net, net.linear(_layer_norm(net, x), 4 * hidden))
+        x = net.node("Add", x, net.linear(up, hidden))
+    mean = net.node("ReduceMean", _layer_norm(net, x), axes=[1], keepdims=0, channels=hidden)
+    return net.model(net.linear(mean, 1000), "logits", (1, 1000))
+
+
 def _mask_bias(net: Net, sequence: int) -> str:
     """0 where attended, -1e4 where masked, ready to be added to the scores."""
     given = net.input("attention_mask", (1, sequence), TensorProto.INT64)
@@ -229,7 +247,7 @@ def _layer_norm(net: Net, x: str) -> str:
     return net.node("LayerNormalization", x, gamma, beta, axis=-1, epsilon=1e-12)
 
 
-_MADE = (resnet50, mobilenet_v2, resnet3d18, dcgan, bert_base, bert_small, squeezenet)
+_MADE = (resnet50, mobilenet_v2, resnet3d18, dcgan, bert_base, bert_small, vit_tiny, squeezenet)
 NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {make.__name__: make for make in _MADE}
 
 

@@ -16,6 +16,7 @@ SMALL = {
     "dcgan": lambda seed=0: zoo.dcgan(ngf=8, seed=seed),
     "bert": lambda seed=0: zoo.bert(2, 64, 2, 16, vocabulary=100, seed=seed),
     "bert_masked": lambda seed=0: zoo.bert(2, 64, 2, 16, vocabulary=100, mask=True, seed=seed),
+    "vit_tiny": lambda seed=0: zoo.vit_tiny(size=32, layers=2, hidden=48, seed=seed),
     "squeezenet": lambda seed=0: zoo.squeezenet(size=64, classes=10, seed=seed),
 }
 
