@@ -18,6 +18,7 @@ from .wrong_processor import wrong_processor
 _LIBRARIES = Path(__file__).parents[1] / "lib"
 
 Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
+ON_GPU = None  # the C API takes what lies in the processor's memory
 
 
 class _Values(ctypes.Structure):

@@ -1,27 +1,33 @@
 """Tensors of other libraries, such as PyTorch's, as arrays in the memory where they lie."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..errors import UsageError
 
+_CUDA = 2  # DLPack's device type
 Arrays = Mapping[str, Any]  # by name: NumPy's, or whatever else exchanges its memory by DLPack
 
 
-def in_place(given: Arrays) -> dict[str, np.ndarray]:
-    """The arrays, each in its own memory; UsageError where that is not the processor's."""
-    return {name: _array(name, one) for name, one in given.items()}
+def in_place(given: Arrays, on_gpu: Callable[[Any], Any] | None = None) -> dict[str, Any]:
+    """The arrays, each in its own memory; UsageError where that is not the processor's.
+
+    on_gpu: makes of a tensor in a GPU's memory what functions take; None where they take none.
+    """
+    return {name: _array(name, one, on_gpu) for name, one in given.items()}
 
 
-def _array(name: str, given: Any) -> np.ndarray:
+def _array(name: str, given: Any, on_gpu: Callable[[Any], Any] | None) -> Any:
     if isinstance(given, (np.ndarray, np.generic)):
         return np.asarray(given)
     if not hasattr(given, "__dlpack__"):
         hint = "give a NumPy array, or a tensor that exchanges its memory by DLPack"
         raise UsageError(f"{name}: a {type(given).__name__}, and no array", hint)
     try:
+        if on_gpu and given.__dlpack_device__()[0] == _CUDA:
+            return on_gpu(given)
         lent = np.from_dlpack(given)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(

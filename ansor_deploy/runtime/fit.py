@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,10 +64,10 @@ def check_outputs(
     """UsageError that names each array that an output cannot be written to."""
     faults = _faults(wanted, outputs, "output")
     for (name, one), (other, second) in combinations(outputs.items(), 2):
-        if np.may_share_memory(one, second):
+        if _may_share_memory(one, second):
             faults.append(f"{name} and {other}: they share memory")
     for name, one in outputs.items():
-        if not one.flags.carray:
+        if isinstance(one, np.ndarray) and not one.flags.carray:
             faults.append(f"{name}: not contiguous, not aligned, or not to be written to")
     if faults:
         gives = text(wanted)
@@ -75,8 +75,13 @@ def check_outputs(
 
 
 def apart(given: np.ndarray, outputs: Iterable[np.ndarray]) -> np.ndarray:
-    """An array that no output is written over."""
-    return given.copy() if any(np.may_share_memory(given, one) for one in outputs) else given
+    """An array that no output is written over; a GPU's is copied before the run in any case."""
+    return given.copy() if any(_may_share_memory(given, one) for one in outputs) else given
+
+
+def _may_share_memory(one: Any, other: Any) -> bool:
+    here = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+    return here and np.may_share_memory(one, other)
 
 
 def _given(inputs: Mapping[str, np.ndarray]) -> str:

@@ -10,10 +10,23 @@ import numpy as np
 from ..errors import AnsorError
 from ..system.machine_fault import raise_if_fault
 from . import native
+from .tensors import numpy_dtype
 
 _CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
 
 Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
+
+
+class OnGpu:
+    """A tensor in a GPU's memory: its shape, its type as NumPy's, and itself as the runtime's."""
+
+    def __init__(self, given: Any) -> None:
+        self.tensor = native.ffi().from_dlpack(given, require_contiguous=True)
+        self.shape = tuple(self.tensor.shape)
+        self.dtype = numpy_dtype(str(self.tensor.dtype))
+
+
+ON_GPU: Callable[[Any], OnGpu] | None = OnGpu
 
 
 def into_functions(
@@ -86,8 +99,7 @@ class _InPlace:
         self._copies: dict[int, Any] = {}  # of inputs, by position: of those that need one
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
-        given = [native.borrowed(one) for one in inputs]
-        made = [native.borrowed(one) for one in outputs]
+        given, made = ([_borrowed(one) for one in some] for some in (inputs, outputs))
         if all(one is not None for one in (*given, *made)):
             self._function(*given, *made)
             return
@@ -108,6 +120,10 @@ class _InPlace:
             self._copies[at] = native.empty(given.shape, str(given.dtype))
         native.fill(self._copies[at], given)
         return self._copies[at]
+
+
+def _borrowed(values: Any) -> Any:
+    return values.tensor if isinstance(values, OnGpu) else native.borrowed(values)
 
 
 def bind_weights(

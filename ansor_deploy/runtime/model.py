@@ -18,7 +18,7 @@ from .batches import Arrays
 from .context import Context
 from .dlpack import in_place
 from .fit import apart, check_outputs, choose, fitting
-from .functions import into_functions
+from .functions import ON_GPU, into_functions
 from .interface import Interface, declared, interfaces, of_true_size, ranges
 from .lengths import Lengths
 from .manifest_json import read_json, threads_of
@@ -37,7 +37,8 @@ class Model(Shared):
     whatever ran meanwhile. `close`, or the end of a `with`, gives its memory back. Inputs are read
     where they lie, if they are contiguous and may be written to, else from a copy; nobody may
     change them during a call. Those of other libraries come by DLPack, and so may arrays that
-    results are written to.
+    results are written to. Those of a library for a GPU may lie on it: where all of a call's do,
+    nobody waits for its end, which is the business of the caller's stream.
 
     interfaces: what it takes and gives; several where it was built for several shapes. inputs,
     outputs: of the first. batches: the others that it takes, in parts; None where there are none.
@@ -59,6 +60,8 @@ class Model(Shared):
         self.manifest = {**manifest, **(several[self.code] if several else {})}
         self.threads = threads or threads_of(self.manifest)
         self._declared, self.called, self.context = called, called[0], called[0].context
+        in_parts = self.context or self.batches
+        self._on_gpu = ON_GPU if self.manifest["target"].get("gpu") and not in_parts else None
         self._steps = self._new_steps() if self.context else None
 
     def __repr__(self) -> str:
@@ -71,7 +74,7 @@ class Model(Shared):
         Where a run decides how large a result is, it is as large as that. UsageError where it has
         none such, or where the inputs hold an index that is out of range.
         """
-        arrays = in_place(inputs)
+        arrays = in_place(inputs, self._on_gpu)
         if (found := self._in_steps_or_parts(arrays)) is None:
             chosen = choose(self.path, self.interfaces, arrays, self.batches)
             found = self._whole(chosen, arrays)
@@ -137,7 +140,7 @@ class Model(Shared):
             raise UsageError(
                 "it has a context, and writes to no caches of others", _DECODE, self.path
             )
-        arrays, places = in_place(inputs), in_place(outputs)
+        arrays, places = (in_place(some, self._on_gpu) for some in (inputs, outputs))
         batch = self._batch(arrays)
         chosen = 0 if batch else choose(self.path, self.interfaces, arrays, self.batches)
         check_outputs(self.path, (batch or self.interfaces[chosen]).outputs, places)

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tvm
 
@@ -54,6 +55,24 @@ def driver(folder: Path) -> ctypes.CDLL:
 def be_a_gpu(lib: ctypes.CDLL, arch: str) -> None:
     """Let the driver have a GPU of an architecture; none where it is empty."""
     (ctypes.c_char * 16).in_dll(lib, "ansor_gpu").value = arch.encode()
+
+
+class LentByGpu:
+    """An array that its exchange says is in the memory of the GPU, which is this machine's here."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, **_: Any) -> Any:
+        lent = self._array.__dlpack__()
+        ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+        ctypes.pythonapi.PyCapsule_GetPointer.argtypes = ctypes.py_object, ctypes.c_char_p
+        place = ctypes.pythonapi.PyCapsule_GetPointer(lent, b"dltensor")
+        ctypes.c_int.from_address(place + ctypes.sizeof(ctypes.c_void_p)).value = 2
+        return lent
 
 
 def on_cpu(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -7,6 +7,11 @@
 // All that load a library in one process share one state, of which one run at a time has the
 // memory: it ends with the last of them.
 //
+// A run goes to the stream that its caller has in this thread (TVMFFIEnvSetStream; that of
+// PyTorch, in `with tvm_ffi.use_torch_stream()`), else to the driver's default one. It is waited
+// for, unless all of its tensors lie on the GPU. Kernels are launched one by one in the first run,
+// which loads their code, and as one graph from then on.
+//
 // launcher.ll is made of this file by `python docs/make_llvm.py`; see thread_pool.c.
 
 typedef unsigned int u32;
@@ -33,28 +38,40 @@ typedef struct {
 } tensor;
 typedef struct managed { tensor tensor; void *context; void (*deleter)(struct managed *); } managed;
 typedef struct { int type, zero; void *object; } any;
-enum { TENSOR = 70, HEADER = 24, CPU = 1, UINT = 1 }; // HEADER: of an object, before its tensor
+enum { TENSOR = 70, HEADER = 24, CPU = 1, CUDA = 2, UINT = 1 }; // HEADER: before an object's tensor
 void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message);
 int TVMFFITensorFromDLPack(managed *from, int alignment, int contiguous, void **out);
+void *TVMFFIEnvGetStream(int device_type, int device_id);
 
 // Of CUDA's driver: handles are pointers, addresses of the device numbers.
 typedef struct {
     int (*init)(u32), (*device)(int *, int), (*retain)(void **, int), (*release)(int);
     int (*push)(void *), (*pop)(void **), (*load)(void **, const void *), (*unload)(void *);
     int (*function)(void **, void *, const char *), (*alloc)(u64 *, u64), (*release_memory)(u64);
-    int (*send)(u64, const void *, u64), (*fetch)(void *, u64, u64), (*name)(int, const char **);
+    int (*send)(u64, const void *, u64), (*copy)(u64, u64, u64, void *), (*name)(int, const char **);
     int (*launch)(void *, u32, u32, u32, u32, u32, u32, u32, void *, void **, void **);
+    int (*stream)(void **, u32), (*no_stream)(void *), (*wait)(void *);
+    int (*record)(void *, int), (*recorded)(void *, void **), (*whole)(void **, void *, u64);
+    int (*start)(void *, void *), (*no_whole)(void *), (*no_graph)(void *);
+    int (*event)(void **, u32), (*no_event)(void *), (*mark)(void *, void *);
+    int (*after)(void *, void *, u32), (*wait_event)(void *);
 } driver;
 static const char *const names[] = {
     "cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
     "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuModuleLoadData", "cuModuleUnload",
     "cuModuleGetFunction", "cuMemAlloc_v2", "cuMemFree_v2",
-    "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuGetErrorString",
+    "cuMemcpyHtoD_v2", "cuMemcpyAsync", "cuGetErrorString",
     "cuLaunchKernel",
+    "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize",
+    "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy",
+    "cuEventCreate", "cuEventDestroy_v2", "cuEventRecord",
+    "cuStreamWaitEvent", "cuEventSynchronize",
 };
 enum { FUNCTIONS = sizeof(names) / sizeof(names[0]) };
 _Static_assert(sizeof(driver) == FUNCTIONS * sizeof(void *), "a name for each function");
 enum { NO_BINARY_FOR_GPU = 209 };
+enum { APART = 1, RELAXED = 2, UNTIMED = 2 }; // of a stream, of its recording, of an event
 
 // The program. at: index of the first word; texts and code: bytes from the content's beginning.
 typedef struct { u64 at, count; } table;
@@ -78,6 +95,12 @@ static struct {
     int device;
     void *context, **modules, **functions;
     u64 weights, memory;
+    // To record on. done: when the run that nobody waited for has ended, if pending.
+    void *stream, *done;
+    int pending;
+    // Of the launches that follow each other without a check, by the first: how often they ran, up
+    // to two, and what they are as a whole, if they are.
+    struct { int runs; void *whole; } *together;
 } state;
 static driver cuda;
 
@@ -142,6 +165,9 @@ static int fill(const void *weights) {
     TRY("no device memory for the weights", cuda.alloc(&state.weights, own->weights));
     TRY("no device memory for the tensors", cuda.alloc(&state.memory, own->memory));
     TRY("the weights cannot be copied", cuda.send(state.weights, weights, own->weights));
+    TRY("the weights cannot be copied", cuda.wait(0)); // by streams that wait for no other
+    TRY("the GPU has no stream", cuda.stream(&state.stream, APART));
+    TRY("the GPU has no event", cuda.event(&state.done, UNTIMED));
     return load_modules();
 }
 
@@ -149,6 +175,15 @@ static int fill(const void *weights) {
 static void clear(void) {
     void *before;
     if (state.context && cuda.push(state.context) == 0) {
+        if (state.pending)
+            cuda.wait_event(state.done);
+        for (u64 at = 0; state.together && at < own->launches.count; at++)
+            if (state.together[at].whole)
+                cuda.no_whole(state.together[at].whole);
+        if (state.stream)
+            cuda.no_stream(state.stream);
+        if (state.done)
+            cuda.no_event(state.done);
         for (u64 at = 0; state.modules && at < own->modules.count; at++)
             if (state.modules[at])
                 cuda.unload(state.modules[at]);
@@ -162,8 +197,11 @@ static void clear(void) {
         cuda.release(state.device);
     free(state.modules);
     free(state.functions);
-    state.context = state.modules = state.functions = 0;
+    free(state.together);
+    state.context = state.modules = state.functions = state.stream = state.done = 0;
+    state.together = 0;
     state.weights = state.memory = 0;
+    state.pending = 0;
 }
 
 static int start(const void *weights) {
@@ -174,7 +212,8 @@ static int start(const void *weights) {
     TRY("the GPU cannot be used", cuda.retain(&state.context, state.device));
     state.modules = calloc(own->modules.count + 1, sizeof(void *));
     state.functions = calloc(own->launches.count + 1, sizeof(void *));
-    if (!state.modules || !state.functions)
+    state.together = calloc(own->launches.count + 1, sizeof(*state.together));
+    if (!state.modules || !state.functions || !state.together)
         return fail("the library cannot be loaded", "no memory");
     TRY("the GPU cannot be used", cuda.push(state.context));
     int status = fill(weights);
@@ -228,53 +267,111 @@ int __tvm_ffi_ansor_deploy_gpu_load(void *self, const any *arguments, int count,
     return TVMFFITensorFromDLPack(handle, 0, 0, &result->object);
 }
 
-static int check(const char *what, u64 place) {
+static int check(const char *what, u64 place, void *stream) {
     int faults = 0;
-    TRY("the indices cannot be checked", cuda.fetch(&faults, device_address(place), sizeof faults));
+    TRY("the indices cannot be checked",
+        cuda.copy((u64)&faults, device_address(place), sizeof faults, stream));
+    TRY("a kernel failed", cuda.wait(stream));
     if (faults)
         TVMFFIErrorSetRaisedFromCStr("IndexError", what);
     return faults ? -1 : 0;
 }
 
-static int start_kernels(const run *this) {
-    const launch *launches = (const launch *)words(own->launches.at) + this->first;
-    for (u64 at = 0; at < this->count; at++) {
-        const launch *next = &launches[at];
-        const u64 *places = words(own->words + next->arguments);
-        if (!next->grid[0]) {
-            if (check(content(next->name), places[0]) != 0)
+static const launch *launch_at(u64 at) { return (const launch *)words(own->launches.at) + at; }
+
+static int start_kernel(u64 at, void *stream) {
+    const launch *this = launch_at(at);
+    const u64 *places = words(own->words + this->arguments);
+    u64 addresses[this->count + 1];
+    void *given[this->count + 1];
+    for (u64 k = 0; k < this->count; k++) {
+        addresses[k] = device_address(places[k]);
+        given[k] = &addresses[k];
+    }
+    return cuda.launch(state.functions[at], this->grid[0], this->grid[1], this->grid[2],
+                       this->block[0], this->block[1], this->block[2], 0, stream, given, 0);
+}
+
+// Kernels as one graph; 0 where the driver makes none of them.
+static void *recorded(u64 from, u64 to) {
+    void *graph = 0, *whole = 0;
+    if (cuda.record(state.stream, RELAXED) != 0)
+        return 0;
+    int status = 0;
+    for (u64 at = from; at < to && status == 0; at++)
+        status = start_kernel(at, state.stream);
+    if (cuda.recorded(state.stream, &graph) != 0 || !graph)
+        return 0;
+    if (status != 0 || cuda.whole(&whole, graph, 0) != 0)
+        whole = 0;
+    cuda.no_graph(graph);
+    return whole;
+}
+
+static int start_together(u64 from, u64 to, void *stream) {
+    if (to - from > 1 && state.together[from].runs++ == 1)
+        state.together[from].whole = recorded(from, to);
+    if (state.together[from].whole) {
+        TRY("the kernels cannot be started", cuda.start(state.together[from].whole, stream));
+        return 0;
+    }
+    for (u64 at = from; at < to; at++)
+        TRY(content(launch_at(at)->name), start_kernel(at, stream));
+    return 0;
+}
+
+static int start_kernels(const run *this, void *stream) {
+    u64 end = this->first + this->count;
+    for (u64 from = this->first, to; from < end; from = to) {
+        const launch *first = launch_at(from);
+        for (to = from; to < end && launch_at(to)->grid[0];)
+            to++;
+        if (to == from) {
+            if (check(content(first->name), words(own->words + first->arguments)[0], stream) != 0)
                 return -1;
-            continue;
+            to++;
+        } else if (start_together(from, to, stream) != 0) {
+            return -1;
         }
-        u64 addresses[next->count + 1];
-        void *given[next->count + 1];
-        for (u64 k = 0; k < next->count; k++) {
-            addresses[k] = device_address(places[k]);
-            given[k] = &addresses[k];
-        }
-        TRY(content(next->name),
-            cuda.launch(state.functions[this->first + at], next->grid[0], next->grid[1],
-                        next->grid[2], next->block[0], next->block[1], next->block[2], 0, 0, given,
-                        0));
     }
     return 0;
 }
 
-// To fetch the results waits for the kernels.
-static int run_once(const run *this, const any *tensors) {
+static int run_once(const run *this, const any *tensors, void *stream) {
     const place *inputs = (const place *)words(own->words + this->inputs);
     const place *outputs = (const place *)words(own->words + this->outputs);
     for (u64 at = 0; at < this->input_count; at++, tensors++)
         if (inputs[at].bytes)
             TRY("an input cannot be copied",
-                cuda.send(device_address(inputs[at].address), begin(tensors), inputs[at].bytes));
-    if (start_kernels(this) != 0)
+                cuda.copy(device_address(inputs[at].address), (u64)begin(tensors),
+                          inputs[at].bytes, stream));
+    if (start_kernels(this, stream) != 0)
         return -1;
     for (u64 at = 0; at < this->output_count; at++, tensors++)
         if (outputs[at].bytes)
             TRY("an output cannot be copied",
-                cuda.fetch(begin(tensors), device_address(outputs[at].address), outputs[at].bytes));
+                cuda.copy((u64)begin(tensors), device_address(outputs[at].address),
+                          outputs[at].bytes, stream));
     return 0;
+}
+
+// A run after the one before, whichever stream that has; its end is waited for or marked.
+static int run_in_turn(const run *this, const any *tensors) {
+    void *stream = TVMFFIEnvGetStream(CUDA, state.device);
+    u64 count = this->input_count + this->output_count;
+    int on_gpu = 1;
+    for (u64 at = 0; at < count; at++)
+        on_gpu &= tensor_of(&tensors[at])->device_type == CUDA;
+    if (state.pending)
+        TRY("the run before is not waited for", cuda.after(stream, state.done, 0));
+    int status = run_once(this, tensors, stream);
+    state.pending = on_gpu && cuda.mark(state.done, stream) == 0;
+    if (!state.pending) {
+        int failure = cuda.wait(stream);
+        if (status == 0 && failure)
+            return failed("a kernel failed", failure);
+    }
+    return status;
 }
 
 // run(state, number, inputs and outputs of the function of that number)
@@ -292,7 +389,7 @@ int __tvm_ffi_ansor_deploy_gpu_run(void *self, const any *arguments, int count, 
     if (status != 0) {
         status = failed("the GPU cannot be used", status);
     } else {
-        status = run_once(this, arguments + 2);
+        status = run_in_turn(this, arguments + 2);
         cuda.pop(&before);
     }
     pthread_mutex_unlock(&state.mutex);

@@ -1,16 +1,15 @@
-; Made by docs/make_llvm.py of launcher.c, db7cb3ae80b576813542c5deef56ef7c2395180d595e46693e3b42c8f8ab9129
-%struct.anon = type { %struct.opaque, i32, i32, ptr, ptr, ptr, i64, i64 }
+; Made by docs/make_llvm.py of launcher.c, aa7090561d0839b38e2b713950fe09ed19552b6dfd122b6d05ee7c8dd2e331db
+%struct.anon = type { %struct.opaque, i32, i32, ptr, ptr, ptr, i64, i64, ptr, ptr, i32, ptr }
 %struct.opaque = type { [64 x i8] }
 %struct.program = type { i64, i64, i64, i64, i64, i64, %struct.table, %struct.table, %struct.table }
 %struct.table = type { i64, i64 }
-%struct.driver = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
-%struct.any = type { i32, i32, ptr }
-%struct.managed = type { %struct.tensor, ptr, ptr }
-%struct.tensor = type { ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }
+%struct.driver = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+%struct.anon.0 = type { i32, ptr }
 %struct.run = type { i64, i64, i64, i64, i64, i64 }
+%struct.any = type { i32, i32, ptr }
 %struct.place = type { i64, i64 }
-%struct.code = type { i64, i64 }
 %struct.launch = type { i64, i64, [3 x i64], [3 x i64], i64, i64 }
+%struct.code = type { i64, i64 }
 
 @.str = private constant [29 x i8] c"the weights cannot be copied\00", align 1
 @.str.1 = private constant [19 x i8] c"they are no tensor\00", align 1
@@ -31,7 +30,7 @@
 @.str.12 = private constant [13 x i8] c"libcuda.so.1\00", align 1
 @.str.13 = private constant [33 x i8] c"this library needs an NVIDIA GPU\00", align 1
 @.str.14 = private constant [56 x i8] c"there is no driver here (libcuda.so.1 cannot be loaded)\00", align 1
-@names = internal constant [15 x ptr] [ptr @.str.16, ptr @.str.17, ptr @.str.18, ptr @.str.19, ptr @.str.20, ptr @.str.21, ptr @.str.22, ptr @.str.23, ptr @.str.24, ptr @.str.25, ptr @.str.26, ptr @.str.27, ptr @.str.28, ptr @.str.29, ptr @.str.30], align 16
+@names = internal constant [29 x ptr] [ptr @.str.16, ptr @.str.17, ptr @.str.18, ptr @.str.19, ptr @.str.20, ptr @.str.21, ptr @.str.22, ptr @.str.23, ptr @.str.24, ptr @.str.25, ptr @.str.26, ptr @.str.27, ptr @.str.28, ptr @.str.29, ptr @.str.30, ptr @.str.31, ptr @.str.32, ptr @.str.33, ptr @.str.34, ptr @.str.35, ptr @.str.36, ptr @.str.37, ptr @.str.38, ptr @.str.39, ptr @.str.40, ptr @.str.41, ptr @.str.42, ptr @.str.43, ptr @.str.44], align 16
 @.str.15 = private constant [39 x i8] c"the NVIDIA driver is too old: it lacks\00", align 1
 @.str.16 = private constant [7 x i8] c"cuInit\00", align 1
 @.str.17 = private constant [12 x i8] c"cuDeviceGet\00", align 1
@@ -45,296 +44,310 @@
 @.str.25 = private constant [14 x i8] c"cuMemAlloc_v2\00", align 1
 @.str.26 = private constant [13 x i8] c"cuMemFree_v2\00", align 1
 @.str.27 = private constant [16 x i8] c"cuMemcpyHtoD_v2\00", align 1
-@.str.28 = private constant [16 x i8] c"cuMemcpyDtoH_v2\00", align 1
+@.str.28 = private constant [14 x i8] c"cuMemcpyAsync\00", align 1
 @.str.29 = private constant [17 x i8] c"cuGetErrorString\00", align 1
 @.str.30 = private constant [15 x i8] c"cuLaunchKernel\00", align 1
-@.str.31 = private constant [33 x i8] c"no device memory for the weights\00", align 1
-@.str.32 = private constant [33 x i8] c"no device memory for the tensors\00", align 1
-@.str.33 = private constant [37 x i8] c"this GPU is older than the library's\00", align 1
-@.str.34 = private constant [26 x i8] c"a kernel cannot be loaded\00", align 1
-@.str.35 = private constant [22 x i8] c"a kernel is not there\00", align 1
-@.str.36 = private constant [42 x i8] c"an error that the driver has no words for\00", align 1
-@.str.37 = private constant [26 x i8] c"an input cannot be copied\00", align 1
-@.str.38 = private constant [27 x i8] c"an output cannot be copied\00", align 1
-@.str.39 = private constant [30 x i8] c"the indices cannot be checked\00", align 1
-@.str.40 = private constant [11 x i8] c"IndexError\00", align 1
+@.str.31 = private constant [15 x i8] c"cuStreamCreate\00", align 1
+@.str.32 = private constant [19 x i8] c"cuStreamDestroy_v2\00", align 1
+@.str.33 = private constant [20 x i8] c"cuStreamSynchronize\00", align 1
+@.str.34 = private constant [24 x i8] c"cuStreamBeginCapture_v2\00", align 1
+@.str.35 = private constant [19 x i8] c"cuStreamEndCapture\00", align 1
+@.str.36 = private constant [28 x i8] c"cuGraphInstantiateWithFlags\00", align 1
+@.str.37 = private constant [14 x i8] c"cuGraphLaunch\00", align 1
+@.str.38 = private constant [19 x i8] c"cuGraphExecDestroy\00", align 1
+@.str.39 = private constant [15 x i8] c"cuGraphDestroy\00", align 1
+@.str.40 = private constant [14 x i8] c"cuEventCreate\00", align 1
+@.str.41 = private constant [18 x i8] c"cuEventDestroy_v2\00", align 1
+@.str.42 = private constant [14 x i8] c"cuEventRecord\00", align 1
+@.str.43 = private constant [18 x i8] c"cuStreamWaitEvent\00", align 1
+@.str.44 = private constant [19 x i8] c"cuEventSynchronize\00", align 1
+@.str.45 = private constant [33 x i8] c"no device memory for the weights\00", align 1
+@.str.46 = private constant [33 x i8] c"no device memory for the tensors\00", align 1
+@.str.47 = private constant [22 x i8] c"the GPU has no stream\00", align 1
+@.str.48 = private constant [21 x i8] c"the GPU has no event\00", align 1
+@.str.49 = private constant [37 x i8] c"this GPU is older than the library's\00", align 1
+@.str.50 = private constant [26 x i8] c"a kernel cannot be loaded\00", align 1
+@.str.51 = private constant [22 x i8] c"a kernel is not there\00", align 1
+@.str.52 = private constant [42 x i8] c"an error that the driver has no words for\00", align 1
+@.str.53 = private constant [33 x i8] c"the run before is not waited for\00", align 1
+@.str.54 = private constant [16 x i8] c"a kernel failed\00", align 1
+@.str.55 = private constant [26 x i8] c"an input cannot be copied\00", align 1
+@.str.56 = private constant [27 x i8] c"an output cannot be copied\00", align 1
+@.str.57 = private constant [30 x i8] c"the indices cannot be checked\00", align 1
+@.str.58 = private constant [11 x i8] c"IndexError\00", align 1
+@.str.59 = private constant [30 x i8] c"the kernels cannot be started\00", align 1
 
-define i32 @__tvm_ffi_ansor_deploy_gpu_load(ptr nocapture noundef readnone %0, ptr nocapture noundef readonly %1, i32 noundef %2, ptr noundef %3) {
+define i32 @__tvm_ffi_ansor_deploy_gpu_load(ptr noundef readnone captures(none) %0, ptr noundef readonly captures(none) %1, i32 noundef %2, ptr noundef %3) {
   %5 = alloca [512 x i8], align 16
-  %6 = alloca [512 x i8], align 16
-  %7 = alloca ptr, align 8
-  %8 = alloca [512 x i8], align 16
-  %9 = alloca ptr, align 8
-  %10 = alloca [512 x i8], align 16
-  %11 = alloca ptr, align 8
+  %6 = alloca ptr, align 8
+  %7 = alloca [512 x i8], align 16
+  %8 = alloca ptr, align 8
+  %9 = alloca [512 x i8], align 16
+  %10 = alloca ptr, align 8
+  %11 = alloca [512 x i8], align 16
   %12 = alloca [512 x i8], align 16
-  %13 = alloca [512 x i8], align 16
-  %14 = alloca ptr, align 8
+  %13 = alloca ptr, align 8
+  %14 = alloca [512 x i8], align 16
   %15 = alloca [512 x i8], align 16
-  %16 = alloca [512 x i8], align 16
-  %17 = icmp eq i32 %2, 1
-  br i1 %17, label %18, label %21
+  %16 = icmp eq i32 %2, 1
+  br i1 %16, label %17, label %20
 
-18:                                               ; preds = %4
-  %19 = load i32, ptr %1, align 8
-  %20 = icmp eq i32 %19, 70
-  br i1 %20, label %23, label %21
+17:                                               ; preds = %4
+  %18 = load i32, ptr %1, align 8
+  %19 = icmp eq i32 %18, 70
+  br i1 %19, label %22, label %20
 
-21:                                               ; preds = %18, %4
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %16)
-  %22 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %16, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str, ptr noundef nonnull @.str.1)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %16)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %16)
-  br label %149
-
-23:                                               ; preds = %18
-  %24 = tail call dereferenceable_or_null(64) ptr @calloc(i64 noundef 1, i64 noundef 64)
-  %25 = icmp eq ptr %24, null
-  br i1 %25, label %26, label %28
-
-26:                                               ; preds = %23
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %15)
-  %27 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %15, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.2, ptr noundef nonnull @.str.3)
+20:                                               ; preds = %17, %4
+  call void @llvm.lifetime.start.p0(ptr nonnull %15)
+  %21 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %15, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str, ptr noundef nonnull @.str.1)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %15)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %15)
-  br label %149
+  call void @llvm.lifetime.end.p0(ptr nonnull %15)
+  br label %144
 
-28:                                               ; preds = %23
-  %29 = tail call i32 @pthread_mutex_lock(ptr noundef nonnull @state)
-  %30 = load i32, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 1), align 16
-  %31 = icmp eq i32 %30, 0
-  br i1 %31, label %32, label %135
+22:                                               ; preds = %17
+  %23 = tail call dereferenceable_or_null(64) ptr @calloc(i64 noundef 1, i64 noundef 64)
+  %24 = icmp eq ptr %23, null
+  br i1 %24, label %25, label %27
 
-32:                                               ; preds = %28
-  %33 = getelementptr inbounds %struct.any, ptr %1, i64 0, i32 2
-  %34 = load ptr, ptr %33, align 8
-  %35 = getelementptr inbounds i8, ptr %34, i64 24
-  %36 = load ptr, ptr %35, align 8
-  %37 = getelementptr inbounds i8, ptr %34, i64 64
-  %38 = load i64, ptr %37, align 8
-  %39 = getelementptr inbounds i8, ptr %36, i64 %38
-  %40 = tail call ptr @dlopen(ptr noundef nonnull @.str.12, i32 noundef 2)
-  %41 = icmp eq ptr %40, null
-  br i1 %41, label %45, label %42
+25:                                               ; preds = %22
+  call void @llvm.lifetime.start.p0(ptr nonnull %14)
+  %26 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %14, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.2, ptr noundef nonnull @.str.3)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %14)
+  call void @llvm.lifetime.end.p0(ptr nonnull %14)
+  br label %144
 
-42:                                               ; preds = %32
-  %43 = tail call ptr @dlsym(ptr noundef nonnull %40, ptr noundef nonnull @.str.16)
-  store ptr %43, ptr @cuda, align 8
-  %44 = icmp eq ptr %43, null
-  br i1 %44, label %124, label %47
+27:                                               ; preds = %22
+  %28 = tail call i32 @pthread_mutex_lock(ptr noundef nonnull @state)
+  %29 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 64), align 16
+  %30 = icmp eq i32 %29, 0
+  br i1 %30, label %31, label %130
 
-45:                                               ; preds = %32
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %13)
-  %46 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %13, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.13, ptr noundef nonnull @.str.14)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %13)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %13)
-  br label %133
+31:                                               ; preds = %27
+  %32 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %33 = load ptr, ptr %32, align 8
+  %34 = getelementptr inbounds nuw i8, ptr %33, i64 24
+  %35 = load ptr, ptr %34, align 8
+  %36 = getelementptr inbounds nuw i8, ptr %33, i64 64
+  %37 = load i64, ptr %36, align 8
+  %38 = getelementptr inbounds nuw i8, ptr %35, i64 %37
+  %39 = tail call ptr @dlopen(ptr noundef nonnull @.str.12, i32 noundef 2)
+  %40 = icmp eq ptr %39, null
+  br i1 %40, label %41, label %46
 
-47:                                               ; preds = %42, %51
-  %48 = phi i64 [ %49, %51 ], [ 0, %42 ]
-  %49 = add nuw nsw i64 %48, 1
-  %50 = icmp eq i64 %49, 15
-  br i1 %50, label %60, label %51
-
-51:                                               ; preds = %47
-  %52 = getelementptr inbounds [15 x ptr], ptr @names, i64 0, i64 %49
-  %53 = load ptr, ptr %52, align 8
-  %54 = tail call ptr @dlsym(ptr noundef nonnull %40, ptr noundef %53)
-  %55 = getelementptr inbounds ptr, ptr @cuda, i64 %49
-  store ptr %54, ptr %55, align 8
-  %56 = icmp eq ptr %54, null
-  br i1 %56, label %57, label %47
-
-57:                                               ; preds = %51
-  %58 = icmp ult i64 %48, 14
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %12)
-  %59 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %12, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.15, ptr noundef %53)
+41:                                               ; preds = %31
+  call void @llvm.lifetime.start.p0(ptr nonnull %12)
+  %42 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %12, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.13, ptr noundef nonnull @.str.14)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %12)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %12)
-  br i1 %58, label %133, label %60
+  call void @llvm.lifetime.end.p0(ptr nonnull %12)
+  br label %128
 
-60:                                               ; preds = %47, %57
-  %61 = load ptr, ptr @cuda, align 8
-  %62 = call i32 %61(i32 noundef 0)
-  %63 = icmp eq i32 %62, 0
-  br i1 %63, label %75, label %64
+43:                                               ; preds = %46
+  %44 = add nuw nsw i64 %47, 1
+  %45 = icmp eq i64 %44, 29
+  br i1 %45, label %55, label %46
 
-64:                                               ; preds = %60
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %11)
-  store ptr null, ptr %11, align 8
-  %65 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %66 = call i32 %65(i32 noundef %62, ptr noundef nonnull %11)
-  %67 = icmp eq i32 %66, 0
-  %68 = load ptr, ptr %11, align 8
-  %69 = icmp ne ptr %68, null
-  %70 = select i1 %67, i1 %69, i1 false
-  br i1 %70, label %72, label %71
+46:                                               ; preds = %31, %43
+  %47 = phi i64 [ %44, %43 ], [ 0, %31 ]
+  %48 = getelementptr inbounds nuw ptr, ptr @names, i64 %47
+  %49 = load ptr, ptr %48, align 8
+  %50 = tail call ptr @dlsym(ptr noundef nonnull %39, ptr noundef %49)
+  %51 = getelementptr inbounds nuw ptr, ptr @cuda, i64 %47
+  store ptr %50, ptr %51, align 8
+  %52 = icmp eq ptr %50, null
+  br i1 %52, label %53, label %43
 
-71:                                               ; preds = %64
-  store ptr @.str.36, ptr %11, align 8
-  br label %72
+53:                                               ; preds = %46
+  call void @llvm.lifetime.start.p0(ptr nonnull %11)
+  %54 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %11, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.15, ptr noundef %49)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %11)
+  call void @llvm.lifetime.end.p0(ptr nonnull %11)
+  br label %128
 
-72:                                               ; preds = %71, %64
-  %73 = phi ptr [ %68, %64 ], [ @.str.36, %71 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %10)
-  %74 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %10, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.10, ptr noundef nonnull %73)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %10)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %10)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %11)
-  br label %133
+55:                                               ; preds = %43
+  %56 = load ptr, ptr @cuda, align 8
+  %57 = tail call i32 %56(i32 noundef 0)
+  %58 = icmp eq i32 %57, 0
+  br i1 %58, label %70, label %59
 
-75:                                               ; preds = %60
-  %76 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 1), align 8
-  %77 = call i32 %76(ptr noundef nonnull getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 2), i32 noundef 0)
-  %78 = icmp eq i32 %77, 0
-  br i1 %78, label %90, label %79
+59:                                               ; preds = %55
+  call void @llvm.lifetime.start.p0(ptr nonnull %10)
+  store ptr null, ptr %10, align 8
+  %60 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %61 = call i32 %60(i32 noundef %57, ptr noundef nonnull %10)
+  %62 = icmp eq i32 %61, 0
+  %63 = load ptr, ptr %10, align 8
+  %64 = icmp ne ptr %63, null
+  %65 = select i1 %62, i1 %64, i1 false
+  br i1 %65, label %67, label %66
 
-79:                                               ; preds = %75
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %9)
-  store ptr null, ptr %9, align 8
-  %80 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %81 = call i32 %80(i32 noundef %77, ptr noundef nonnull %9)
-  %82 = icmp eq i32 %81, 0
-  %83 = load ptr, ptr %9, align 8
-  %84 = icmp ne ptr %83, null
-  %85 = select i1 %82, i1 %84, i1 false
-  br i1 %85, label %87, label %86
+66:                                               ; preds = %59
+  store ptr @.str.52, ptr %10, align 8
+  br label %67
 
-86:                                               ; preds = %79
-  store ptr @.str.36, ptr %9, align 8
-  br label %87
+67:                                               ; preds = %66, %59
+  %68 = phi ptr [ %63, %59 ], [ @.str.52, %66 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %9)
+  %69 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %9, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.10, ptr noundef nonnull %68)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %9)
+  call void @llvm.lifetime.end.p0(ptr nonnull %9)
+  call void @llvm.lifetime.end.p0(ptr nonnull %10)
+  br label %128
 
-87:                                               ; preds = %86, %79
-  %88 = phi ptr [ %83, %79 ], [ @.str.36, %86 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %8)
-  %89 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %8, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.11, ptr noundef nonnull %88)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %8)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %8)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %9)
-  br label %133
+70:                                               ; preds = %55
+  %71 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 8), align 8
+  %72 = tail call i32 %71(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @state, i64 68), i32 noundef 0)
+  %73 = icmp eq i32 %72, 0
+  br i1 %73, label %85, label %74
 
-90:                                               ; preds = %75
-  %91 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 2), align 8
-  %92 = load i32, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 2), align 4
-  %93 = call i32 %91(ptr noundef nonnull getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 3), i32 noundef %92)
-  %94 = icmp eq i32 %93, 0
-  br i1 %94, label %106, label %95
+74:                                               ; preds = %70
+  call void @llvm.lifetime.start.p0(ptr nonnull %8)
+  store ptr null, ptr %8, align 8
+  %75 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %76 = call i32 %75(i32 noundef %72, ptr noundef nonnull %8)
+  %77 = icmp eq i32 %76, 0
+  %78 = load ptr, ptr %8, align 8
+  %79 = icmp ne ptr %78, null
+  %80 = select i1 %77, i1 %79, i1 false
+  br i1 %80, label %82, label %81
 
-95:                                               ; preds = %90
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %7)
-  store ptr null, ptr %7, align 8
-  %96 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %97 = call i32 %96(i32 noundef %93, ptr noundef nonnull %7)
-  %98 = icmp eq i32 %97, 0
-  %99 = load ptr, ptr %7, align 8
-  %100 = icmp ne ptr %99, null
-  %101 = select i1 %98, i1 %100, i1 false
-  br i1 %101, label %103, label %102
+81:                                               ; preds = %74
+  store ptr @.str.52, ptr %8, align 8
+  br label %82
 
-102:                                              ; preds = %95
-  store ptr @.str.36, ptr %7, align 8
-  br label %103
+82:                                               ; preds = %81, %74
+  %83 = phi ptr [ %78, %74 ], [ @.str.52, %81 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %7)
+  %84 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.11, ptr noundef nonnull %83)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %7)
+  call void @llvm.lifetime.end.p0(ptr nonnull %7)
+  call void @llvm.lifetime.end.p0(ptr nonnull %8)
+  br label %128
 
-103:                                              ; preds = %102, %95
-  %104 = phi ptr [ %99, %95 ], [ @.str.36, %102 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %6)
-  %105 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %6, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.7, ptr noundef nonnull %104)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %6)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %6)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %7)
-  br label %133
+85:                                               ; preds = %70
+  %86 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 16), align 8
+  %87 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 68), align 4
+  %88 = tail call i32 %86(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @state, i64 72), i32 noundef %87)
+  %89 = icmp eq i32 %88, 0
+  br i1 %89, label %101, label %90
 
-106:                                              ; preds = %90
-  %107 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 6, i32 1), align 8
-  %108 = add i64 %107, 1
-  %109 = call ptr @calloc(i64 noundef %108, i64 noundef 8)
-  store ptr %109, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  %110 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 7, i32 1), align 8
-  %111 = add i64 %110, 1
-  %112 = call ptr @calloc(i64 noundef %111, i64 noundef 8)
-  store ptr %112, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 5), align 8
-  %113 = icmp ne ptr %109, null
-  %114 = icmp ne ptr %112, null
-  %115 = and i1 %113, %114
-  br i1 %115, label %118, label %116
+90:                                               ; preds = %85
+  call void @llvm.lifetime.start.p0(ptr nonnull %6)
+  store ptr null, ptr %6, align 8
+  %91 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %92 = call i32 %91(i32 noundef %88, ptr noundef nonnull %6)
+  %93 = icmp eq i32 %92, 0
+  %94 = load ptr, ptr %6, align 8
+  %95 = icmp ne ptr %94, null
+  %96 = select i1 %93, i1 %95, i1 false
+  br i1 %96, label %98, label %97
 
-116:                                              ; preds = %106
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %5)
-  %117 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.2, ptr noundef nonnull @.str.3)
+97:                                               ; preds = %90
+  store ptr @.str.52, ptr %6, align 8
+  br label %98
+
+98:                                               ; preds = %97, %90
+  %99 = phi ptr [ %94, %90 ], [ @.str.52, %97 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %5)
+  %100 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.7, ptr noundef nonnull %99)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %5)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %5)
-  br label %133
+  call void @llvm.lifetime.end.p0(ptr nonnull %5)
+  call void @llvm.lifetime.end.p0(ptr nonnull %6)
+  br label %128
 
-118:                                              ; preds = %106
-  %119 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 4), align 8
-  %120 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 3), align 8
-  %121 = call i32 %119(ptr noundef %120)
-  %122 = icmp eq i32 %121, 0
-  br i1 %122, label %126, label %123
+101:                                              ; preds = %85
+  %102 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 56), align 8
+  %103 = add i64 %102, 1
+  %104 = tail call ptr @calloc(i64 noundef %103, i64 noundef 8)
+  store ptr %104, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  %105 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 72), align 8
+  %106 = add i64 %105, 1
+  %107 = tail call ptr @calloc(i64 noundef %106, i64 noundef 8)
+  store ptr %107, ptr getelementptr inbounds nuw (i8, ptr @state, i64 88), align 8
+  %108 = tail call ptr @calloc(i64 noundef %106, i64 noundef 16)
+  store ptr %108, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %109 = icmp ne ptr %104, null
+  %110 = icmp ne ptr %107, null
+  %111 = and i1 %109, %110
+  %112 = icmp ne ptr %108, null
+  %113 = and i1 %111, %112
+  br i1 %113, label %115, label %114
 
-123:                                              ; preds = %118
-  call fastcc void @failed(ptr noundef nonnull @.str.7, i32 noundef %121)
-  br label %133
+114:                                              ; preds = %101
+  tail call fastcc void @fail(ptr noundef nonnull @.str.2, ptr noundef nonnull @.str.3)
+  br label %128
 
-124:                                              ; preds = %42
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %12)
-  %125 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %12, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.15, ptr noundef nonnull @.str.16)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %12)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %12)
-  br label %133
+115:                                              ; preds = %101
+  %116 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 32), align 8
+  %117 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 72), align 8
+  %118 = tail call i32 %116(ptr noundef %117)
+  %119 = icmp eq i32 %118, 0
+  br i1 %119, label %121, label %120
 
-126:                                              ; preds = %118
-  %127 = call fastcc i32 @fill(ptr noundef %39)
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %14)
-  %128 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 5), align 8
-  %129 = call i32 %128(ptr noundef nonnull %14)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %14)
-  %130 = icmp eq i32 %127, 0
-  br i1 %130, label %131, label %133
+120:                                              ; preds = %115
+  tail call fastcc void @failed(ptr noundef nonnull @.str.7, i32 noundef %118)
+  br label %128
 
-131:                                              ; preds = %126
-  %132 = load i32, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 1), align 16
-  br label %135
+121:                                              ; preds = %115
+  %122 = tail call fastcc i32 @fill(ptr noundef %38)
+  call void @llvm.lifetime.start.p0(ptr nonnull %13)
+  %123 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 40), align 8
+  %124 = call i32 %123(ptr noundef nonnull %13)
+  call void @llvm.lifetime.end.p0(ptr nonnull %13)
+  %125 = icmp eq i32 %122, 0
+  br i1 %125, label %126, label %128
 
-133:                                              ; preds = %124, %57, %45, %116, %123, %103, %87, %72, %126
+126:                                              ; preds = %121
+  %127 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 64), align 16
+  br label %130
+
+128:                                              ; preds = %41, %53, %82, %98, %114, %120, %67, %121
   call fastcc void @clear()
-  %134 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
-  call void @free(ptr noundef %24)
-  br label %149
+  %129 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
+  call void @free(ptr noundef %23)
+  br label %144
 
-135:                                              ; preds = %131, %28
-  %136 = phi i32 [ %132, %131 ], [ %30, %28 ]
-  %137 = add i32 %136, 1
-  store i32 %137, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 1), align 16
-  %138 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
-  store ptr @state, ptr %24, align 8
-  %139 = getelementptr inbounds i8, ptr %24, i64 8
-  store i32 1, ptr %139, align 8
-  %140 = getelementptr inbounds i8, ptr %24, i64 16
-  store i32 1, ptr %140, align 8
-  %141 = getelementptr inbounds i8, ptr %24, i64 20
-  store i8 1, ptr %141, align 4
-  %142 = getelementptr inbounds i8, ptr %24, i64 21
-  store i8 8, ptr %142, align 1
-  %143 = getelementptr inbounds i8, ptr %24, i64 22
-  store i16 1, ptr %143, align 2
-  %144 = getelementptr inbounds i8, ptr %24, i64 24
-  store ptr @one, ptr %144, align 8
-  %145 = getelementptr inbounds i8, ptr %24, i64 32
-  store ptr @one, ptr %145, align 8
-  %146 = getelementptr inbounds %struct.managed, ptr %24, i64 0, i32 2
-  store ptr @leave, ptr %146, align 8
+130:                                              ; preds = %126, %27
+  %131 = phi i32 [ %127, %126 ], [ %29, %27 ]
+  %132 = add i32 %131, 1
+  store i32 %132, ptr getelementptr inbounds nuw (i8, ptr @state, i64 64), align 16
+  %133 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
+  store ptr @state, ptr %23, align 8
+  %134 = getelementptr inbounds nuw i8, ptr %23, i64 8
+  store i32 1, ptr %134, align 8
+  %135 = getelementptr inbounds nuw i8, ptr %23, i64 16
+  store i32 1, ptr %135, align 8
+  %136 = getelementptr inbounds nuw i8, ptr %23, i64 20
+  store i8 1, ptr %136, align 4
+  %137 = getelementptr inbounds nuw i8, ptr %23, i64 21
+  store i8 8, ptr %137, align 1
+  %138 = getelementptr inbounds nuw i8, ptr %23, i64 22
+  store i16 1, ptr %138, align 2
+  %139 = getelementptr inbounds nuw i8, ptr %23, i64 24
+  store ptr @one, ptr %139, align 8
+  %140 = getelementptr inbounds nuw i8, ptr %23, i64 32
+  store ptr @one, ptr %140, align 8
+  %141 = getelementptr inbounds nuw i8, ptr %23, i64 56
+  store ptr @leave, ptr %141, align 8
   store i32 70, ptr %3, align 8
-  %147 = getelementptr inbounds %struct.any, ptr %3, i64 0, i32 2
-  %148 = call i32 @TVMFFITensorFromDLPack(ptr noundef nonnull %24, i32 noundef 0, i32 noundef 0, ptr noundef nonnull %147)
-  br label %149
+  %142 = getelementptr inbounds nuw i8, ptr %3, i64 8
+  %143 = call i32 @TVMFFITensorFromDLPack(ptr noundef nonnull %23, i32 noundef 0, i32 noundef 0, ptr noundef nonnull %142)
+  br label %144
 
-149:                                              ; preds = %26, %135, %133, %21
-  %150 = phi i32 [ -1, %21 ], [ -1, %26 ], [ -1, %133 ], [ %148, %135 ]
-  ret i32 %150
+144:                                              ; preds = %25, %130, %128, %20
+  %145 = phi i32 [ -1, %20 ], [ -1, %25 ], [ -1, %128 ], [ %143, %130 ]
+  ret i32 %145
 }
 
-declare void @llvm.lifetime.start.p0(i64 immarg, ptr nocapture)
+define internal fastcc void @fail(ptr noundef %0, ptr noundef %1) {
+  %3 = alloca [512 x i8], align 16
+  call void @llvm.lifetime.start.p0(ptr nonnull %3)
+  %4 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %3, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef %0, ptr noundef %1)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %3)
+  call void @llvm.lifetime.end.p0(ptr nonnull %3)
+  ret void
+}
+
+declare void @llvm.lifetime.start.p0(ptr captures(none))
 
 declare noalias noundef ptr @calloc(i64 noundef, i64 noundef)
 
@@ -342,102 +355,167 @@ declare i32 @pthread_mutex_lock(ptr noundef)
 
 define internal fastcc void @clear() {
   %1 = alloca ptr, align 8
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %1)
-  %2 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 3), align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %1)
+  %2 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 72), align 8
   %3 = icmp eq ptr %2, null
-  br i1 %3, label %52, label %4
+  br i1 %3, label %94, label %4
 
 4:                                                ; preds = %0
-  %5 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 4), align 8
+  %5 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 32), align 8
   %6 = tail call i32 %5(ptr noundef nonnull %2)
   %7 = icmp eq i32 %6, 0
-  br i1 %7, label %8, label %45
+  br i1 %7, label %8, label %87
 
 8:                                                ; preds = %4
-  %9 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 6, i32 1), align 8
-  %10 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  %11 = icmp ne ptr %10, null
-  %12 = icmp ne i64 %9, 0
-  %13 = select i1 %11, i1 %12, i1 false
-  br i1 %13, label %17, label %14
+  %9 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
+  %10 = icmp eq i32 %9, 0
+  br i1 %10, label %15, label %11
 
-14:                                               ; preds = %27, %8
-  %15 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), align 16
-  %16 = icmp eq i64 %15, 0
-  br i1 %16, label %36, label %33
+11:                                               ; preds = %8
+  %12 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 224), align 8
+  %13 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 120), align 8
+  %14 = tail call i32 %12(ptr noundef %13)
+  br label %15
 
-17:                                               ; preds = %8, %27
-  %18 = phi ptr [ %28, %27 ], [ %10, %8 ]
-  %19 = phi i64 [ %29, %27 ], [ 0, %8 ]
-  %20 = getelementptr inbounds ptr, ptr %18, i64 %19
-  %21 = load ptr, ptr %20, align 8
-  %22 = icmp eq ptr %21, null
-  br i1 %22, label %27, label %23
+15:                                               ; preds = %11, %8
+  %16 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 72), align 8
+  %17 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %18 = icmp ne ptr %17, null
+  %19 = icmp ne i64 %16, 0
+  %20 = select i1 %18, i1 %19, i1 false
+  br i1 %20, label %24, label %21
 
-23:                                               ; preds = %17
-  %24 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 7), align 8
-  %25 = tail call i32 %24(ptr noundef nonnull %21)
-  %26 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  br label %27
+21:                                               ; preds = %35, %15
+  %22 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %23 = icmp eq ptr %22, null
+  br i1 %23, label %44, label %41
 
-27:                                               ; preds = %17, %23
-  %28 = phi ptr [ %18, %17 ], [ %26, %23 ]
-  %29 = add nuw i64 %19, 1
-  %30 = icmp ne ptr %28, null
-  %31 = icmp ult i64 %29, %9
-  %32 = select i1 %30, i1 %31, i1 false
-  br i1 %32, label %17, label %14
+24:                                               ; preds = %15, %35
+  %25 = phi ptr [ %36, %35 ], [ %17, %15 ]
+  %26 = phi i64 [ %37, %35 ], [ 0, %15 ]
+  %27 = getelementptr inbounds nuw %struct.anon.0, ptr %25, i64 %26
+  %28 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %29 = load ptr, ptr %28, align 8
+  %30 = icmp eq ptr %29, null
+  br i1 %30, label %35, label %31
 
-33:                                               ; preds = %14
-  %34 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 10), align 8
-  %35 = tail call i32 %34(i64 noundef %15)
-  br label %36
+31:                                               ; preds = %24
+  %32 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 176), align 8
+  %33 = tail call i32 %32(ptr noundef nonnull %29)
+  %34 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  br label %35
 
-36:                                               ; preds = %33, %14
-  %37 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 7), align 8
-  %38 = icmp eq i64 %37, 0
-  br i1 %38, label %42, label %39
+35:                                               ; preds = %24, %31
+  %36 = phi ptr [ %25, %24 ], [ %34, %31 ]
+  %37 = add nuw i64 %26, 1
+  %38 = icmp ne ptr %36, null
+  %39 = icmp ult i64 %37, %16
+  %40 = select i1 %38, i1 %39, i1 false
+  br i1 %40, label %24, label %21
 
-39:                                               ; preds = %36
-  %40 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 10), align 8
-  %41 = tail call i32 %40(i64 noundef %37)
-  br label %42
+41:                                               ; preds = %21
+  %42 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 128), align 8
+  %43 = tail call i32 %42(ptr noundef nonnull %22)
+  br label %44
 
-42:                                               ; preds = %39, %36
-  %43 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 5), align 8
-  %44 = call i32 %43(ptr noundef nonnull %1)
-  br label %45
+44:                                               ; preds = %41, %21
+  %45 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 120), align 8
+  %46 = icmp eq ptr %45, null
+  br i1 %46, label %50, label %47
 
-45:                                               ; preds = %42, %4
-  %46 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 3), align 8
-  %47 = icmp eq ptr %46, null
-  br i1 %47, label %52, label %48
+47:                                               ; preds = %44
+  %48 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 200), align 8
+  %49 = tail call i32 %48(ptr noundef nonnull %45)
+  br label %50
 
-48:                                               ; preds = %45
-  %49 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 3), align 8
-  %50 = load i32, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 2), align 4
-  %51 = call i32 %49(i32 noundef %50)
-  br label %52
+50:                                               ; preds = %47, %44
+  %51 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 56), align 8
+  %52 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  %53 = icmp ne ptr %52, null
+  %54 = icmp ne i64 %51, 0
+  %55 = select i1 %53, i1 %54, i1 false
+  br i1 %55, label %59, label %56
 
-52:                                               ; preds = %0, %48, %45
-  %53 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  call void @free(ptr noundef %53)
-  %54 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 5), align 8
-  call void @free(ptr noundef %54)
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(40) getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 3), i8 0, i64 40, i1 false)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %1)
+56:                                               ; preds = %69, %50
+  %57 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  %58 = icmp eq i64 %57, 0
+  br i1 %58, label %78, label %75
+
+59:                                               ; preds = %50, %69
+  %60 = phi ptr [ %70, %69 ], [ %52, %50 ]
+  %61 = phi i64 [ %71, %69 ], [ 0, %50 ]
+  %62 = getelementptr inbounds nuw ptr, ptr %60, i64 %61
+  %63 = load ptr, ptr %62, align 8
+  %64 = icmp eq ptr %63, null
+  br i1 %64, label %69, label %65
+
+65:                                               ; preds = %59
+  %66 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 56), align 8
+  %67 = tail call i32 %66(ptr noundef nonnull %63)
+  %68 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  br label %69
+
+69:                                               ; preds = %59, %65
+  %70 = phi ptr [ %60, %59 ], [ %68, %65 ]
+  %71 = add nuw i64 %61, 1
+  %72 = icmp ne ptr %70, null
+  %73 = icmp ult i64 %71, %51
+  %74 = select i1 %72, i1 %73, i1 false
+  br i1 %74, label %59, label %56
+
+75:                                               ; preds = %56
+  %76 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 80), align 8
+  %77 = tail call i32 %76(i64 noundef %57)
+  br label %78
+
+78:                                               ; preds = %75, %56
+  %79 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
+  %80 = icmp eq i64 %79, 0
+  br i1 %80, label %84, label %81
+
+81:                                               ; preds = %78
+  %82 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 80), align 8
+  %83 = tail call i32 %82(i64 noundef %79)
+  br label %84
+
+84:                                               ; preds = %81, %78
+  %85 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 40), align 8
+  %86 = call i32 %85(ptr noundef nonnull %1)
+  br label %87
+
+87:                                               ; preds = %84, %4
+  %88 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 72), align 8
+  %89 = icmp eq ptr %88, null
+  br i1 %89, label %94, label %90
+
+90:                                               ; preds = %87
+  %91 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 24), align 8
+  %92 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 68), align 4
+  %93 = call i32 %91(i32 noundef %92)
+  br label %94
+
+94:                                               ; preds = %0, %90, %87
+  %95 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  call void @free(ptr noundef %95)
+  %96 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 88), align 8
+  call void @free(ptr noundef %96)
+  %97 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  call void @free(ptr noundef %97)
+  store ptr null, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(60) getelementptr inbounds nuw (i8, ptr @state, i64 72), i8 0, i64 60, i1 false)
+  call void @llvm.lifetime.end.p0(ptr nonnull %1)
   ret void
 }
 
 declare i32 @pthread_mutex_unlock(ptr noundef)
 
-declare void @free(ptr allocptr nocapture noundef)
+declare void @free(ptr allocptr noundef captures(none))
 
-define internal void @leave(ptr nocapture noundef %0) {
+define internal void @leave(ptr noundef captures(none) %0) {
   %2 = tail call i32 @pthread_mutex_lock(ptr noundef nonnull @state)
-  %3 = load i32, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 1), align 16
+  %3 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 64), align 16
   %4 = add i32 %3, -1
-  store i32 %4, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 1), align 16
+  store i32 %4, ptr getelementptr inbounds nuw (i8, ptr @state, i64 64), align 16
   %5 = icmp eq i32 %4, 0
   br i1 %5, label %6, label %7
 
@@ -453,9 +531,9 @@ define internal void @leave(ptr nocapture noundef %0) {
 
 declare i32 @TVMFFITensorFromDLPack(ptr noundef, i32 noundef, i32 noundef, ptr noundef)
 
-declare void @llvm.lifetime.end.p0(i64 immarg, ptr nocapture)
+declare void @llvm.lifetime.end.p0(ptr captures(none))
 
-define noundef i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr nocapture noundef readnone %0, ptr nocapture noundef readonly %1, i32 noundef %2, ptr nocapture noundef readnone %3) {
+define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone captures(none) %0, ptr noundef readonly captures(none) %1, i32 noundef %2, ptr noundef readnone captures(none) %3) {
   %5 = alloca [512 x i8], align 16
   %6 = alloca ptr, align 8
   %7 = alloca [512 x i8], align 16
@@ -463,264 +541,698 @@ define noundef i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr nocapture noundef readnon
   %9 = alloca [512 x i8], align 16
   %10 = alloca ptr, align 8
   %11 = alloca [512 x i8], align 16
-  %12 = alloca [512 x i8], align 16
+  %12 = alloca ptr, align 8
   %13 = alloca ptr, align 8
-  %14 = icmp sgt i32 %2, 1
-  br i1 %14, label %15, label %21
+  %14 = alloca ptr, align 8
+  %15 = alloca [512 x i8], align 16
+  %16 = alloca ptr, align 8
+  %17 = alloca [512 x i8], align 16
+  %18 = alloca ptr, align 8
+  %19 = alloca i32, align 4
+  %20 = alloca [512 x i8], align 16
+  %21 = alloca ptr, align 8
+  %22 = alloca [512 x i8], align 16
+  %23 = alloca ptr, align 8
+  %24 = alloca [512 x i8], align 16
+  %25 = alloca ptr, align 8
+  %26 = alloca [512 x i8], align 16
+  %27 = alloca [512 x i8], align 16
+  %28 = alloca ptr, align 8
+  %29 = icmp sgt i32 %2, 1
+  br i1 %29, label %30, label %36
 
-15:                                               ; preds = %4
-  %16 = getelementptr inbounds %struct.any, ptr %1, i64 1, i32 2
-  %17 = load ptr, ptr %16, align 8
-  %18 = ptrtoint ptr %17 to i64
-  %19 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 8, i32 1), align 8
-  %20 = icmp ugt i64 %19, %18
-  br i1 %20, label %23, label %21
+30:                                               ; preds = %4
+  %31 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %32 = load ptr, ptr %31, align 8
+  %33 = ptrtoint ptr %32 to i64
+  %34 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 88), align 8
+  %35 = icmp ugt i64 %34, %33
+  br i1 %35, label %38, label %36
 
-21:                                               ; preds = %4, %15
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %12)
-  %22 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %12, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.4, ptr noundef nonnull @.str.5)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %12)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %12)
-  br label %166
+36:                                               ; preds = %4, %30
+  call void @llvm.lifetime.start.p0(ptr nonnull %27)
+  %37 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %27, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.4, ptr noundef nonnull @.str.5)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %27)
+  call void @llvm.lifetime.end.p0(ptr nonnull %27)
+  br label %425
 
-23:                                               ; preds = %15
-  %24 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 8), align 8
-  %25 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %24
-  %26 = getelementptr inbounds %struct.run, ptr %25, i64 %18
-  %27 = zext nneg i32 %2 to i64
-  %28 = getelementptr inbounds %struct.run, ptr %25, i64 %18, i32 3
-  %29 = load i64, ptr %28, align 8
-  %30 = add i64 %29, 2
-  %31 = getelementptr inbounds %struct.run, ptr %25, i64 %18, i32 5
-  %32 = load i64, ptr %31, align 8
-  %33 = add i64 %30, %32
-  %34 = icmp eq i64 %33, %27
-  br i1 %34, label %37, label %35
+38:                                               ; preds = %30
+  %39 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 80), align 8
+  %40 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %39
+  %41 = getelementptr inbounds nuw %struct.run, ptr %40, i64 %33
+  %42 = zext nneg i32 %2 to i64
+  %43 = getelementptr inbounds nuw i8, ptr %41, i64 24
+  %44 = load i64, ptr %43, align 8
+  %45 = getelementptr inbounds nuw i8, ptr %41, i64 40
+  %46 = load i64, ptr %45, align 8
+  %47 = add i64 %46, %44
+  %48 = add i64 %47, 2
+  %49 = icmp eq i64 %48, %42
+  br i1 %49, label %52, label %50
 
-35:                                               ; preds = %23
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %11)
-  %36 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %11, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.4, ptr noundef nonnull @.str.6)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %11)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %11)
-  br label %166
+50:                                               ; preds = %38
+  call void @llvm.lifetime.start.p0(ptr nonnull %26)
+  %51 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %26, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.4, ptr noundef nonnull @.str.6)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %26)
+  call void @llvm.lifetime.end.p0(ptr nonnull %26)
+  br label %425
 
-37:                                               ; preds = %23
-  %38 = tail call i32 @pthread_mutex_lock(ptr noundef nonnull @state)
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %13)
-  %39 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 4), align 8
-  %40 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 3), align 8
-  %41 = tail call i32 %39(ptr noundef %40)
-  %42 = icmp eq i32 %41, 0
-  br i1 %42, label %54, label %43
+52:                                               ; preds = %38
+  %53 = tail call i32 @pthread_mutex_lock(ptr noundef nonnull @state)
+  call void @llvm.lifetime.start.p0(ptr nonnull %28)
+  %54 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 32), align 8
+  %55 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 72), align 8
+  %56 = tail call i32 %54(ptr noundef %55)
+  %57 = icmp eq i32 %56, 0
+  br i1 %57, label %69, label %58
 
-43:                                               ; preds = %37
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %10)
-  store ptr null, ptr %10, align 8
-  %44 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %45 = call i32 %44(i32 noundef %41, ptr noundef nonnull %10)
-  %46 = icmp eq i32 %45, 0
-  %47 = load ptr, ptr %10, align 8
-  %48 = icmp ne ptr %47, null
-  %49 = select i1 %46, i1 %48, i1 false
-  br i1 %49, label %51, label %50
+58:                                               ; preds = %52
+  call void @llvm.lifetime.start.p0(ptr nonnull %25)
+  store ptr null, ptr %25, align 8
+  %59 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %60 = call i32 %59(i32 noundef %56, ptr noundef nonnull %25)
+  %61 = icmp eq i32 %60, 0
+  %62 = load ptr, ptr %25, align 8
+  %63 = icmp ne ptr %62, null
+  %64 = select i1 %61, i1 %63, i1 false
+  br i1 %64, label %66, label %65
 
-50:                                               ; preds = %43
-  store ptr @.str.36, ptr %10, align 8
-  br label %51
+65:                                               ; preds = %58
+  store ptr @.str.52, ptr %25, align 8
+  br label %66
 
-51:                                               ; preds = %43, %50
-  %52 = phi ptr [ %47, %43 ], [ @.str.36, %50 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %9)
-  %53 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %9, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.7, ptr noundef nonnull %52)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %9)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %9)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %10)
-  br label %163
+66:                                               ; preds = %58, %65
+  %67 = phi ptr [ %62, %58 ], [ @.str.52, %65 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %24)
+  %68 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %24, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.7, ptr noundef nonnull %67)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %24)
+  call void @llvm.lifetime.end.p0(ptr nonnull %24)
+  call void @llvm.lifetime.end.p0(ptr nonnull %25)
+  br label %422
 
-54:                                               ; preds = %37
-  %55 = getelementptr inbounds %struct.any, ptr %1, i64 2
-  %56 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 4), align 8
-  %57 = getelementptr inbounds %struct.run, ptr %25, i64 %18, i32 2
-  %58 = load i64, ptr %57, align 8
-  %59 = getelementptr i64, ptr @ansor_deploy_gpu_program, i64 %56
-  %60 = getelementptr i64, ptr %59, i64 %58
-  %61 = getelementptr inbounds %struct.run, ptr %25, i64 %18, i32 4
-  %62 = load i64, ptr %61, align 8
-  %63 = getelementptr i64, ptr %59, i64 %62
-  %64 = icmp eq i64 %29, 0
-  br i1 %64, label %109, label %65
+69:                                               ; preds = %52
+  %70 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %71 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 68), align 4
+  %72 = tail call ptr @TVMFFIEnvGetStream(i32 noundef 2, i32 noundef %71)
+  %73 = icmp eq i64 %47, 0
+  br i1 %73, label %76, label %80
 
-65:                                               ; preds = %54, %105
-  %66 = phi ptr [ %107, %105 ], [ %55, %54 ]
-  %67 = phi i64 [ %106, %105 ], [ 0, %54 ]
-  %68 = getelementptr inbounds %struct.place, ptr %60, i64 %67, i32 1
-  %69 = load i64, ptr %68, align 8
-  %70 = icmp eq i64 %69, 0
-  br i1 %70, label %105, label %71
+74:                                               ; preds = %80
+  %75 = icmp eq i32 %89, 0
+  br label %76
 
-71:                                               ; preds = %65
-  %72 = getelementptr inbounds %struct.place, ptr %60, i64 %67
-  %73 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 11), align 8
-  %74 = load i64, ptr %72, align 8
-  %75 = icmp sgt i64 %74, -1
-  br i1 %75, label %80, label %76
+76:                                               ; preds = %74, %69
+  %77 = phi i1 [ false, %69 ], [ %75, %74 ]
+  %78 = load i32, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
+  %79 = icmp eq i32 %78, 0
+  br i1 %79, label %108, label %92
 
-76:                                               ; preds = %71
-  %77 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 7), align 8
-  %78 = and i64 %74, 9223372036854775807
-  %79 = add i64 %77, %78
-  br label %83
+80:                                               ; preds = %69, %80
+  %81 = phi i32 [ %89, %80 ], [ 1, %69 ]
+  %82 = phi i64 [ %90, %80 ], [ 0, %69 ]
+  %83 = getelementptr inbounds nuw %struct.any, ptr %70, i64 %82
+  %84 = getelementptr inbounds nuw i8, ptr %83, i64 8
+  %85 = load ptr, ptr %84, align 8
+  %86 = getelementptr inbounds nuw i8, ptr %85, i64 32
+  %87 = load i32, ptr %86, align 8
+  %88 = icmp eq i32 %87, 2
+  %89 = select i1 %88, i32 %81, i32 0
+  %90 = add nuw i64 %82, 1
+  %91 = icmp eq i64 %90, %47
+  br i1 %91, label %74, label %80
 
-80:                                               ; preds = %71
-  %81 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), align 16
-  %82 = add i64 %81, %74
-  br label %83
+92:                                               ; preds = %76
+  %93 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 216), align 8
+  %94 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 120), align 8
+  %95 = tail call i32 %93(ptr noundef %72, ptr noundef %94, i32 noundef 0)
+  %96 = icmp eq i32 %95, 0
+  br i1 %96, label %108, label %97
 
-83:                                               ; preds = %80, %76
-  %84 = phi i64 [ %79, %76 ], [ %82, %80 ]
-  %85 = getelementptr inbounds %struct.any, ptr %66, i64 0, i32 2
-  %86 = load ptr, ptr %85, align 8
-  %87 = getelementptr inbounds i8, ptr %86, i64 24
-  %88 = load ptr, ptr %87, align 8
-  %89 = getelementptr inbounds i8, ptr %86, i64 64
-  %90 = load i64, ptr %89, align 8
-  %91 = getelementptr inbounds i8, ptr %88, i64 %90
-  %92 = tail call i32 %73(i64 noundef %84, ptr noundef %91, i64 noundef %69)
-  %93 = icmp eq i32 %92, 0
-  br i1 %93, label %105, label %94
+97:                                               ; preds = %92
+  call void @llvm.lifetime.start.p0(ptr nonnull %23)
+  store ptr null, ptr %23, align 8
+  %98 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %99 = call i32 %98(i32 noundef %95, ptr noundef nonnull %23)
+  %100 = icmp eq i32 %99, 0
+  %101 = load ptr, ptr %23, align 8
+  %102 = icmp ne ptr %101, null
+  %103 = select i1 %100, i1 %102, i1 false
+  br i1 %103, label %105, label %104
 
-94:                                               ; preds = %83
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %8)
-  store ptr null, ptr %8, align 8
-  %95 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %96 = call i32 %95(i32 noundef %92, ptr noundef nonnull %8)
-  %97 = icmp eq i32 %96, 0
-  %98 = load ptr, ptr %8, align 8
-  %99 = icmp ne ptr %98, null
-  %100 = select i1 %97, i1 %99, i1 false
-  br i1 %100, label %102, label %101
+104:                                              ; preds = %97
+  store ptr @.str.52, ptr %23, align 8
+  br label %105
 
-101:                                              ; preds = %94
-  store ptr @.str.36, ptr %8, align 8
-  br label %102
+105:                                              ; preds = %104, %97
+  %106 = phi ptr [ %101, %97 ], [ @.str.52, %104 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %22)
+  %107 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %22, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.53, ptr noundef nonnull %106)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %22)
+  call void @llvm.lifetime.end.p0(ptr nonnull %22)
+  call void @llvm.lifetime.end.p0(ptr nonnull %23)
+  br label %418
 
-102:                                              ; preds = %101, %94
-  %103 = phi ptr [ %98, %94 ], [ @.str.36, %101 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %7)
-  %104 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.37, ptr noundef nonnull %103)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %7)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %7)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %8)
-  br label %159
+108:                                              ; preds = %92, %76
+  %109 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 32), align 8
+  %110 = getelementptr inbounds nuw i8, ptr %41, i64 16
+  %111 = load i64, ptr %110, align 8
+  %112 = getelementptr i64, ptr @ansor_deploy_gpu_program, i64 %109
+  %113 = getelementptr i64, ptr %112, i64 %111
+  %114 = getelementptr inbounds nuw i8, ptr %41, i64 32
+  %115 = load i64, ptr %114, align 8
+  %116 = getelementptr i64, ptr %112, i64 %115
+  %117 = icmp eq i64 %44, 0
+  br i1 %117, label %163, label %118
 
-105:                                              ; preds = %83, %65
-  %106 = add nuw i64 %67, 1
-  %107 = getelementptr inbounds %struct.any, ptr %66, i64 1
-  %108 = icmp eq i64 %106, %29
-  br i1 %108, label %109, label %65
+118:                                              ; preds = %108, %159
+  %119 = phi ptr [ %161, %159 ], [ %70, %108 ]
+  %120 = phi i64 [ %160, %159 ], [ 0, %108 ]
+  %121 = getelementptr inbounds nuw %struct.place, ptr %113, i64 %120
+  %122 = getelementptr inbounds nuw i8, ptr %121, i64 8
+  %123 = load i64, ptr %122, align 8
+  %124 = icmp eq i64 %123, 0
+  br i1 %124, label %159, label %125
 
-109:                                              ; preds = %105, %54
-  %110 = phi ptr [ %55, %54 ], [ %107, %105 ]
-  %111 = tail call fastcc i32 @start_kernels(ptr noundef nonnull %26)
-  %112 = icmp eq i32 %111, 0
-  br i1 %112, label %113, label %159
+125:                                              ; preds = %118
+  %126 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 96), align 8
+  %127 = load i64, ptr %121, align 8
+  %128 = icmp sgt i64 %127, -1
+  br i1 %128, label %133, label %129
 
-113:                                              ; preds = %109
-  %114 = icmp eq i64 %32, 0
-  br i1 %114, label %159, label %115
+129:                                              ; preds = %125
+  %130 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
+  %131 = and i64 %127, 9223372036854775807
+  %132 = add i64 %130, %131
+  br label %136
 
-115:                                              ; preds = %113, %155
-  %116 = phi i64 [ %156, %155 ], [ 0, %113 ]
-  %117 = phi ptr [ %157, %155 ], [ %110, %113 ]
-  %118 = getelementptr inbounds %struct.place, ptr %63, i64 %116, i32 1
-  %119 = load i64, ptr %118, align 8
-  %120 = icmp eq i64 %119, 0
-  br i1 %120, label %155, label %121
+133:                                              ; preds = %125
+  %134 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  %135 = add i64 %134, %127
+  br label %136
 
-121:                                              ; preds = %115
-  %122 = getelementptr inbounds %struct.place, ptr %63, i64 %116
-  %123 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 12), align 8
-  %124 = getelementptr inbounds %struct.any, ptr %117, i64 0, i32 2
-  %125 = load ptr, ptr %124, align 8
-  %126 = getelementptr inbounds i8, ptr %125, i64 24
-  %127 = load ptr, ptr %126, align 8
-  %128 = getelementptr inbounds i8, ptr %125, i64 64
-  %129 = load i64, ptr %128, align 8
-  %130 = getelementptr inbounds i8, ptr %127, i64 %129
-  %131 = load i64, ptr %122, align 8
-  %132 = icmp sgt i64 %131, -1
-  br i1 %132, label %137, label %133
-
-133:                                              ; preds = %121
-  %134 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 7), align 8
-  %135 = and i64 %131, 9223372036854775807
-  %136 = add i64 %134, %135
-  br label %140
-
-137:                                              ; preds = %121
-  %138 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), align 16
-  %139 = add i64 %138, %131
-  br label %140
-
-140:                                              ; preds = %137, %133
-  %141 = phi i64 [ %136, %133 ], [ %139, %137 ]
-  %142 = tail call i32 %123(ptr noundef %130, i64 noundef %141, i64 noundef %119)
-  %143 = icmp eq i32 %142, 0
-  br i1 %143, label %155, label %144
-
-144:                                              ; preds = %140
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %6)
-  store ptr null, ptr %6, align 8
-  %145 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %146 = call i32 %145(i32 noundef %142, ptr noundef nonnull %6)
+136:                                              ; preds = %133, %129
+  %137 = phi i64 [ %132, %129 ], [ %135, %133 ]
+  %138 = getelementptr inbounds nuw i8, ptr %119, i64 8
+  %139 = load ptr, ptr %138, align 8
+  %140 = getelementptr inbounds nuw i8, ptr %139, i64 24
+  %141 = load ptr, ptr %140, align 8
+  %142 = getelementptr inbounds nuw i8, ptr %139, i64 64
+  %143 = load i64, ptr %142, align 8
+  %144 = getelementptr inbounds nuw i8, ptr %141, i64 %143
+  %145 = ptrtoint ptr %144 to i64
+  %146 = tail call i32 %126(i64 noundef %137, i64 noundef %145, i64 noundef %123, ptr noundef %72)
   %147 = icmp eq i32 %146, 0
-  %148 = load ptr, ptr %6, align 8
-  %149 = icmp ne ptr %148, null
-  %150 = select i1 %147, i1 %149, i1 false
-  br i1 %150, label %152, label %151
+  br i1 %147, label %159, label %148
 
-151:                                              ; preds = %144
-  store ptr @.str.36, ptr %6, align 8
-  br label %152
+148:                                              ; preds = %136
+  call void @llvm.lifetime.start.p0(ptr nonnull %21)
+  store ptr null, ptr %21, align 8
+  %149 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %150 = call i32 %149(i32 noundef %146, ptr noundef nonnull %21)
+  %151 = icmp eq i32 %150, 0
+  %152 = load ptr, ptr %21, align 8
+  %153 = icmp ne ptr %152, null
+  %154 = select i1 %151, i1 %153, i1 false
+  br i1 %154, label %156, label %155
 
-152:                                              ; preds = %151, %144
-  %153 = phi ptr [ %148, %144 ], [ @.str.36, %151 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %5)
-  %154 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.38, ptr noundef nonnull %153)
+155:                                              ; preds = %148
+  store ptr @.str.52, ptr %21, align 8
+  br label %156
+
+156:                                              ; preds = %155, %148
+  %157 = phi ptr [ %152, %148 ], [ @.str.52, %155 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %20)
+  %158 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %20, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.55, ptr noundef nonnull %157)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %20)
+  call void @llvm.lifetime.end.p0(ptr nonnull %20)
+  call void @llvm.lifetime.end.p0(ptr nonnull %21)
+  br label %392
+
+159:                                              ; preds = %136, %118
+  %160 = add nuw i64 %120, 1
+  %161 = getelementptr inbounds nuw i8, ptr %119, i64 16
+  %162 = icmp eq i64 %160, %44
+  br i1 %162, label %163, label %118
+
+163:                                              ; preds = %159, %108
+  %164 = phi ptr [ %70, %108 ], [ %161, %159 ]
+  %165 = load i64, ptr %41, align 8
+  %166 = getelementptr inbounds nuw i8, ptr %41, i64 8
+  %167 = load i64, ptr %166, align 8
+  %168 = add i64 %167, %165
+  %169 = icmp ult i64 %165, %168
+  br i1 %169, label %170, label %345
+
+170:                                              ; preds = %163
+  %171 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 64), align 8
+  %172 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %171
+  %173 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 40), align 8
+  %174 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %173
+  %175 = ptrtoint ptr %19 to i64
+  br label %176
+
+176:                                              ; preds = %342, %170
+  %177 = phi i64 [ %165, %170 ], [ %343, %342 ]
+  %178 = getelementptr inbounds nuw %struct.launch, ptr %172, i64 %177
+  %179 = add nuw i64 %177, 1
+  %180 = call i64 @llvm.umax.i64(i64 %168, i64 %179)
+  br label %181
+
+181:                                              ; preds = %187, %176
+  %182 = phi i64 [ %177, %176 ], [ %188, %187 ]
+  %183 = getelementptr inbounds nuw %struct.launch, ptr %172, i64 %182
+  %184 = getelementptr inbounds nuw i8, ptr %183, i64 16
+  %185 = load i64, ptr %184, align 8
+  %186 = icmp eq i64 %185, 0
+  br i1 %186, label %190, label %187
+
+187:                                              ; preds = %181
+  %188 = add nuw i64 %182, 1
+  %189 = icmp ult i64 %188, %168
+  br i1 %189, label %181, label %190
+
+190:                                              ; preds = %187, %181
+  %191 = phi i64 [ %180, %187 ], [ %182, %181 ]
+  %192 = icmp eq i64 %191, %177
+  br i1 %192, label %193, label %248
+
+193:                                              ; preds = %190
+  %194 = getelementptr inbounds nuw i8, ptr %178, i64 8
+  %195 = load i64, ptr %194, align 8
+  %196 = getelementptr inbounds nuw i8, ptr %174, i64 %195
+  %197 = getelementptr inbounds nuw i8, ptr %178, i64 64
+  %198 = load i64, ptr %197, align 8
+  %199 = getelementptr i64, ptr %112, i64 %198
+  %200 = load i64, ptr %199, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %19)
+  store i32 0, ptr %19, align 4
+  %201 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 96), align 8
+  %202 = icmp sgt i64 %200, -1
+  br i1 %202, label %207, label %203
+
+203:                                              ; preds = %193
+  %204 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
+  %205 = and i64 %200, 9223372036854775807
+  %206 = add i64 %204, %205
+  br label %210
+
+207:                                              ; preds = %193
+  %208 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  %209 = add i64 %208, %200
+  br label %210
+
+210:                                              ; preds = %207, %203
+  %211 = phi i64 [ %206, %203 ], [ %209, %207 ]
+  %212 = call i32 %201(i64 noundef %175, i64 noundef %211, i64 noundef 4, ptr noundef %72)
+  %213 = icmp eq i32 %212, 0
+  br i1 %213, label %225, label %214
+
+214:                                              ; preds = %210
+  call void @llvm.lifetime.start.p0(ptr nonnull %18)
+  store ptr null, ptr %18, align 8
+  %215 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %216 = call i32 %215(i32 noundef %212, ptr noundef nonnull %18)
+  %217 = icmp eq i32 %216, 0
+  %218 = load ptr, ptr %18, align 8
+  %219 = icmp ne ptr %218, null
+  %220 = select i1 %217, i1 %219, i1 false
+  br i1 %220, label %222, label %221
+
+221:                                              ; preds = %214
+  store ptr @.str.52, ptr %18, align 8
+  br label %222
+
+222:                                              ; preds = %221, %214
+  %223 = phi ptr [ %218, %214 ], [ @.str.52, %221 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %17)
+  %224 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %17, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.57, ptr noundef nonnull %223)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %17)
+  call void @llvm.lifetime.end.p0(ptr nonnull %17)
+  call void @llvm.lifetime.end.p0(ptr nonnull %18)
+  br label %244
+
+225:                                              ; preds = %210
+  %226 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 136), align 8
+  %227 = call i32 %226(ptr noundef %72)
+  %228 = icmp eq i32 %227, 0
+  br i1 %228, label %240, label %229
+
+229:                                              ; preds = %225
+  call void @llvm.lifetime.start.p0(ptr nonnull %16)
+  store ptr null, ptr %16, align 8
+  %230 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %231 = call i32 %230(i32 noundef %227, ptr noundef nonnull %16)
+  %232 = icmp eq i32 %231, 0
+  %233 = load ptr, ptr %16, align 8
+  %234 = icmp ne ptr %233, null
+  %235 = select i1 %232, i1 %234, i1 false
+  br i1 %235, label %237, label %236
+
+236:                                              ; preds = %229
+  store ptr @.str.52, ptr %16, align 8
+  br label %237
+
+237:                                              ; preds = %236, %229
+  %238 = phi ptr [ %233, %229 ], [ @.str.52, %236 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %15)
+  %239 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %15, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.54, ptr noundef nonnull %238)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %15)
+  call void @llvm.lifetime.end.p0(ptr nonnull %15)
+  call void @llvm.lifetime.end.p0(ptr nonnull %16)
+  br label %244
+
+240:                                              ; preds = %225
+  %241 = load i32, ptr %19, align 4
+  %242 = icmp eq i32 %241, 0
+  br i1 %242, label %243, label %245
+
+243:                                              ; preds = %240
+  call void @llvm.lifetime.end.p0(ptr nonnull %19)
+  br label %342
+
+244:                                              ; preds = %237, %222
+  call void @llvm.lifetime.end.p0(ptr nonnull %19)
+  br label %392
+
+245:                                              ; preds = %240
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.58, ptr noundef nonnull %196)
+  %246 = load i32, ptr %19, align 4
+  %247 = icmp eq i32 %246, 0
+  call void @llvm.lifetime.end.p0(ptr nonnull %19)
+  br i1 %247, label %342, label %392
+
+248:                                              ; preds = %190
+  %249 = sub i64 %191, %177
+  %250 = icmp ugt i64 %249, 1
+  br i1 %250, label %251, label %297
+
+251:                                              ; preds = %248
+  %252 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %253 = getelementptr inbounds nuw %struct.anon.0, ptr %252, i64 %177
+  %254 = load i32, ptr %253, align 8
+  %255 = add nsw i32 %254, 1
+  store i32 %255, ptr %253, align 8
+  %256 = icmp eq i32 %254, 1
+  br i1 %256, label %257, label %297
+
+257:                                              ; preds = %251
+  call void @llvm.lifetime.start.p0(ptr nonnull %13)
+  store ptr null, ptr %13, align 8
+  call void @llvm.lifetime.start.p0(ptr nonnull %14)
+  store ptr null, ptr %14, align 8
+  %258 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 144), align 8
+  %259 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %260 = call i32 %258(ptr noundef %259, i32 noundef 2)
+  %261 = icmp eq i32 %260, 0
+  br i1 %261, label %262, label %292
+
+262:                                              ; preds = %257
+  %263 = icmp ult i64 %177, %191
+  br i1 %263, label %273, label %264
+
+264:                                              ; preds = %273, %262
+  %265 = phi i1 [ true, %262 ], [ %279, %273 ]
+  %266 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 152), align 8
+  %267 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %268 = call i32 %266(ptr noundef %267, ptr noundef nonnull %13)
+  %269 = icmp eq i32 %268, 0
+  %270 = load ptr, ptr %13, align 8
+  %271 = icmp ne ptr %270, null
+  %272 = select i1 %269, i1 %271, i1 false
+  br i1 %272, label %281, label %292
+
+273:                                              ; preds = %262, %273
+  %274 = phi i64 [ %277, %273 ], [ %177, %262 ]
+  %275 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %276 = call fastcc i32 @start_kernel(i64 noundef %274, ptr noundef %275)
+  %277 = add nuw i64 %274, 1
+  %278 = icmp ult i64 %277, %191
+  %279 = icmp eq i32 %276, 0
+  %280 = select i1 %278, i1 %279, i1 false
+  br i1 %280, label %273, label %264
+
+281:                                              ; preds = %264
+  br i1 %265, label %282, label %286
+
+282:                                              ; preds = %281
+  %283 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 160), align 8
+  %284 = call i32 %283(ptr noundef nonnull %14, ptr noundef nonnull %270, i64 noundef 0)
+  %285 = icmp eq i32 %284, 0
+  br i1 %285, label %287, label %286
+
+286:                                              ; preds = %282, %281
+  store ptr null, ptr %14, align 8
+  br label %287
+
+287:                                              ; preds = %286, %282
+  %288 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 184), align 8
+  %289 = load ptr, ptr %13, align 8
+  %290 = call i32 %288(ptr noundef %289)
+  %291 = load ptr, ptr %14, align 8
+  br label %292
+
+292:                                              ; preds = %287, %264, %257
+  %293 = phi ptr [ null, %257 ], [ %291, %287 ], [ null, %264 ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %14)
+  call void @llvm.lifetime.end.p0(ptr nonnull %13)
+  %294 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %295 = getelementptr inbounds nuw %struct.anon.0, ptr %294, i64 %177
+  %296 = getelementptr inbounds nuw i8, ptr %295, i64 8
+  store ptr %293, ptr %296, align 8
+  br label %297
+
+297:                                              ; preds = %292, %251, %248
+  %298 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %299 = getelementptr inbounds nuw %struct.anon.0, ptr %298, i64 %177
+  %300 = getelementptr inbounds nuw i8, ptr %299, i64 8
+  %301 = load ptr, ptr %300, align 8
+  %302 = icmp eq ptr %301, null
+  br i1 %302, label %303, label %305
+
+303:                                              ; preds = %297
+  %304 = icmp ult i64 %177, %191
+  br i1 %304, label %317, label %342
+
+305:                                              ; preds = %297
+  %306 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 168), align 8
+  %307 = call i32 %306(ptr noundef nonnull %301, ptr noundef %72)
+  %308 = icmp eq i32 %307, 0
+  br i1 %308, label %342, label %309
+
+309:                                              ; preds = %305
+  call void @llvm.lifetime.start.p0(ptr nonnull %12)
+  store ptr null, ptr %12, align 8
+  %310 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %311 = call i32 %310(i32 noundef %307, ptr noundef nonnull %12)
+  %312 = icmp eq i32 %311, 0
+  %313 = load ptr, ptr %12, align 8
+  %314 = icmp ne ptr %313, null
+  %315 = select i1 %312, i1 %314, i1 false
+  br i1 %315, label %339, label %316
+
+316:                                              ; preds = %309
+  store ptr @.str.52, ptr %12, align 8
+  br label %339
+
+317:                                              ; preds = %303, %333
+  %318 = phi i64 [ %334, %333 ], [ %177, %303 ]
+  %319 = call fastcc i32 @start_kernel(i64 noundef %318, ptr noundef %72)
+  %320 = icmp eq i32 %319, 0
+  br i1 %320, label %333, label %321
+
+321:                                              ; preds = %317
+  %322 = getelementptr inbounds nuw %struct.launch, ptr %172, i64 %318
+  %323 = getelementptr inbounds nuw i8, ptr %322, i64 8
+  %324 = load i64, ptr %323, align 8
+  %325 = getelementptr inbounds nuw i8, ptr %174, i64 %324
+  call void @llvm.lifetime.start.p0(ptr nonnull %10)
+  store ptr null, ptr %10, align 8
+  %326 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %327 = call i32 %326(i32 noundef %319, ptr noundef nonnull %10)
+  %328 = icmp eq i32 %327, 0
+  %329 = load ptr, ptr %10, align 8
+  %330 = icmp ne ptr %329, null
+  %331 = select i1 %328, i1 %330, i1 false
+  br i1 %331, label %336, label %332
+
+332:                                              ; preds = %321
+  store ptr @.str.52, ptr %10, align 8
+  br label %336
+
+333:                                              ; preds = %317
+  %334 = add i64 %318, 1
+  %335 = icmp eq i64 %334, %191
+  br i1 %335, label %342, label %317
+
+336:                                              ; preds = %332, %321
+  %337 = phi ptr [ %329, %321 ], [ @.str.52, %332 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %9)
+  %338 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %9, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull %325, ptr noundef nonnull %337)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %9)
+  call void @llvm.lifetime.end.p0(ptr nonnull %9)
+  call void @llvm.lifetime.end.p0(ptr nonnull %10)
+  br label %392
+
+339:                                              ; preds = %316, %309
+  %340 = phi ptr [ %313, %309 ], [ @.str.52, %316 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %11)
+  %341 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %11, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.59, ptr noundef nonnull %340)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %11)
+  call void @llvm.lifetime.end.p0(ptr nonnull %11)
+  call void @llvm.lifetime.end.p0(ptr nonnull %12)
+  br label %392
+
+342:                                              ; preds = %333, %305, %303, %245, %243
+  %343 = phi i64 [ %179, %245 ], [ %191, %305 ], [ %191, %303 ], [ %179, %243 ], [ %191, %333 ]
+  %344 = icmp ult i64 %343, %168
+  br i1 %344, label %176, label %345
+
+345:                                              ; preds = %342, %163
+  %346 = icmp eq i64 %46, 0
+  br i1 %346, label %392, label %347
+
+347:                                              ; preds = %345, %388
+  %348 = phi i64 [ %389, %388 ], [ 0, %345 ]
+  %349 = phi ptr [ %390, %388 ], [ %164, %345 ]
+  %350 = getelementptr inbounds nuw %struct.place, ptr %116, i64 %348
+  %351 = getelementptr inbounds nuw i8, ptr %350, i64 8
+  %352 = load i64, ptr %351, align 8
+  %353 = icmp eq i64 %352, 0
+  br i1 %353, label %388, label %354
+
+354:                                              ; preds = %347
+  %355 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 96), align 8
+  %356 = getelementptr inbounds nuw i8, ptr %349, i64 8
+  %357 = load ptr, ptr %356, align 8
+  %358 = getelementptr inbounds nuw i8, ptr %357, i64 24
+  %359 = load ptr, ptr %358, align 8
+  %360 = getelementptr inbounds nuw i8, ptr %357, i64 64
+  %361 = load i64, ptr %360, align 8
+  %362 = getelementptr inbounds nuw i8, ptr %359, i64 %361
+  %363 = ptrtoint ptr %362 to i64
+  %364 = load i64, ptr %350, align 8
+  %365 = icmp sgt i64 %364, -1
+  br i1 %365, label %370, label %366
+
+366:                                              ; preds = %354
+  %367 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
+  %368 = and i64 %364, 9223372036854775807
+  %369 = add i64 %367, %368
+  br label %373
+
+370:                                              ; preds = %354
+  %371 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  %372 = add i64 %371, %364
+  br label %373
+
+373:                                              ; preds = %370, %366
+  %374 = phi i64 [ %369, %366 ], [ %372, %370 ]
+  %375 = call i32 %355(i64 noundef %363, i64 noundef %374, i64 noundef %352, ptr noundef %72)
+  %376 = icmp eq i32 %375, 0
+  br i1 %376, label %388, label %377
+
+377:                                              ; preds = %373
+  call void @llvm.lifetime.start.p0(ptr nonnull %8)
+  store ptr null, ptr %8, align 8
+  %378 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %379 = call i32 %378(i32 noundef %375, ptr noundef nonnull %8)
+  %380 = icmp eq i32 %379, 0
+  %381 = load ptr, ptr %8, align 8
+  %382 = icmp ne ptr %381, null
+  %383 = select i1 %380, i1 %382, i1 false
+  br i1 %383, label %385, label %384
+
+384:                                              ; preds = %377
+  store ptr @.str.52, ptr %8, align 8
+  br label %385
+
+385:                                              ; preds = %384, %377
+  %386 = phi ptr [ %381, %377 ], [ @.str.52, %384 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %7)
+  %387 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.56, ptr noundef nonnull %386)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %7)
+  call void @llvm.lifetime.end.p0(ptr nonnull %7)
+  call void @llvm.lifetime.end.p0(ptr nonnull %8)
+  br label %392
+
+388:                                              ; preds = %373, %347
+  %389 = add nuw i64 %348, 1
+  %390 = getelementptr inbounds nuw i8, ptr %349, i64 16
+  %391 = icmp eq i64 %389, %46
+  br i1 %391, label %392, label %347
+
+392:                                              ; preds = %245, %388, %385, %345, %339, %336, %244, %156
+  %393 = phi i1 [ true, %156 ], [ false, %388 ], [ true, %244 ], [ true, %339 ], [ true, %336 ], [ true, %385 ], [ false, %345 ], [ true, %245 ]
+  %394 = phi i32 [ -1, %156 ], [ 0, %388 ], [ -1, %244 ], [ -1, %339 ], [ -1, %336 ], [ -1, %385 ], [ 0, %345 ], [ -1, %245 ]
+  br i1 %77, label %401, label %395
+
+395:                                              ; preds = %392
+  %396 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 208), align 8
+  %397 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 120), align 8
+  %398 = call i32 %396(ptr noundef %397, ptr noundef %72)
+  %399 = icmp eq i32 %398, 0
+  %400 = zext i1 %399 to i32
+  store i32 %400, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
+  br i1 %399, label %418, label %402
+
+401:                                              ; preds = %392
+  store i32 0, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
+  br label %402
+
+402:                                              ; preds = %401, %395
+  %403 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 136), align 8
+  %404 = call i32 %403(ptr noundef %72)
+  %405 = icmp eq i32 %404, 0
+  %406 = select i1 %393, i1 true, i1 %405
+  br i1 %406, label %418, label %407
+
+407:                                              ; preds = %402
+  call void @llvm.lifetime.start.p0(ptr nonnull %6)
+  store ptr null, ptr %6, align 8
+  %408 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %409 = call i32 %408(i32 noundef %404, ptr noundef nonnull %6)
+  %410 = icmp eq i32 %409, 0
+  %411 = load ptr, ptr %6, align 8
+  %412 = icmp ne ptr %411, null
+  %413 = select i1 %410, i1 %412, i1 false
+  br i1 %413, label %415, label %414
+
+414:                                              ; preds = %407
+  store ptr @.str.52, ptr %6, align 8
+  br label %415
+
+415:                                              ; preds = %414, %407
+  %416 = phi ptr [ %411, %407 ], [ @.str.52, %414 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %5)
+  %417 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.54, ptr noundef nonnull %416)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %5)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %5)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %6)
-  br label %159
+  call void @llvm.lifetime.end.p0(ptr nonnull %5)
+  call void @llvm.lifetime.end.p0(ptr nonnull %6)
+  br label %418
 
-155:                                              ; preds = %140, %115
-  %156 = add nuw i64 %116, 1
-  %157 = getelementptr inbounds %struct.any, ptr %117, i64 1
-  %158 = icmp eq i64 %156, %32
-  br i1 %158, label %159, label %115
+418:                                              ; preds = %105, %395, %402, %415
+  %419 = phi i32 [ -1, %105 ], [ -1, %415 ], [ %394, %402 ], [ %394, %395 ]
+  %420 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 40), align 8
+  %421 = call i32 %420(ptr noundef nonnull %28)
+  br label %422
 
-159:                                              ; preds = %155, %102, %109, %113, %152
-  %160 = phi i32 [ -1, %102 ], [ -1, %109 ], [ -1, %152 ], [ 0, %113 ], [ 0, %155 ]
-  %161 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 5), align 8
-  %162 = call i32 %161(ptr noundef nonnull %13)
-  br label %163
+422:                                              ; preds = %418, %66
+  %423 = phi i32 [ -1, %66 ], [ %419, %418 ]
+  %424 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
+  call void @llvm.lifetime.end.p0(ptr nonnull %28)
+  br label %425
 
-163:                                              ; preds = %159, %51
-  %164 = phi i32 [ -1, %51 ], [ %160, %159 ]
-  %165 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %13)
-  br label %166
-
-166:                                              ; preds = %35, %163, %21
-  %167 = phi i32 [ -1, %21 ], [ -1, %35 ], [ %164, %163 ]
-  ret i32 %167
+425:                                              ; preds = %50, %422, %36
+  %426 = phi i32 [ -1, %36 ], [ -1, %50 ], [ %423, %422 ]
+  ret i32 %426
 }
 
 define internal fastcc void @failed(ptr noundef %0, i32 noundef %1) {
   %3 = alloca [512 x i8], align 16
   %4 = alloca ptr, align 8
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %4)
+  call void @llvm.lifetime.start.p0(ptr nonnull %4)
   store ptr null, ptr %4, align 8
-  %5 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
+  %5 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
   %6 = call i32 %5(i32 noundef %1, ptr noundef nonnull %4)
   %7 = icmp eq i32 %6, 0
   %8 = load ptr, ptr %4, align 8
@@ -729,492 +1241,408 @@ define internal fastcc void @failed(ptr noundef %0, i32 noundef %1) {
   br i1 %10, label %12, label %11
 
 11:                                               ; preds = %2
-  store ptr @.str.36, ptr %4, align 8
+  store ptr @.str.52, ptr %4, align 8
   br label %12
 
 12:                                               ; preds = %2, %11
-  %13 = phi ptr [ %8, %2 ], [ @.str.36, %11 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %3)
+  %13 = phi ptr [ %8, %2 ], [ @.str.52, %11 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %3)
   %14 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %3, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef %0, ptr noundef nonnull %13)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %3)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %3)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %4)
+  call void @llvm.lifetime.end.p0(ptr nonnull %3)
+  call void @llvm.lifetime.end.p0(ptr nonnull %4)
   ret void
 }
 
-declare noundef i32 @snprintf(ptr noalias nocapture noundef writeonly, i64 noundef, ptr nocapture noundef readonly, ...)
+declare noundef i32 @snprintf(ptr noalias noundef writeonly captures(none), i64 noundef, ptr noundef readonly captures(none), ...)
 
 declare void @TVMFFIErrorSetRaisedFromCStr(ptr noundef, ptr noundef)
 
-define internal fastcc i32 @fill(ptr noundef %0) {
+define internal fastcc range(i32 -1, 1) i32 @fill(ptr noundef %0) {
   %2 = alloca [512 x i8], align 16
   %3 = alloca ptr, align 8
   %4 = alloca [512 x i8], align 16
   %5 = alloca ptr, align 8
   %6 = alloca [512 x i8], align 16
-  %7 = alloca [512 x i8], align 16
-  %8 = alloca ptr, align 8
-  %9 = alloca [512 x i8], align 16
-  %10 = alloca ptr, align 8
-  %11 = alloca [512 x i8], align 16
-  %12 = alloca ptr, align 8
-  %13 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 9), align 8
-  %14 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 1), align 8
-  %15 = tail call i32 %13(ptr noundef nonnull getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), i64 noundef %14)
-  %16 = icmp eq i32 %15, 0
-  br i1 %16, label %28, label %17
+  %7 = alloca ptr, align 8
+  %8 = alloca [512 x i8], align 16
+  %9 = alloca ptr, align 8
+  %10 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 72), align 8
+  %11 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 8), align 8
+  %12 = tail call i32 %10(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @state, i64 96), i64 noundef %11)
+  %13 = icmp eq i32 %12, 0
+  br i1 %13, label %25, label %14
 
-17:                                               ; preds = %1
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %12)
-  store ptr null, ptr %12, align 8
-  %18 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %19 = call i32 %18(i32 noundef %15, ptr noundef nonnull %12)
-  %20 = icmp eq i32 %19, 0
-  %21 = load ptr, ptr %12, align 8
-  %22 = icmp ne ptr %21, null
-  %23 = select i1 %20, i1 %22, i1 false
-  br i1 %23, label %25, label %24
+14:                                               ; preds = %1
+  call void @llvm.lifetime.start.p0(ptr nonnull %9)
+  store ptr null, ptr %9, align 8
+  %15 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %16 = call i32 %15(i32 noundef %12, ptr noundef nonnull %9)
+  %17 = icmp eq i32 %16, 0
+  %18 = load ptr, ptr %9, align 8
+  %19 = icmp ne ptr %18, null
+  %20 = select i1 %17, i1 %19, i1 false
+  br i1 %20, label %22, label %21
 
-24:                                               ; preds = %17
-  store ptr @.str.36, ptr %12, align 8
-  br label %25
+21:                                               ; preds = %14
+  store ptr @.str.52, ptr %9, align 8
+  br label %22
 
-25:                                               ; preds = %24, %17
-  %26 = phi ptr [ %21, %17 ], [ @.str.36, %24 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %11)
-  %27 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %11, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.31, ptr noundef nonnull %26)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %11)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %11)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %12)
-  br label %152
+22:                                               ; preds = %21, %14
+  %23 = phi ptr [ %18, %14 ], [ @.str.52, %21 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %8)
+  %24 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %8, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.45, ptr noundef nonnull %23)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %8)
+  call void @llvm.lifetime.end.p0(ptr nonnull %8)
+  call void @llvm.lifetime.end.p0(ptr nonnull %9)
+  br label %84
 
-28:                                               ; preds = %1
-  %29 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 9), align 8
-  %30 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 2), align 8
-  %31 = tail call i32 %29(ptr noundef nonnull getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 7), i64 noundef %30)
-  %32 = icmp eq i32 %31, 0
-  br i1 %32, label %44, label %33
+25:                                               ; preds = %1
+  %26 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 72), align 8
+  %27 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 16), align 8
+  %28 = tail call i32 %26(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @state, i64 104), i64 noundef %27)
+  %29 = icmp eq i32 %28, 0
+  br i1 %29, label %41, label %30
 
-33:                                               ; preds = %28
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %10)
-  store ptr null, ptr %10, align 8
-  %34 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %35 = call i32 %34(i32 noundef %31, ptr noundef nonnull %10)
-  %36 = icmp eq i32 %35, 0
-  %37 = load ptr, ptr %10, align 8
-  %38 = icmp ne ptr %37, null
-  %39 = select i1 %36, i1 %38, i1 false
-  br i1 %39, label %41, label %40
+30:                                               ; preds = %25
+  call void @llvm.lifetime.start.p0(ptr nonnull %7)
+  store ptr null, ptr %7, align 8
+  %31 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %32 = call i32 %31(i32 noundef %28, ptr noundef nonnull %7)
+  %33 = icmp eq i32 %32, 0
+  %34 = load ptr, ptr %7, align 8
+  %35 = icmp ne ptr %34, null
+  %36 = select i1 %33, i1 %35, i1 false
+  br i1 %36, label %38, label %37
 
-40:                                               ; preds = %33
-  store ptr @.str.36, ptr %10, align 8
-  br label %41
+37:                                               ; preds = %30
+  store ptr @.str.52, ptr %7, align 8
+  br label %38
 
-41:                                               ; preds = %40, %33
-  %42 = phi ptr [ %37, %33 ], [ @.str.36, %40 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %9)
-  %43 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %9, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.32, ptr noundef nonnull %42)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %9)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %9)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %10)
-  br label %152
-
-44:                                               ; preds = %28
-  %45 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 11), align 8
-  %46 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), align 16
-  %47 = tail call i32 %45(i64 noundef %46, ptr noundef %0, i64 noundef %14)
-  %48 = icmp eq i32 %47, 0
-  br i1 %48, label %60, label %49
-
-49:                                               ; preds = %44
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %8)
-  store ptr null, ptr %8, align 8
-  %50 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %51 = call i32 %50(i32 noundef %47, ptr noundef nonnull %8)
-  %52 = icmp eq i32 %51, 0
-  %53 = load ptr, ptr %8, align 8
-  %54 = icmp ne ptr %53, null
-  %55 = select i1 %52, i1 %54, i1 false
-  br i1 %55, label %57, label %56
-
-56:                                               ; preds = %49
-  store ptr @.str.36, ptr %8, align 8
-  br label %57
-
-57:                                               ; preds = %56, %49
-  %58 = phi ptr [ %53, %49 ], [ @.str.36, %56 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %7)
-  %59 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str, ptr noundef nonnull %58)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %7)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %7)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %8)
-  br label %152
-
-60:                                               ; preds = %44
-  %61 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 6), align 8
-  %62 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %61
-  %63 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 6, i32 1), align 8
-  %64 = icmp eq i64 %63, 0
-  br i1 %64, label %106, label %65
-
-65:                                               ; preds = %60
-  %66 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 5), align 8
-  %67 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %66
-  br label %68
-
-68:                                               ; preds = %103, %65
-  %69 = phi i64 [ 0, %65 ], [ %104, %103 ]
-  %70 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 6), align 8
-  %71 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  %72 = getelementptr inbounds ptr, ptr %71, i64 %69
-  %73 = getelementptr inbounds %struct.code, ptr %62, i64 %69
-  %74 = load i64, ptr %73, align 8
-  %75 = getelementptr inbounds i8, ptr %67, i64 %74
-  %76 = tail call i32 %70(ptr noundef %72, ptr noundef nonnull %75)
-  %77 = icmp eq i32 %76, 209
-  br i1 %77, label %78, label %86
-
-78:                                               ; preds = %68
-  %79 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 6), align 8
-  %80 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  %81 = getelementptr inbounds ptr, ptr %80, i64 %69
-  %82 = getelementptr inbounds %struct.code, ptr %62, i64 %69, i32 1
-  %83 = load i64, ptr %82, align 8
-  %84 = getelementptr inbounds i8, ptr %67, i64 %83
-  %85 = tail call i32 %79(ptr noundef %81, ptr noundef nonnull %84)
-  br label %86
-
-86:                                               ; preds = %78, %68
-  %87 = phi i32 [ %85, %78 ], [ %76, %68 ]
-  switch i32 %87, label %92 [
-    i32 209, label %88
-    i32 0, label %103
-  ]
-
-88:                                               ; preds = %86
-  %89 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 3), align 8
-  %90 = getelementptr inbounds i8, ptr %67, i64 %89
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %6)
-  %91 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %6, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.33, ptr noundef nonnull %90)
+38:                                               ; preds = %37, %30
+  %39 = phi ptr [ %34, %30 ], [ @.str.52, %37 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %6)
+  %40 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %6, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.46, ptr noundef nonnull %39)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %6)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %6)
-  br label %152
+  call void @llvm.lifetime.end.p0(ptr nonnull %6)
+  call void @llvm.lifetime.end.p0(ptr nonnull %7)
+  br label %84
 
-92:                                               ; preds = %86
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %5)
+41:                                               ; preds = %25
+  %42 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 88), align 8
+  %43 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  %44 = tail call i32 %42(i64 noundef %43, ptr noundef %0, i64 noundef %11)
+  %45 = icmp eq i32 %44, 0
+  br i1 %45, label %57, label %46
+
+46:                                               ; preds = %41
+  call void @llvm.lifetime.start.p0(ptr nonnull %5)
   store ptr null, ptr %5, align 8
-  %93 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %94 = call i32 %93(i32 noundef %87, ptr noundef nonnull %5)
-  %95 = icmp eq i32 %94, 0
-  %96 = load ptr, ptr %5, align 8
-  %97 = icmp ne ptr %96, null
-  %98 = select i1 %95, i1 %97, i1 false
-  br i1 %98, label %100, label %99
+  %47 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %48 = call i32 %47(i32 noundef %44, ptr noundef nonnull %5)
+  %49 = icmp eq i32 %48, 0
+  %50 = load ptr, ptr %5, align 8
+  %51 = icmp ne ptr %50, null
+  %52 = select i1 %49, i1 %51, i1 false
+  br i1 %52, label %54, label %53
 
-99:                                               ; preds = %92
-  store ptr @.str.36, ptr %5, align 8
-  br label %100
+53:                                               ; preds = %46
+  store ptr @.str.52, ptr %5, align 8
+  br label %54
 
-100:                                              ; preds = %99, %92
-  %101 = phi ptr [ %96, %92 ], [ @.str.36, %99 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %4)
-  %102 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %4, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.34, ptr noundef nonnull %101)
+54:                                               ; preds = %53, %46
+  %55 = phi ptr [ %50, %46 ], [ @.str.52, %53 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %4)
+  %56 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %4, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str, ptr noundef nonnull %55)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %4)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %4)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %5)
-  br label %152
+  call void @llvm.lifetime.end.p0(ptr nonnull %4)
+  call void @llvm.lifetime.end.p0(ptr nonnull %5)
+  br label %84
 
-103:                                              ; preds = %86
-  %104 = add nuw i64 %69, 1
-  %105 = icmp eq i64 %104, %63
-  br i1 %105, label %106, label %68
+57:                                               ; preds = %41
+  %58 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 136), align 8
+  %59 = tail call i32 %58(ptr noundef null)
+  %60 = icmp eq i32 %59, 0
+  br i1 %60, label %72, label %61
 
-106:                                              ; preds = %103, %60
-  %107 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 7), align 8
-  %108 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %107
-  %109 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 7, i32 1), align 8
-  %110 = icmp eq i64 %109, 0
-  br i1 %110, label %149, label %111
-
-111:                                              ; preds = %106
-  %112 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 5), align 8
-  %113 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %112
-  br label %114
-
-114:                                              ; preds = %145, %111
-  %115 = phi i1 [ true, %111 ], [ %147, %145 ]
-  %116 = phi i64 [ 0, %111 ], [ %146, %145 ]
-  %117 = getelementptr inbounds %struct.launch, ptr %108, i64 %116, i32 2
-  %118 = load i64, ptr %117, align 8
-  %119 = icmp eq i64 %118, 0
-  br i1 %119, label %145, label %120
-
-120:                                              ; preds = %114
-  %121 = getelementptr inbounds %struct.launch, ptr %108, i64 %116
-  %122 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 8), align 8
-  %123 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 5), align 8
-  %124 = getelementptr inbounds ptr, ptr %123, i64 %116
-  %125 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 4), align 16
-  %126 = load i64, ptr %121, align 8
-  %127 = getelementptr inbounds ptr, ptr %125, i64 %126
-  %128 = load ptr, ptr %127, align 8
-  %129 = getelementptr inbounds %struct.launch, ptr %108, i64 %116, i32 1
-  %130 = load i64, ptr %129, align 8
-  %131 = getelementptr inbounds i8, ptr %113, i64 %130
-  %132 = tail call i32 %122(ptr noundef %124, ptr noundef %128, ptr noundef nonnull %131)
-  %133 = icmp eq i32 %132, 0
-  br i1 %133, label %145, label %134
-
-134:                                              ; preds = %120
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %3)
+61:                                               ; preds = %57
+  call void @llvm.lifetime.start.p0(ptr nonnull %3)
   store ptr null, ptr %3, align 8
-  %135 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %136 = call i32 %135(i32 noundef %132, ptr noundef nonnull %3)
-  %137 = icmp eq i32 %136, 0
-  %138 = load ptr, ptr %3, align 8
-  %139 = icmp ne ptr %138, null
-  %140 = select i1 %137, i1 %139, i1 false
-  br i1 %140, label %142, label %141
+  %62 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %63 = call i32 %62(i32 noundef %59, ptr noundef nonnull %3)
+  %64 = icmp eq i32 %63, 0
+  %65 = load ptr, ptr %3, align 8
+  %66 = icmp ne ptr %65, null
+  %67 = select i1 %64, i1 %66, i1 false
+  br i1 %67, label %69, label %68
 
-141:                                              ; preds = %134
-  store ptr @.str.36, ptr %3, align 8
-  br label %142
+68:                                               ; preds = %61
+  store ptr @.str.52, ptr %3, align 8
+  br label %69
 
-142:                                              ; preds = %141, %134
-  %143 = phi ptr [ %138, %134 ], [ @.str.36, %141 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %2)
-  %144 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %2, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.35, ptr noundef nonnull %143)
+69:                                               ; preds = %68, %61
+  %70 = phi ptr [ %65, %61 ], [ @.str.52, %68 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %2)
+  %71 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %2, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str, ptr noundef nonnull %70)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %2)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %2)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %3)
-  br label %149
+  call void @llvm.lifetime.end.p0(ptr nonnull %2)
+  call void @llvm.lifetime.end.p0(ptr nonnull %3)
+  br label %84
 
-145:                                              ; preds = %120, %114
-  %146 = add nuw i64 %116, 1
-  %147 = icmp ult i64 %146, %109
-  %148 = icmp eq i64 %146, %109
-  br i1 %148, label %149, label %114
+72:                                               ; preds = %57
+  %73 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 120), align 8
+  %74 = tail call i32 %73(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @state, i64 112), i32 noundef 1)
+  %75 = icmp eq i32 %74, 0
+  br i1 %75, label %77, label %76
 
-149:                                              ; preds = %145, %142, %106
-  %150 = phi i1 [ %115, %142 ], [ false, %106 ], [ %147, %145 ]
-  %151 = sext i1 %150 to i32
-  br label %152
+76:                                               ; preds = %72
+  tail call fastcc void @failed(ptr noundef nonnull @.str.47, i32 noundef %74)
+  br label %84
 
-152:                                              ; preds = %149, %100, %88, %57, %41, %25
-  %153 = phi i32 [ -1, %25 ], [ -1, %41 ], [ -1, %57 ], [ %151, %149 ], [ -1, %88 ], [ -1, %100 ]
-  ret i32 %153
+77:                                               ; preds = %72
+  %78 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 192), align 8
+  %79 = tail call i32 %78(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @state, i64 120), i32 noundef 2)
+  %80 = icmp eq i32 %79, 0
+  br i1 %80, label %82, label %81
+
+81:                                               ; preds = %77
+  tail call fastcc void @failed(ptr noundef nonnull @.str.48, i32 noundef %79)
+  br label %84
+
+82:                                               ; preds = %77
+  %83 = tail call fastcc i32 @load_modules()
+  br label %84
+
+84:                                               ; preds = %81, %76, %69, %54, %38, %22, %82
+  %85 = phi i32 [ %83, %82 ], [ -1, %81 ], [ -1, %76 ], [ -1, %69 ], [ -1, %54 ], [ -1, %38 ], [ -1, %22 ]
+  ret i32 %85
 }
 
 declare ptr @dlopen(ptr noundef, i32 noundef)
 
 declare ptr @dlsym(ptr noundef, ptr noundef)
 
-define internal fastcc noundef i32 @start_kernels(ptr nocapture noundef readonly %0) {
-  %2 = alloca [512 x i8], align 16
-  %3 = alloca ptr, align 8
-  %4 = alloca [512 x i8], align 16
-  %5 = alloca ptr, align 8
-  %6 = alloca i32, align 4
-  %7 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 7), align 8
-  %8 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %7
-  %9 = load i64, ptr %0, align 8
-  %10 = getelementptr inbounds %struct.launch, ptr %8, i64 %9
-  %11 = getelementptr inbounds %struct.run, ptr %0, i64 0, i32 1
-  %12 = load i64, ptr %11, align 8
-  %13 = icmp eq i64 %12, 0
-  br i1 %13, label %132, label %14
+define internal fastcc range(i32 -1, 1) i32 @load_modules() {
+  %1 = alloca [512 x i8], align 16
+  %2 = alloca ptr, align 8
+  %3 = alloca [512 x i8], align 16
+  %4 = alloca ptr, align 8
+  %5 = alloca [512 x i8], align 16
+  %6 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 48), align 8
+  %7 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %6
+  %8 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 56), align 8
+  %9 = icmp eq i64 %8, 0
+  br i1 %9, label %51, label %10
 
-14:                                               ; preds = %1
-  %15 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 4), align 8
-  %16 = getelementptr i64, ptr @ansor_deploy_gpu_program, i64 %15
-  %17 = load i64, ptr getelementptr inbounds (%struct.program, ptr @ansor_deploy_gpu_program, i64 0, i32 5), align 8
-  %18 = getelementptr inbounds i64, ptr @ansor_deploy_gpu_program, i64 %17
-  br label %19
+10:                                               ; preds = %0
+  %11 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 40), align 8
+  %12 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %11
+  br label %13
 
-19:                                               ; preds = %14, %128
-  %20 = phi i64 [ 0, %14 ], [ %129, %128 ]
-  %21 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 4
-  %22 = load i64, ptr %21, align 8
-  %23 = getelementptr i64, ptr %16, i64 %22
-  %24 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 2
-  %25 = load i64, ptr %24, align 8
-  %26 = icmp eq i64 %25, 0
-  br i1 %26, label %27, label %64
+13:                                               ; preds = %10, %48
+  %14 = phi i64 [ 0, %10 ], [ %49, %48 ]
+  %15 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 48), align 8
+  %16 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  %17 = getelementptr inbounds nuw ptr, ptr %16, i64 %14
+  %18 = getelementptr inbounds nuw %struct.code, ptr %7, i64 %14
+  %19 = load i64, ptr %18, align 8
+  %20 = getelementptr inbounds nuw i8, ptr %12, i64 %19
+  %21 = tail call i32 %15(ptr noundef %17, ptr noundef nonnull %20)
+  %22 = icmp eq i32 %21, 209
+  br i1 %22, label %23, label %31
 
-27:                                               ; preds = %19
-  %28 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 1
-  %29 = load i64, ptr %28, align 8
-  %30 = getelementptr inbounds i8, ptr %18, i64 %29
-  %31 = load i64, ptr %23, align 8
-  call void @llvm.lifetime.start.p0(i64 4, ptr nonnull %6)
-  store i32 0, ptr %6, align 4
-  %32 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 12), align 8
-  %33 = icmp sgt i64 %31, -1
-  br i1 %33, label %38, label %34
+23:                                               ; preds = %13
+  %24 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 48), align 8
+  %25 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  %26 = getelementptr inbounds nuw ptr, ptr %25, i64 %14
+  %27 = getelementptr inbounds nuw i8, ptr %18, i64 8
+  %28 = load i64, ptr %27, align 8
+  %29 = getelementptr inbounds nuw i8, ptr %12, i64 %28
+  %30 = tail call i32 %24(ptr noundef %26, ptr noundef nonnull %29)
+  br label %31
 
-34:                                               ; preds = %27
-  %35 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 7), align 8
-  %36 = and i64 %31, 9223372036854775807
-  %37 = add i64 %35, %36
-  br label %41
+31:                                               ; preds = %23, %13
+  %32 = phi i32 [ %30, %23 ], [ %21, %13 ]
+  switch i32 %32, label %37 [
+    i32 209, label %33
+    i32 0, label %48
+  ]
 
-38:                                               ; preds = %27
-  %39 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), align 16
-  %40 = add i64 %39, %31
-  br label %41
+33:                                               ; preds = %31
+  %34 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 24), align 8
+  %35 = getelementptr inbounds nuw i8, ptr %12, i64 %34
+  call void @llvm.lifetime.start.p0(ptr nonnull %5)
+  %36 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.49, ptr noundef nonnull %35)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %5)
+  call void @llvm.lifetime.end.p0(ptr nonnull %5)
+  br label %92
 
-41:                                               ; preds = %38, %34
-  %42 = phi i64 [ %37, %34 ], [ %40, %38 ]
-  %43 = call i32 %32(ptr noundef nonnull %6, i64 noundef %42, i64 noundef 4)
-  %44 = icmp eq i32 %43, 0
-  br i1 %44, label %56, label %45
+37:                                               ; preds = %31
+  call void @llvm.lifetime.start.p0(ptr nonnull %4)
+  store ptr null, ptr %4, align 8
+  %38 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %39 = call i32 %38(i32 noundef %32, ptr noundef nonnull %4)
+  %40 = icmp eq i32 %39, 0
+  %41 = load ptr, ptr %4, align 8
+  %42 = icmp ne ptr %41, null
+  %43 = select i1 %40, i1 %42, i1 false
+  br i1 %43, label %45, label %44
 
-45:                                               ; preds = %41
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %5)
-  store ptr null, ptr %5, align 8
-  %46 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %47 = call i32 %46(i32 noundef %43, ptr noundef nonnull %5)
-  %48 = icmp eq i32 %47, 0
-  %49 = load ptr, ptr %5, align 8
-  %50 = icmp ne ptr %49, null
-  %51 = select i1 %48, i1 %50, i1 false
-  br i1 %51, label %53, label %52
+44:                                               ; preds = %37
+  store ptr @.str.52, ptr %4, align 8
+  br label %45
 
-52:                                               ; preds = %45
-  store ptr @.str.36, ptr %5, align 8
-  br label %53
+45:                                               ; preds = %37, %44
+  %46 = phi ptr [ %41, %37 ], [ @.str.52, %44 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %3)
+  %47 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %3, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.50, ptr noundef nonnull %46)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %3)
+  call void @llvm.lifetime.end.p0(ptr nonnull %3)
+  call void @llvm.lifetime.end.p0(ptr nonnull %4)
+  br label %92
 
-53:                                               ; preds = %45, %52
-  %54 = phi ptr [ %49, %45 ], [ @.str.36, %52 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %4)
-  %55 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %4, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.39, ptr noundef nonnull %54)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %4)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %4)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %5)
-  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %6)
-  br label %132
+48:                                               ; preds = %31
+  %49 = add nuw i64 %14, 1
+  %50 = icmp eq i64 %49, %8
+  br i1 %50, label %51, label %13
 
-56:                                               ; preds = %41
-  %57 = load i32, ptr %6, align 4
-  %58 = icmp eq i32 %57, 0
-  br i1 %58, label %59, label %60
+51:                                               ; preds = %48, %0
+  %52 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 64), align 8
+  %53 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %52
+  %54 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 72), align 8
+  %55 = icmp eq i64 %54, 0
+  br i1 %55, label %92, label %56
 
-59:                                               ; preds = %56
-  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %6)
-  br label %128
+56:                                               ; preds = %51
+  %57 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 40), align 8
+  %58 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %57
+  br label %59
 
-60:                                               ; preds = %56
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.40, ptr noundef nonnull %30)
-  %61 = load i32, ptr %6, align 4
-  %62 = freeze i32 %61
-  %63 = icmp eq i32 %62, 0
-  call void @llvm.lifetime.end.p0(i64 4, ptr nonnull %6)
-  br i1 %63, label %128, label %132
+59:                                               ; preds = %56, %89
+  %60 = phi i64 [ 0, %56 ], [ %90, %89 ]
+  %61 = getelementptr inbounds nuw %struct.launch, ptr %53, i64 %60
+  %62 = getelementptr inbounds nuw i8, ptr %61, i64 16
+  %63 = load i64, ptr %62, align 8
+  %64 = icmp eq i64 %63, 0
+  br i1 %64, label %89, label %65
 
-64:                                               ; preds = %19
-  %65 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 5
-  %66 = load i64, ptr %65, align 8
-  %67 = add i64 %66, 1
-  %68 = call ptr @llvm.stacksave.p0()
-  %69 = alloca i64, i64 %67, align 16
-  %70 = alloca ptr, i64 %67, align 16
-  %71 = icmp eq i64 %66, 0
-  br i1 %71, label %75, label %72
+65:                                               ; preds = %59
+  %66 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 64), align 8
+  %67 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 88), align 8
+  %68 = getelementptr inbounds nuw ptr, ptr %67, i64 %60
+  %69 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 80), align 16
+  %70 = load i64, ptr %61, align 8
+  %71 = getelementptr inbounds nuw ptr, ptr %69, i64 %70
+  %72 = load ptr, ptr %71, align 8
+  %73 = getelementptr inbounds nuw i8, ptr %61, i64 8
+  %74 = load i64, ptr %73, align 8
+  %75 = getelementptr inbounds nuw i8, ptr %58, i64 %74
+  %76 = tail call i32 %66(ptr noundef %68, ptr noundef %72, ptr noundef nonnull %75)
+  %77 = icmp eq i32 %76, 0
+  br i1 %77, label %89, label %78
 
-72:                                               ; preds = %64
-  %73 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 7), align 8
-  %74 = load i64, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 6), align 16
-  br label %100
+78:                                               ; preds = %65
+  call void @llvm.lifetime.start.p0(ptr nonnull %2)
+  store ptr null, ptr %2, align 8
+  %79 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %80 = call i32 %79(i32 noundef %76, ptr noundef nonnull %2)
+  %81 = icmp eq i32 %80, 0
+  %82 = load ptr, ptr %2, align 8
+  %83 = icmp ne ptr %82, null
+  %84 = select i1 %81, i1 %83, i1 false
+  br i1 %84, label %86, label %85
 
-75:                                               ; preds = %100, %64
-  %76 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 14), align 8
-  %77 = load ptr, ptr getelementptr inbounds (%struct.anon, ptr @state, i64 0, i32 5), align 8
-  %78 = load i64, ptr %0, align 8
-  %79 = getelementptr ptr, ptr %77, i64 %78
-  %80 = getelementptr ptr, ptr %79, i64 %20
-  %81 = load ptr, ptr %80, align 8
-  %82 = trunc i64 %25 to i32
-  %83 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 2, i64 1
-  %84 = load i64, ptr %83, align 8
-  %85 = trunc i64 %84 to i32
-  %86 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 2, i64 2
-  %87 = load i64, ptr %86, align 8
-  %88 = trunc i64 %87 to i32
-  %89 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 3
-  %90 = load i64, ptr %89, align 8
-  %91 = trunc i64 %90 to i32
-  %92 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 3, i64 1
-  %93 = load i64, ptr %92, align 8
-  %94 = trunc i64 %93 to i32
-  %95 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 3, i64 2
-  %96 = load i64, ptr %95, align 8
-  %97 = trunc i64 %96 to i32
-  %98 = call i32 %76(ptr noundef %81, i32 noundef %82, i32 noundef %85, i32 noundef %88, i32 noundef %91, i32 noundef %94, i32 noundef %97, i32 noundef 0, ptr noundef null, ptr noundef nonnull %70, ptr noundef null)
-  %99 = icmp eq i32 %98, 0
-  br i1 %99, label %127, label %113
+85:                                               ; preds = %78
+  store ptr @.str.52, ptr %2, align 8
+  br label %86
 
-100:                                              ; preds = %72, %100
-  %101 = phi i64 [ 0, %72 ], [ %111, %100 ]
-  %102 = getelementptr inbounds i64, ptr %23, i64 %101
-  %103 = load i64, ptr %102, align 8
-  %104 = and i64 %103, 9223372036854775807
-  %105 = add i64 %73, %104
-  %106 = add i64 %74, %103
-  %107 = icmp slt i64 %103, 0
-  %108 = select i1 %107, i64 %105, i64 %106
-  %109 = getelementptr inbounds i64, ptr %69, i64 %101
-  store i64 %108, ptr %109, align 8
-  %110 = getelementptr inbounds ptr, ptr %70, i64 %101
-  store ptr %109, ptr %110, align 8
-  %111 = add nuw i64 %101, 1
-  %112 = icmp eq i64 %111, %66
-  br i1 %112, label %75, label %100
+86:                                               ; preds = %78, %85
+  %87 = phi ptr [ %82, %78 ], [ @.str.52, %85 ]
+  call void @llvm.lifetime.start.p0(ptr nonnull %1)
+  %88 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %1, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.51, ptr noundef nonnull %87)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %1)
+  call void @llvm.lifetime.end.p0(ptr nonnull %1)
+  call void @llvm.lifetime.end.p0(ptr nonnull %2)
+  br label %92
 
-113:                                              ; preds = %75
-  %114 = getelementptr inbounds %struct.launch, ptr %10, i64 %20, i32 1
-  %115 = load i64, ptr %114, align 8
-  %116 = getelementptr inbounds i8, ptr %18, i64 %115
-  call void @llvm.lifetime.start.p0(i64 8, ptr nonnull %3)
-  store ptr null, ptr %3, align 8
-  %117 = load ptr, ptr getelementptr inbounds (%struct.driver, ptr @cuda, i64 0, i32 13), align 8
-  %118 = call i32 %117(i32 noundef %98, ptr noundef nonnull %3)
-  %119 = icmp eq i32 %118, 0
-  %120 = load ptr, ptr %3, align 8
-  %121 = icmp ne ptr %120, null
-  %122 = select i1 %119, i1 %121, i1 false
-  br i1 %122, label %124, label %123
+89:                                               ; preds = %65, %59
+  %90 = add nuw i64 %60, 1
+  %91 = icmp eq i64 %90, %54
+  br i1 %91, label %92, label %59
 
-123:                                              ; preds = %113
-  store ptr @.str.36, ptr %3, align 8
-  br label %124
-
-124:                                              ; preds = %123, %113
-  %125 = phi ptr [ %120, %113 ], [ @.str.36, %123 ]
-  call void @llvm.lifetime.start.p0(i64 512, ptr nonnull %2)
-  %126 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %2, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull %116, ptr noundef nonnull %125)
-  call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %2)
-  call void @llvm.lifetime.end.p0(i64 512, ptr nonnull %2)
-  call void @llvm.lifetime.end.p0(i64 8, ptr nonnull %3)
-  call void @llvm.stackrestore.p0(ptr %68)
-  br label %132
-
-127:                                              ; preds = %75
-  call void @llvm.stackrestore.p0(ptr %68)
-  br label %128
-
-128:                                              ; preds = %59, %60, %127
-  %129 = add nuw i64 %20, 1
-  %130 = load i64, ptr %11, align 8
-  %131 = icmp ult i64 %129, %130
-  br i1 %131, label %19, label %132
-
-132:                                              ; preds = %128, %60, %1, %53, %124
-  %133 = phi i32 [ -1, %53 ], [ -1, %124 ], [ 0, %1 ], [ 0, %128 ], [ -1, %60 ]
-  ret i32 %133
+92:                                               ; preds = %89, %86, %51, %33, %45
+  %93 = phi i32 [ -1, %33 ], [ -1, %45 ], [ -1, %86 ], [ 0, %51 ], [ 0, %89 ]
+  ret i32 %93
 }
 
-declare ptr @llvm.stacksave.p0()
+declare ptr @TVMFFIEnvGetStream(i32 noundef, i32 noundef)
 
-declare void @llvm.stackrestore.p0(ptr)
+define internal fastcc i32 @start_kernel(i64 noundef %0, ptr noundef %1) {
+  %3 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 64), align 8
+  %4 = getelementptr inbounds nuw i64, ptr @ansor_deploy_gpu_program, i64 %3
+  %5 = getelementptr inbounds nuw %struct.launch, ptr %4, i64 %0
+  %6 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 32), align 8
+  %7 = getelementptr inbounds nuw i8, ptr %5, i64 64
+  %8 = load i64, ptr %7, align 8
+  %9 = getelementptr i64, ptr @ansor_deploy_gpu_program, i64 %6
+  %10 = getelementptr i64, ptr %9, i64 %8
+  %11 = getelementptr inbounds nuw i8, ptr %5, i64 72
+  %12 = load i64, ptr %11, align 8
+  %13 = add i64 %12, 1
+  %14 = alloca i64, i64 %13, align 16
+  %15 = alloca ptr, i64 %13, align 16
+  %16 = icmp eq i64 %12, 0
+  br i1 %16, label %20, label %17
 
-declare void @llvm.memset.p0.i64(ptr nocapture writeonly, i8, i64, i1 immarg)
+17:                                               ; preds = %2
+  %18 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
+  %19 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  br label %44
+
+20:                                               ; preds = %44, %2
+  %21 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 112), align 8
+  %22 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 88), align 8
+  %23 = getelementptr inbounds nuw ptr, ptr %22, i64 %0
+  %24 = load ptr, ptr %23, align 8
+  %25 = getelementptr inbounds nuw i8, ptr %5, i64 16
+  %26 = load i64, ptr %25, align 8
+  %27 = trunc i64 %26 to i32
+  %28 = getelementptr inbounds nuw i8, ptr %5, i64 24
+  %29 = load i64, ptr %28, align 8
+  %30 = trunc i64 %29 to i32
+  %31 = getelementptr inbounds nuw i8, ptr %5, i64 32
+  %32 = load i64, ptr %31, align 8
+  %33 = trunc i64 %32 to i32
+  %34 = getelementptr inbounds nuw i8, ptr %5, i64 40
+  %35 = load i64, ptr %34, align 8
+  %36 = trunc i64 %35 to i32
+  %37 = getelementptr inbounds nuw i8, ptr %5, i64 48
+  %38 = load i64, ptr %37, align 8
+  %39 = trunc i64 %38 to i32
+  %40 = getelementptr inbounds nuw i8, ptr %5, i64 56
+  %41 = load i64, ptr %40, align 8
+  %42 = trunc i64 %41 to i32
+  %43 = call i32 %21(ptr noundef %24, i32 noundef %27, i32 noundef %30, i32 noundef %33, i32 noundef %36, i32 noundef %39, i32 noundef %42, i32 noundef 0, ptr noundef %1, ptr noundef nonnull %15, ptr noundef null)
+  ret i32 %43
+
+44:                                               ; preds = %17, %44
+  %45 = phi i64 [ 0, %17 ], [ %55, %44 ]
+  %46 = getelementptr inbounds nuw i64, ptr %10, i64 %45
+  %47 = load i64, ptr %46, align 8
+  %48 = and i64 %47, 9223372036854775807
+  %49 = add i64 %18, %48
+  %50 = add i64 %19, %47
+  %51 = icmp slt i64 %47, 0
+  %52 = select i1 %51, i64 %49, i64 %50
+  %53 = getelementptr inbounds nuw i64, ptr %14, i64 %45
+  store i64 %52, ptr %53, align 8
+  %54 = getelementptr inbounds nuw ptr, ptr %15, i64 %45
+  store ptr %53, ptr %54, align 8
+  %55 = add nuw i64 %45, 1
+  %56 = icmp eq i64 %55, %12
+  br i1 %56, label %20, label %44
+}
+
+declare void @llvm.memset.p0.i64(ptr writeonly captures(none), i8, i64, i1 immarg)
+
+declare i64 @llvm.umax.i64(i64, i64)

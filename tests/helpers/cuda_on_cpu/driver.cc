@@ -20,6 +20,8 @@ struct dim3 {
 extern "C" {
 dim3 threadIdx, blockIdx;
 int ansor_launches, ansor_live, ansor_modules; // what tests ask
+int ansor_graphs, ansor_waits, ansor_records = 1; // how many; whether streams may be recorded
+void *ansor_stream;                            // of the last copy
 char ansor_gpu[16];                             // the architecture of this "GPU"
 }
 
@@ -173,6 +175,11 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) {
     memcpy((void *)to, from, size);
     return 0;
 }
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t size, void *stream) {
+    ansor_stream = stream;
+    memcpy((void *)to, (void *)from, size);
+    return 0;
+}
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) {
     memcpy(to, (void *)from, size);
     return 0;
@@ -223,7 +230,12 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 
 int cuStreamCreate(void **stream, unsigned) { return *stream = new int, 0; }
 int cuStreamDestroy_v2(void *stream) { return delete (int *)stream, 0; }
-int cuStreamBeginCapture_v2(void *, int) { return recorded = new Graph, 0; }
+int cuStreamSynchronize(void *) { return ansor_waits++, 0; }
+int cuStreamWaitEvent(void *, void *, unsigned) { return 0; }
+int cuStreamBeginCapture_v2(void *, int) {
+    recorded = ansor_records ? new Graph : 0;
+    return ansor_records ? 0 : 801; // 801: not supported
+}
 int cuStreamEndCapture(void *, void **graph) {
     *graph = recorded;
     recorded = 0;
@@ -234,6 +246,7 @@ int cuGraphInstantiateWithFlags(void **whole, void *graph, unsigned long long) {
     return 0;
 }
 int cuGraphLaunch(void *whole, void *) {
+    ansor_graphs++;
     for (const Launched &one : *(Graph *)whole)
         run(one);
     return 0;

@@ -15,18 +15,21 @@ import numpy as np
 import pytest
 from helpers import cuda_on_cpu, graphs
 from helpers.built import imported
+from helpers.cuda_on_cpu import LentByGpu
 from helpers.graphs import model, node, randn
 
 from ansor_deploy._tvm import tvm
 from ansor_deploy.codegen.gpu import launcher, nvrtc
 from ansor_deploy.codegen.llvm_text import header
 from ansor_deploy.codegen.model import compile_model
-from ansor_deploy.errors import AnsorError, ModelError
+from ansor_deploy.errors import AnsorError, ModelError, UsageError
 from ansor_deploy.model.operators.operator import Operator
 from ansor_deploy.model.operators.table import OPERATORS
 from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.runtime import native
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.runtime.gpu_code import GpuKernel
+from ansor_deploy.runtime.model import Model
 from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
@@ -179,6 +182,54 @@ def test_all_is_given_back_with_the_last_that_uses_it(gpu, folder):
     del second
     gc.collect()
     assert (number(gpu, "live"), number(gpu, "modules")) == before
+
+
+def test_kernels_are_one_graph_after_the_first_run(gpu, folder):
+    proto = MODELS["two kernels"]
+    (function,) = into_functions(library(proto, folder / "graph.so"), 1, 1)[1]
+    graphs_before = number(gpu, "graphs")
+    for runs in range(3):
+        feeds = graphs.random_feeds(proto, runs)
+        want = graphs.run(proto, feeds)
+        assert compare(ran(function, feeds, want)[0], want[0])[0]
+        assert number(gpu, "graphs") == graphs_before + runs
+
+
+def test_where_no_graph_is_to_be_had_kernels_are_launched(gpu, folder):
+    proto = MODELS["two kernels"]
+    (function,) = into_functions(library(proto, folder / "no_graph.so"), 1, 1)[1]
+    records = ctypes.c_int.in_dll(gpu, "ansor_records")
+    records.value = 0
+    try:
+        for seed in range(3):
+            feeds = graphs.random_feeds(proto, seed)
+            want = graphs.run(proto, feeds)
+            assert compare(ran(function, feeds, want)[0], want[0])[0]
+    finally:
+        records.value = 1
+
+
+def test_tensors_on_the_gpu_stay_there_and_the_callers_stream_is_taken(gpu, folder):
+    proto = MODELS["two kernels"]
+    path = library(proto, folder / "stays.so")
+    (interface,) = interfaces_of(proto)
+    made = Model(path, {**interface.to_json(), "target": V100.to_json()}, 1)
+    feeds = graphs.random_feeds(proto)
+    (want,) = graphs.run(proto, feeds)
+    waits, result = number(gpu, "waits"), np.empty_like(want)
+    with native.ffi().use_raw_stream(native.ffi().device("cuda", 0), 4242):
+        made.run_into({"b": LentByGpu(result)}, x=LentByGpu(feeds["x"]))
+    assert compare(result, want)[0]
+    assert number(gpu, "waits") == waits
+    assert ctypes.c_void_p.in_dll(gpu, "ansor_stream").value == 4242
+    assert compare(made(x=LentByGpu(feeds["x"]))["b"], want)[0]
+    assert number(gpu, "waits") == waits + 1
+    with pytest.raises(UsageError, match=r"x: float32\[4, 4\] given"):
+        made(x=LentByGpu(np.zeros((4, 4), "float32")))
+
+
+def interfaces_of(proto):
+    return imported(proto, V100).interfaces
 
 
 def test_where_there_is_no_gpu_it_is_said(driver, folder):
