@@ -28,6 +28,7 @@ from .moves import is_beside, is_move, moved
 from .pairs import is_pair, paired
 from .real import Real, Sum, is_dequantize, is_quantize, real_of
 from .tables import Tables, rescaled
+from .transposed import transposed
 
 _TURN = 128  # between signed and unsigned bytes
 
@@ -38,6 +39,7 @@ def integers(graph: Graph) -> None:
     graph: its nodes in topological order, its constants folded, its shapes known.
     """
     if any(is_dequantize(node) for node in graph.nodes):
+        transposed(graph)
         walk = _Walk(graph)
         graph.nodes = [made for node in graph.nodes for made in walk.made_of(node)]
         drop_dead(graph)

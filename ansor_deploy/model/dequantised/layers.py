@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,54 +11,72 @@ from ..operators.quantization import INT32
 from .real import Real, Sum
 
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+# Of two operands, the sums of their products; None where there are none of integers.
+_Total = Callable[[Emitter, Real, Real], str | None]
 
 
 def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
     """The sums of a Conv, MatMul or Gemm of bytes; None for any other node, or operands."""
-    made = _LAYERS.get(emit.node.op_type)
+    op = emit.node.op_type
     operands = [reals.get(name) for name in emit.node.input[:2]]
-    if made is None or len(operands) < 2 or emit.node.domain not in ("", "ai.onnx"):
+    if op not in _TOTALS or len(operands) < 2 or emit.node.domain not in ("", "ai.onnx"):
         return None
     x, w = operands
-    if x is None or w is None or not (x.is_bytes and w.is_bytes and x.is_whole):
+    if x is None or w is None or not (x.is_bytes and w.is_bytes and (x.is_whole or w.is_whole)):
         return None
     with np.errstate(over="ignore"):
-        if not np.isfinite(x.scale * w.scale).all():  # of which zero times would be no number
-            return None
-    return made(emit, x, w, reals)
+        scale = x.scale * w.scale * np.float32(emit.attribute("alpha", 1.0) if op == "Gemm" else 1)
+    if not np.isfinite(scale).all():  # of which zero times would be no number
+        return None
+    column = (-1, *[1] * (len(emit.shape(emit.input(1))) - 2))
+    if op != "Conv":
+        column = (-1,) if x.is_whole else (-1, 1)
+    if (found := _TOTALS[op](emit, x, w)) is None:
+        return None
+    sums, bias = Sum(found, _column(scale, column)), reals.get(emit.input(2))
+    return _with_bias(emit, sums, column, bias)
 
 
-def _convolution(emit: Emitter, x: Real, w: Real, reals: Mapping[str, Real]) -> Sum | None:
-    shape = emit.shape(emit.input(1))
-    if not _is_by_output(w, 0) or w.data not in emit.graph.constants:
+def _convolution(emit: Emitter, x: Real, w: Real) -> str | None:
+    if not x.is_whole or not _is_by_output(w, 0) or w.data not in emit.graph.constants:
         return None
     window = {name: emit.attribute(name) for name in _WINDOW}
-    zeros = (x.constants(emit)[1], w.constants(emit)[1])
-    total = emit("ConvInteger", x.data, w.data, *zeros, **window)
-    column = (-1, *[1] * (len(shape) - 2))
-    return _with_bias(emit, Sum(total, _column(x.scale * w.scale, column)), column, reals)
+    return emit("ConvInteger", x.data, w.data, *_zeros(emit, x, w), **window)
 
 
-def _product(emit: Emitter, x: Real, w: Real, _reals: Mapping[str, Real]) -> Sum | None:
+def _product(emit: Emitter, x: Real, w: Real) -> str | None:
+    if not x.is_whole:
+        return _of_weight_and(emit, x, w)
     known = w.data in emit.graph.constants and w.axis == 1
     if not w.is_whole and not (known and len(emit.shape(emit.input(1))) == 2):
         return None
-    zeros = (x.constants(emit)[1], w.constants(emit)[1])
-    total = emit("MatMulInteger", x.data, w.data, *zeros)
-    return Sum(total, _column(x.scale * w.scale, (-1,)))
+    return emit("MatMulInteger", x.data, w.data, *_zeros(emit, x, w))
 
 
-def _gemm(emit: Emitter, x: Real, w: Real, reals: Mapping[str, Real]) -> Sum | None:
+def _of_weight_and(emit: Emitter, weight: Real, x: Real) -> str | None:
+    """A product by a weight of a scale for each of its rows: that of both transposed."""
+    known, rank = emit.graph.value(weight.data), len(emit.shape(emit.input(1)))
+    if known is None or known.ndim != 2 or weight.axis or not x.is_whole or rank < 2:
+        return None
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    given = emit("Transpose", x.data, perm=perm), emit.constant(known.T, weight.kind)
+    total = emit("MatMulInteger", *given, *_zeros(emit, x, weight))
+    return emit("Transpose", total, perm=perm)
+
+
+def _gemm(emit: Emitter, x: Real, w: Real) -> str | None:
     turned = emit.attribute("transB", 0)
-    plain = emit.attribute("alpha", 1.0) == emit.attribute("beta", 1.0) == 1.0
-    if not plain or not _is_by_output(w, 0 if turned else 1):
+    if not x.is_whole or not _is_by_output(w, 0 if turned else 1):
         return None
     names = [x.data, w.data]
     for at, flag in enumerate(("transA", "transB")):
         if emit.attribute(flag, 0):
             names[at] = emit("Transpose", names[at], perm=[1, 0])
-    total = emit("MatMulInteger", *names, x.constants(emit)[1], w.constants(emit)[1])
-    return _with_bias(emit, Sum(total, _column(x.scale * w.scale, (-1,))), (-1,), reals)
+    return emit("MatMulInteger", *names, *_zeros(emit, x, w))
+
+
+def _zeros(emit: Emitter, *operands: Real) -> list[str]:
+    return [one.constants(emit)[1] for one in operands]
 
 
 def _is_by_output(weight: Real, axis: int) -> bool:
@@ -69,22 +87,23 @@ def _column(scale: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return scale.reshape(() if scale.size == 1 else shape)
 
 
-def _with_bias(emit: Emitter, found: Sum, shape: tuple[int, ...], reals: Mapping[str, Real]) -> Sum:
+def _with_bias(emit: Emitter, found: Sum, column: tuple[int, ...], bias: Real | None) -> Sum:
     """The sums with the node's third input: integers of their scale, or float32."""
     name = emit.input(2)
-    if not name:
+    times = np.float32(emit.attribute("beta", 1.0) if emit.node.op_type == "Gemm" else 1)
+    if not name or not times:
         return found
-    bias = reals.get(name)
-    if bias is not None and _adds_to(bias, found):
-        total = emit("Add", found.total, _shaped(emit, bias.data, name, shape))
+    if bias is not None and _adds_to(bias.scale * times, bias, found):
+        total = emit("Add", found.total, _shaped(emit, bias.data, name, column))
         return Sum(total, found.scale)
-    return Sum(found.total, found.scale, _shaped(emit, name, name, shape))
+    added = name if times == 1 else emit("Mul", name, emit.constant(times))
+    return Sum(found.total, found.scale, _shaped(emit, added, name, column))
 
 
-def _adds_to(bias: Real, sums: Sum) -> bool:
-    """Whether the integers of a bias are of the scale of sums."""
+def _adds_to(scale: np.ndarray, bias: Real, sums: Sum) -> bool:
+    """Whether the integers of a bias, of this scale, are of that of sums."""
     whole = bias.kind == INT32 and not bias.zero.any()
-    scales = (one.scale.reshape(-1) for one in (sums, bias))
+    scales = (one.reshape(-1) for one in (sums.scale, scale))
     return whole and np.allclose(*scales, rtol=1e-5, atol=0)
 
 
@@ -93,4 +112,4 @@ def _shaped(emit: Emitter, name: str, like: str, shape: tuple[int, ...]) -> str:
     return emit.reshape(name, *shape) if len(emit.shape(like)) == 1 and len(shape) > 1 else name
 
 
-_LAYERS = {"Conv": _convolution, "MatMul": _product, "Gemm": _gemm}
+_TOTALS: dict[str, _Total] = {"Conv": _convolution, "MatMul": _product, "Gemm": _gemm}

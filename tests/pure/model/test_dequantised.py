@@ -1,0 +1,109 @@
+"""What stands for integers is summed up as integers, near what ONNX Runtime makes of floats."""
+
+import numpy as np
+import pytest
+from helpers import graphs
+from helpers.graphs import model, node
+
+from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.evaluation import evaluated
+
+RNG = np.random.default_rng(3)
+FLOATS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
+
+
+def integers(kind, *shape):
+    ends = np.iinfo(kind)
+    return RNG.integers(ends.min, ends.max + 1, shape).astype(kind)
+
+
+def around(nodes, shape, weights, kind="uint8", **constants):
+    """A model of float nodes on x and w, whose result y is rounded to bytes.
+
+    kind: of x. weights: their array, the axis of their scales, and how many of these there are.
+    """
+    weight, axis, count = weights
+    scales = (RNG.random(count) * 0.01 + 0.005).astype("f")
+    ends = np.iinfo(kind)
+    known = {
+        "s": np.float32(8 / ends.max), "z": np.array(ends.max // 3, kind), "v": weight,
+        "vs": scales, "vz": integers(weight.dtype, count), "t": np.float32(0.1),
+        "o": np.uint8(120), **constants,
+    }  # fmt: skip
+    before = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "v vs vz", "w", axis=axis),
+    ]
+    after = [node("QuantizeLinear", "y t o", "r"), node("DequantizeLinear", "r t o", "made")]
+    return model([*before, *nodes, *after], {"x": shape}, constants=known, opset=21)
+
+
+def assert_integers(proto, shape):
+    """Nothing but integers is multiplied, and all is within a step of ONNX Runtime's."""
+    feed = {"x": RNG.standard_normal(shape).astype("f")}
+    graph = canonical_graph(proto)
+    assert FLOATS.isdisjoint(one.op_type for one in graph.nodes)
+    (wanted,) = graphs.run(proto, feed)
+    (name,) = (one.name for one in proto.graph.output)
+    found = evaluated(graph, feed, [name])[name]
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=0.11)
+    assert np.ptp(found) > 2
+
+
+WINDOWS = {
+    "whole groups": ((7,), (4,), {"strides": [2], "pads": [1, 1]}, 1),
+    "one tap": ((3, 5), (2, 2), {"strides": [2, 2]}, 1),
+    "from the middle": ((3, 4), (3, 3), {"strides": [2, 2], "pads": [1] * 4}, 1),
+    "beyond": ((3, 4), (3, 3), {"strides": [2, 2], "pads": [1] * 4, "output_padding": [1, 1]}, 2),
+    "taps apart": ((2, 3), (2, 3), {"strides": [3, 4], "output_padding": [1, 2]}, 4),
+    "cut": ((4, 5), (5, 4), {"strides": [2, 3], "pads": [2, 1, 1, 0]}, 1),
+    "three axes": ((2, 2, 3), (2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1, 0, 0, 1, 0]}, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "kernel", "window", "groups"), WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_a_transposed_convolution(sizes, kernel, window, groups, kind):
+    shape = (1, 8, *sizes)
+    weight = integers(kind, 8, 3, *kernel)
+    nodes = [node("ConvTranspose", "d w b", "y", group=groups, **window)]
+    bias = RNG.standard_normal(3 * groups).astype("f")
+    assert_integers(around(nodes, shape, (weight, 1, 3), b=bias), shape)
+
+
+def test_a_transposed_convolution_adds_a_bias_of_integers():
+    bias = {"i": integers("int16", 6).astype("int32"), "bs": np.float32(0.0005)}
+    weight, shape = integers("int8", 8, 6, 4, 4), (1, 8, 5, 5)
+    nodes = [
+        node("DequantizeLinear", "i bs", "b"),
+        node("ConvTranspose", "d w b", "y", strides=[2, 2], pads=[1] * 4),
+    ]
+    assert_integers(around(nodes, shape, (weight, 1, 6), **bias), shape)
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_gemm_of_factors(turned):
+    weight, shape = integers("int8", *((5, 12) if turned else (12, 5))), (6, 12)
+    bias = RNG.standard_normal((6, 1)).astype("f")
+    nodes = [node("Gemm", "d w b", "y", alpha=0.3, beta=1.7, transB=turned)]
+    assert_integers(around(nodes, shape, (weight, 1 - turned, 5), b=bias), shape)
+
+
+def test_a_gemm_adds_a_bias_of_integers_that_its_factor_makes_of_the_sums_scale():
+    """And none at all where the factor is 0."""
+    known = {"i": np.int32([900, -800, 700]), "is": np.float32([0.004 * 0.02 * 0.3 / 0.6] * 3)}
+    weight, shape = integers("int8", 12, 3), (4, 12)
+    for beta in (0.6, 0.0):
+        nodes = [
+            node("DequantizeLinear", "i is", "b", axis=0),
+            node("Gemm", "d w b", "y", alpha=0.3, beta=beta),
+        ]
+        assert_integers(around(nodes, shape, (weight, 1, 3), **known), shape)
+
+
+@pytest.mark.parametrize("shape", [(12, 9), (2, 3, 12, 9)])
+def test_weights_on_the_left(shape):
+    weight = integers("int8", 5, 12)
+    assert_integers(around([node("MatMul", "w d", "y")], shape, (weight, 0, 5)), shape)
