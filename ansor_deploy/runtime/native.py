@@ -21,6 +21,9 @@ from .wrong_processor import wrong_processor
 
 _CPU = 1  # DLPack's device type
 _LIBRARY = "libtvm_runtime.so"
+# How often a thread of TVM's pool looks for work before it sleeps: a third of a millisecond, and
+# not the tenth of a second for which it would else keep a processor from who compiles meanwhile.
+_SPINS = "1000"
 
 
 @lru_cache(maxsize=1)
@@ -43,6 +46,7 @@ def use_cores(count: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
     width = max(1, min(count, len(allowed)))
     os.environ["TVM_NUM_THREADS"] = str(width)
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", _SPINS)
     shared = -3  # mode "kSpecifyThreadShareAllCore" of TVM's threading_backend.h
     processors = [str(cpu) for cpu in allowed]
     ffi().get_global_func("runtime.config_threadpool")(shared, width, processors)

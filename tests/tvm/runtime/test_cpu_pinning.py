@@ -45,3 +45,22 @@ assert os.sched_getaffinity(0) == before
 def test_a_library_for_one_core_leaves_its_caller_all_processors():
     """Two programs with a thread each would else share the first."""
     subprocess.run([sys.executable, "-c", LOADED], check=True)
+
+
+IDLE = """
+import time
+from pathlib import Path
+from ansor_deploy.runtime import native
+
+before = set(Path("/proc/self/task").iterdir())
+native.use_cores(2)
+time.sleep(0.3)
+(thread,) = set(Path("/proc/self/task").iterdir()) - before
+print(int((thread / "schedstat").read_text().split()[0]) * 1e-9)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_a_thread_without_work_soon_sleeps():
+    made = subprocess.run([sys.executable, "-c", IDLE], capture_output=True, check=True)
+    assert float(made.stdout) < 0.02  # seconds that it took of a processor
