@@ -42,6 +42,20 @@ def _environment(**values: str) -> Iterator[None]:
             del os.environ[name]
 
 
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """An attribute of TVM's, or of what it calls, is another as long as this lasts.
+
+    Not by unittest.mock: that loads asyncio, in every build.
+    """
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
 def _names_of_globals() -> Callable[[], list[str]]:
     """What lists them as TVM does, but asks for each again only where one was added."""
     from tvm_ffi import get_global_func
@@ -66,13 +80,12 @@ def _without_repetition() -> Iterator[None]:
     """
     from tvm_ffi import registry
 
-    listed, collects = registry.list_global_func_names, gc.isenabled()
-    registry.list_global_func_names = _names_of_globals()
+    collects = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with replaced(registry, "list_global_func_names", _names_of_globals()):
+            yield
     finally:
-        registry.list_global_func_names = listed
         if collects:
             gc.enable()
 

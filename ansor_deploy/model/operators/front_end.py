@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 from ..._lazy_tvm import relax
 from .blame import importing
@@ -22,14 +21,14 @@ _TABLE = "_get_convert_map"
 @contextmanager
 def own_converters() -> Iterator[None]:
     """Our converters in TVM's table, for the length of an import."""
-    from ..._tvm import onnx_frontend
+    from ..._tvm import onnx_frontend, replaced
 
     theirs = getattr(onnx_frontend, _TABLE)()
     table = {
         tvm_name(domain, name): _Converter(operator, theirs.get(name))
         for (domain, name), operator in OPERATORS.items()
     }
-    with patch.object(onnx_frontend, _TABLE, lambda: table):
+    with replaced(onnx_frontend, _TABLE, lambda: table):
         yield
 
 

@@ -9,9 +9,8 @@ import inspect
 from collections.abc import Sequence
 from traceback import walk_stack
 from typing import Any
-from unittest.mock import patch
 
-from ..._tvm import load_backend, tvm_target
+from ..._tvm import load_backend, replaced, tvm_target
 from ..._tvm import meta_schedule as ms
 from ...measure.outcome import Outcome
 from ...model.tasks import Task
@@ -115,7 +114,7 @@ def load_intrinsics() -> None:
 
     Reading the sources of all those frames costs 15 s; the parser only looks for their variables.
     """
-    with patch.object(inspect, "stack", _frames):
+    with replaced(inspect, "stack", _frames):
         load_backend("cuda")  # of which these are made, whatever the target is
         importlib.import_module("tvm.s_tir.tensor_intrin")
 
