@@ -12,6 +12,7 @@ from .graph.fold import fold_constants
 from .graph.graph import CONTRADICTION, Graph, is_op
 from .onnx.bind import bind_shapes
 from .onnx.skeleton import attribute, name_of, skeleton
+from .reach import reached
 
 Shape = tuple[int, ...]
 _UNTYPED = "expected to have type but instead is null"  # behind what ONNX infers nothing of
@@ -69,6 +70,7 @@ def check_sizes(graph: Graph) -> None:
 
 def _faults(graph: Graph) -> Iterator[str]:
     """What inference lets pass: windows beyond their data, rows beyond a table, other elements."""
+    made = graph.producers()
     for node in graph.nodes:
         given = graph.shapes.get(node.input[0]) if node.input else None
         where = f"node '{name_of(node)}' ({node.op_type})"
@@ -76,7 +78,7 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
         if given and is_op(node, "STFT") and (long := _frame(graph, node)) > given[1]:
             yield f"{where} takes {long} at once, and gets {given[1]}"
-        if given and is_op(node, "Gather") and (far := _beyond(graph, node, given)):
+        if given and is_op(node, "Gather") and (far := _beyond(graph, made, node, given)):
             yield f"{where} reads {far}"
         if given and is_op(node, "Pad") and (wide := _mirrored(graph, node, given)):
             yield f"{where} mirrors {wide}"
@@ -109,12 +111,15 @@ def _others(graph: Graph, node: NodeProto, given: Shape) -> str:
     return _sizes(sizes.tolist())
 
 
-def _beyond(graph: Graph, node: NodeProto, given: Shape) -> str:
+def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given: Shape) -> str:
     """The row that a Gather reads beyond the last of its data; else ""."""
     axis, indices = attribute(node, "axis", 0), graph.value(node.input[1])
-    if indices is None or not indices.size or not -len(given) <= axis < len(given):
+    if not -len(given) <= axis < len(given):
         return ""
-    last = indices.max()
+    known = indices is not None and indices.size
+    last = indices.max() if known else reached(graph, made, node.input[1])
+    if last is None:
+        return ""
     return f"row {last} of {given[axis]}" if last >= given[axis] else ""
 
 

@@ -130,6 +130,19 @@ def test_text_is_as_long_as_a_table_of_positions_of_which_the_first_rows_are_for
     assert assumed(proto, {}) == {"ids": (1, Span(1, 77))}
 
 
+def test_text_is_no_longer_than_the_positions_that_a_run_counts():
+    """RoBERTa counts the tokens that are no padding, from two on."""
+    constants = {**TABLE, "positions": randn(1, 66, 8), "pad": np.array(1), "at": np.array(1)}
+    nodes = [embedding(), node("Equal", "ids pad", "none"), node("Not", "none", "some")]
+    nodes += [node("Cast", "some", "bits", to=TensorProto.INT32), node("CumSum", "bits at", "sum")]
+    nodes += [node("Mul", "sum bits", "counted"), node("Cast", "counted", "n", to=INTEGERS)]
+    nodes += [node("Add", "n pad", "m"), node("Gather", "positions m", "p")]
+    proto = model([*nodes, node("Add", "e p", "y")], {"ids": ("batch", "seq")}, constants=constants)
+    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
+    assert assumed(proto, {}) == {"ids": (1, Span(1, 64))}
+    assert "reads row 66 of 66" in misfit(proto, {"ids": (1, 65)})
+
+
 def test_a_step_has_a_token_and_what_came_before():
     inputs = {
         "ids": ("batch", "new"),
