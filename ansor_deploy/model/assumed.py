@@ -8,13 +8,15 @@ caches are assumed elsewhere (`caches.py`); what else is open is the user's to s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 
 from onnx import ModelProto
 
+from ..errors import ModelError
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import longest, misfit, tried
+from .misfit import longest, misfit, share, tried
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
@@ -58,7 +60,22 @@ def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, 
     """
     every = [(one, *tried(proto, {**given, **one})) for one in proposals(proto, given)]
     fitting = [(one, largest) for one, why, largest in every if not why]
-    return [one for one, largest in fitting if largest <= _MOST] or [one for one, _ in fitting]
+    usual = [one for one, largest in fitting if largest <= _MOST] or [one for one, _ in fitting]
+    return usual or [*_exported(proto, given)]
+
+
+def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
+    """The shapes that a graph was exported with, if a Reshape holds its lengths, and all fits."""
+    found: Asked = dict(next(proposals(proto, given), {}))
+    with suppress(ModelError):
+        part = share(proto, {**given, **found})  # type: ignore[dict-item]
+        axes = [axis for axis in open_axes(proto) if axis.value.name in found]
+        for axis in axes:
+            size = _size(found, axis) * part
+            if not _is_batch(axis, found) and size.denominator == 1:
+                found = _with(found, [axis], int(size))
+        if part != 1 and not misfit(proto, {**given, **found}):  # type: ignore[dict-item]
+            yield found  # type: ignore[misc]
 
 
 def _opened(

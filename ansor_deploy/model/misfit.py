@@ -1,6 +1,7 @@
 """Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from math import prod
 
 import numpy as np
@@ -30,13 +31,31 @@ def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
 def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
     """What `misfit` says, and the most elements that inference finds in a tensor."""
     try:
-        bare = inliner.inline_local_functions(skeleton(proto))
-        graph = Graph.of(bind_shapes(bare, shapes))
+        graph = _bare(proto, shapes)
     except ModelError as error:
         return error.text, 0
     why = _contradiction(graph)
     largest = max(map(prod, graph.shapes.values()), default=0)
     return next(_faults(graph), why), largest  # faults come before what follows from them
+
+
+def share(proto: ModelProto, shapes: Mapping[str, Shape]) -> Fraction:
+    """How much of what it gets the first Reshape makes that makes more or fewer elements; else 1.
+
+    An exporter may have written there what its own input had.
+    """
+    graph = _bare(proto, shapes)
+    _contradiction(graph)
+    for node in graph.nodes:
+        given = graph.shapes.get(node.input[0]) if is_op(node, "Reshape") else None
+        if given and (made := _other_sizes(graph, node, given)):
+            return Fraction(prod(made), prod(given))
+    return Fraction(1)
+
+
+def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
+    bare = inliner.inline_local_functions(skeleton(proto))
+    return Graph.of(bind_shapes(bare, shapes))
 
 
 def longest(fits: int, beyond: int, fault: Callable[[int], str]) -> int:
@@ -82,8 +101,8 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"{where} reads {far}"
         if given and is_op(node, "Pad") and (wide := _mirrored(graph, node, given)):
             yield f"{where} mirrors {wide}"
-        if given and is_op(node, "Reshape") and (other := _others(graph, node, given)):
-            yield f"{where} makes {other} of {_sizes(given)}"
+        if given and is_op(node, "Reshape") and (other := _other_sizes(graph, node, given)):
+            yield f"{where} makes {_sizes(other)} of {_sizes(given)}"
 
 
 def _frame(graph: Graph, node: NodeProto) -> int:
@@ -103,12 +122,12 @@ def _mirrored(graph: Graph, node: NodeProto, given: Shape) -> str:
     return next((f"{pad} of {size}" for pad, size in pairs if pad >= size), "")
 
 
-def _others(graph: Graph, node: NodeProto, given: Shape) -> str:
-    """The sizes that a Reshape makes of as many elements as it does not get; else ""."""
+def _other_sizes(graph: Graph, node: NodeProto, given: Shape) -> list[int]:
+    """The sizes that a Reshape makes of as many elements as it does not get; else none."""
     sizes = graph.value(node.input[1])
     if sizes is None or (sizes <= 0).any() or prod(sizes.tolist()) == prod(given):
-        return ""
-    return _sizes(sizes.tolist())
+        return []
+    return [int(size) for size in sizes]
 
 
 def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given: Shape) -> str:
@@ -116,8 +135,10 @@ def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given:
     axis, indices = attribute(node, "axis", 0), graph.value(node.input[1])
     if not -len(given) <= axis < len(given):
         return ""
-    known = indices is not None and indices.size
-    last = indices.max() if known else reached(graph, made, node.input[1])
+    if indices is None:
+        last = reached(graph, made, node.input[1])
+    else:
+        last = int(indices.max()) if indices.size else None
     if last is None:
         return ""
     return f"row {last} of {given[axis]}" if last >= given[axis] else ""

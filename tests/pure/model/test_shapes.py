@@ -379,6 +379,14 @@ def test_a_length_comes_in_the_steps_of_a_network_that_halves_it():
     assert assumed(proto, {}) == {"x": (1, 2, Span(4, 128, 4))}
 
 
+def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it():
+    """PyTorch's nn.TransformerEncoder writes its length so, whatever axes are named dynamic."""
+    constants = {"sizes": np.array([10, 4, 2]), "back": np.array([1, -1, 8])}
+    nodes = [node("Reshape", "x sizes", "r"), node("Relu", "r", "z"), node("Reshape", "z back", "y")]
+    proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 10, 8)}
+
+
 def test_several_lengths_are_ranges_by_their_names():
     proto = model([node("MatMul", "x z", "y")], {"x": ("batch", "n", 8), "z": ("batch", 8, "m")})
     assert assumed(proto, {}) == {"x": (1, Span(1, 128), 8), "z": (1, 8, Span(1, 128))}
