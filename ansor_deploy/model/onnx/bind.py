@@ -106,10 +106,6 @@ def set_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:
 
 def _check_static(proto: ModelProto) -> None:
     inputs = model_inputs(proto)
-    if other := [v.name for v in inputs if v.type.WhichOneof("value") != "tensor_type"]:
-        raise ModelError(
-            f"input '{other[0]}' is not a tensor", "Only models that take tensors can be compiled."
-        )
     declared = {value.name: declared_shape(value) for value in inputs}
     open_ = {name: shape for name, shape in declared.items() if not _is_static(shape)}
     if open_:

@@ -14,6 +14,7 @@ from ...system.regular_file import open_regular, read_regular
 from .bounds import check_graph
 from .class_labels import Labels, say_in_numbers
 from .file_digest import digest, unreadable
+from .lenient import as_onnx_says
 from .order import sort_model
 from .skeleton import domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
@@ -62,6 +63,7 @@ def load(path: Path) -> OnnxModel:
     with blaming(path):
         proto = _parse(path)
         check_graph(proto)
+        as_onnx_says(proto)
         _check_versions(proto)
         _check_tensor_names(proto)
         sort_model(proto)
@@ -69,6 +71,7 @@ def load(path: Path) -> OnnxModel:
         _type_outputs(proto)
         _check(proto)
         labels = say_in_numbers(proto)
+        _check_tensors(proto)
     return OnnxModel(path, proto, digest(path, external), external, labels)
 
 
@@ -141,6 +144,17 @@ def _type_outputs(proto: ModelProto) -> None:
             hint = "Give it one: onnx.helper.make_tensor_value_info."
             raise ModelError(f"output '{value.name}' has no type, and none is known", hint)
         value.type.CopyFrom(types[value.name])
+
+
+def _check_tensors(proto: ModelProto) -> None:
+    """ModelError where an input or output of the model is a sequence, a map or an optional."""
+    values = (("input", proto.graph.input), ("output", proto.graph.output))
+    named = [(what, value) for what, several in values for value in several]
+    for what, value in named:
+        if (kind := value.type.WhichOneof("value")) != "tensor_type":
+            kind = (kind or "value").removesuffix("_type").replace("_", " ")
+            hint = "Only models of tensors can be compiled: stack or unpack it before you export."
+            raise ModelError(f"{what} '{value.name}' is a {kind}, not a tensor", hint)
 
 
 def _check(proto: ModelProto) -> None:

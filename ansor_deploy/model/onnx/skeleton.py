@@ -37,16 +37,17 @@ def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def uses(node: NodeProto) -> set[str]:
-    """Names that a node reads; of nested graphs every name read, their own included."""
+    """Names that a node reads; of nested graphs those that they do not make themselves."""
     return {name for name in node.input if name} | set(nested_names(node))
 
 
 def nested_names(node: NodeProto) -> Iterator[str]:
-    """Names that the graphs in a node read, those that they make themselves among them."""
+    """Names that the graphs in a node read from outside: their own may be as others are outside."""
     for graph in nested(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from uses(inner)
+        own = {value.name for value in (*graph.input, *graph.initializer)}
+        own.update(name for inner in graph.node for name in inner.output)
+        read = {value.name for value in graph.output}.union(*map(uses, graph.node))
+        yield from read - own
 
 
 def tensors(graph: GraphProto) -> Iterator[TensorProto]:

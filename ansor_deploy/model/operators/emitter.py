@@ -16,6 +16,10 @@ from .operator import Expand, Use
 INT64 = TensorProto.INT64
 
 
+class UnknownShapeError(ModelError):
+    """A node's rewriting has to know a shape that nothing says yet."""
+
+
 class Emitter(Use):
     """A node that is taken apart: called with an operator and its inputs, it appends a node.
 
@@ -89,9 +93,9 @@ class Emitter(Use):
         """
         self.graph.room.check(self._stem, 8 * prod(shape))
 
-    def refuse(self, reason: str) -> ModelError:
+    def refuse(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
         """The error that names the node and says what of it cannot be compiled."""
-        return ModelError(
+        return kind(
             f"node '{self._stem}': {self.node.op_type}: {reason}",
             "Replace it in the exporting framework, or cut the graph before it.",
         )
@@ -135,7 +139,8 @@ class Emitter(Use):
 
     def _infer(self, name: str) -> None:
         if self.known_shape(name) is None or not self.graph.dtypes.get(name):
-            raise self.refuse(f"type and shape of its input '{name}' must be known")
+            unknown = f"type and shape of its input '{name}' must be known"
+            raise self.refuse(unknown, UnknownShapeError)
 
 
 def expanded(graph: Graph, node: NodeProto, expand: Expand) -> list[NodeProto] | None:

@@ -11,7 +11,7 @@ from ..graph.graph import Graph
 from ..onnx.bounds import count_nodes
 from ..onnx.skeleton import name_of
 from .blame import importing
-from .emitter import expanded
+from .emitter import UnknownShapeError, expanded
 from .table import find
 
 
@@ -28,11 +28,20 @@ def rewrite_nodes(graph: Graph) -> None:
 
 
 def _rewritten(graph: Graph) -> bool:
-    """Whether there was anything to rewrite."""
+    """Whether there was anything to rewrite.
+
+    A node waits for the next round where its shapes are not known and others were rewritten: these
+    may say them, once what they made constant is folded.
+    """
     done, ahead, changed = [], deque(graph.nodes), False
     while ahead:
         node = ahead.popleft()
-        made = _made(graph, node)
+        try:
+            made = _made(graph, node)
+        except UnknownShapeError:
+            if not changed:
+                raise
+            made = None
         if made is None:
             done.append(node)
         else:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.graphs import model, node, randn, random_feeds, run
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.onnx.bind import bind_shapes
@@ -86,6 +86,35 @@ def test_norms_that_onnx_runtime_has_among_those_of_onnx(opset, tmp_path):
     if opset >= 17:
         with pytest.raises(ModelError, match="not valid ONNX"):
             load(save(proto, path))
+
+
+def test_files_that_onnx_runtime_lets_pass_are_read_as_they_are_meant(proto, tmp_path):
+    """Weights that are no inputs in a file of version 3, and ONNX's own domain by its other name."""
+    proto.ir_version = 3
+    proto.opset_import[0].domain = "ai.onnx"
+    for made in proto.graph.node:
+        made.domain = "ai.onnx"
+    read = load(save(proto, tmp_path / "m.onnx")).proto
+    feeds = {"x": randn(2, 3, 40)}
+    np.testing.assert_array_equal(run(read, feeds), run(proto, feeds))
+
+
+def test_names_within_a_graph_may_be_those_outside(tmp_path):
+    """A Scan of which an output, and that of its body, are both called y."""
+    row = helper.make_tensor_value_info("row", TensorProto.FLOAT, [4])
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
+    body = helper.make_graph([node("Relu", "row", "y")], "body", [row], [made])
+    scan = node("Scan", "x", "y", body=body, num_scan_inputs=1)
+    read = load(save(model([scan], {"x": (3, 4)}), tmp_path / "m.onnx")).proto
+    assert [one.op_type for one in read.graph.node] == ["Scan"]
+
+
+def test_what_is_no_tensor_is_named(tmp_path):
+    proto = model([node("SplitToSequence", "x", "y")], {"x": (3, 4)})
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 4])
+    proto.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
+    with pytest.raises(ModelError, match="output 'y' is a sequence, not a tensor"):
+        load(save(proto, tmp_path / "m.onnx"))
 
 
 def test_outputs_need_neither_shapes_nor_types(proto, tmp_path):

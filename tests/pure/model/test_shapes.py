@@ -382,7 +382,11 @@ def test_a_length_comes_in_the_steps_of_a_network_that_halves_it():
 def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it():
     """PyTorch's nn.TransformerEncoder writes its length so, whatever axes are named dynamic."""
     constants = {"sizes": np.array([10, 4, 2]), "back": np.array([1, -1, 8])}
-    nodes = [node("Reshape", "x sizes", "r"), node("Relu", "r", "z"), node("Reshape", "z back", "y")]
+    nodes = [
+        node("Reshape", "x sizes", "r"),
+        node("Relu", "r", "z"),
+        node("Reshape", "z back", "y"),
+    ]
     proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
     assert assumed(proto, {}) == {"x": (1, 10, 8)}
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from helpers.forests import forest, leaf_weights
-from helpers.graphs import randn
+from helpers.graphs import node, randn
 from helpers.learned import assert_alike, classifier, learned
+from onnx import TensorProto, numpy_helper
+from onnx.helper import make_tensor_value_info
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
@@ -78,3 +80,21 @@ def test_what_is_refused():
         canonicalize(ensemble(2, [0, 1], [0.1, 0.2]))
     with pytest.raises(ModelError, match="2 base values for 3 classes"):
         canonicalize(ensemble(3, [0, 1, 2], [0.1, 0.2]))
+
+
+def test_what_reads_shapes_of_scores_waits_for_them():
+    """AdaBoost's votes: ones in the shape of a tree's scores, which no inference knows."""
+    proto = ensemble(3, [0, 1, 2], x=X[:1], version=1)
+    proto.graph.initializer.append(
+        numpy_helper.from_array(np.array([4, 5, 6], np.int32), "classes")
+    )
+    for name, value in (("places", np.arange(3, dtype=np.float32)), ("one", np.array([1]))):
+        proto.graph.initializer.append(numpy_helper.from_array(value, name))
+    picked = node("ArrayFeatureExtractor", "classes most", "y")
+    picked.domain = "ai.onnx.ml"
+    nodes = [node("Shape", "score", "s"), node("ConstantOfShape", "s", "none")]
+    nodes += [node("ArgMax", "score", "best", axis=1), node("Less", "best one", "is")]
+    nodes += [node("Where", "is none places", "votes"), node("ArgMax", "votes", "most", axis=1)]
+    proto.graph.node.extend([*nodes, picked])
+    proto.graph.output.append(make_tensor_value_info("y", TensorProto.INT32, [1, 1]))
+    assert_alike(proto, {"x": X[:1]})

@@ -1,0 +1,24 @@
+"""What ONNX Runtime lets pass, written as ONNX says it.
+
+Files of old exporters, and such as tools joined, differ from the standard in these ways and mean
+the same.
+"""
+
+from onnx import ModelProto
+
+from .skeleton import with_nested
+
+_OF_INPUTS = 3  # the last version in which every weight has to be an input
+
+
+def as_onnx_says(proto: ModelProto) -> None:
+    """Change a model in place: weights need be no inputs, and ONNX's own domain has one name."""
+    inputs = {value.name for value in proto.graph.input}
+    if any(tensor.name not in inputs for tensor in proto.graph.initializer):
+        proto.ir_version = max(proto.ir_version, _OF_INPUTS + 1)
+    functions = proto.functions
+    opsets = [opset for holder in (proto, *functions) for opset in holder.opset_import]
+    nodes = [node for body in (proto.graph, *functions) for node in with_nested(body.node)]
+    for named in (*opsets, *nodes):
+        if named.domain == "ai.onnx":
+            named.domain = ""
