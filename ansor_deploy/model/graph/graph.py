@@ -23,6 +23,7 @@ from ..onnx.skeleton import divide, nested_names, tensors, uses, with_initialize
 from ..onnx.type_versions import newer
 from ..ranges import Range
 from .constant_room import Room
+from .inference_guards import GUARD, guarded, keyed, none
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -191,6 +192,8 @@ class Graph:
         self.shapes = {name: tuple(tensor.dims) for name, tensor in self.constants.items()}
         found = inferred.graph
         for value in (*found.input, *found.value_info, *found.output):
+            if value.name.startswith(GUARD):
+                continue
             tensor = value.type.tensor_type
             self.dtypes[value.name] = tensor.elem_type
             dims = tensor.shape.dim
@@ -221,8 +224,14 @@ class Graph:
         small, large = divide(self.constants.values())
         model = self._model(small)
         model.graph.input.extend(large)
+        if len(nodes := guarded(self.nodes, self.opset, self.value)) > len(self.nodes):
+            del model.graph.node[:]
+            model.graph.node.extend(nodes)
+            model.graph.initializer.append(none())
         for value in model.graph.output:
             value.type.tensor_type.ClearField("shape")
+        known = {one.name for one in (*model.graph.input, *model.graph.value_info)}
+        model.graph.value_info.extend(keyed(self.nodes, known | self.constants.keys()))
         return model
 
     def _model(self, initializers: list[TensorProto]) -> ModelProto:

@@ -89,7 +89,7 @@ def test_norms_that_onnx_runtime_has_among_those_of_onnx(opset, tmp_path):
 
 
 def test_files_that_onnx_runtime_lets_pass_are_read_as_they_are_meant(proto, tmp_path):
-    """Weights that are no inputs in a file of version 3, and ONNX's own domain by its other name."""
+    """Weights that are no inputs in a file of version 3; ONNX's own domain by its other name."""
     proto.ir_version = 3
     proto.opset_import[0].domain = "ai.onnx"
     for made in proto.graph.node:

@@ -346,6 +346,16 @@ def test_a_length_is_no_shorter_than_the_model_takes():
     assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
 
 
+def test_a_length_too_short_for_a_window_ends_no_process_in_the_slice_behind_it():
+    """ONNX's inference takes a size below zero, and fails an assertion where it is cut."""
+    constants = {"w": randn(0, 4, 1, 16)}
+    constants |= {"from": np.array([0]), "to": np.array([5]), "axes": np.array([2])}
+    nodes = [node("Conv", "x w", "c", strides=[4]), node("Slice", "c from to axes", "y")]
+    proto = model(nodes, {"x": (1, 1, "n")}, constants=constants)
+    assert misfit(proto, {"x": (1, 1, 1)}) == "node 'c' (Conv) takes 16 at once, and gets 1"
+    assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
+
+
 def test_a_length_is_no_shorter_than_what_is_mirrored():
     pads = np.array([0, 0, 6, 0, 0, 6], np.int64)
     nodes = [node("Pad", "x pads", "y", mode="reflect")]

@@ -98,3 +98,14 @@ def test_what_reads_shapes_of_scores_waits_for_them():
     proto.graph.node.extend([*nodes, picked])
     proto.graph.output.append(make_tensor_value_info("y", TensorProto.INT32, [1, 1]))
     assert_alike(proto, {"x": X[:1]})
+
+
+def test_an_encoder_of_what_inference_has_no_type_for_is_read():
+    """ONNX's inference reads the type of a LabelEncoder's input where it has none."""
+    nodes = forest(6, 3, 4)
+    words = {**nodes, **leaf_weights(nodes, "target", [0]), "n_targets": 1}
+    proto = learned("TreeEnsembleRegressor", {"x": X}, {"y": TensorProto.INT64}, 2, **words)
+    proto.graph.node[0].output[0] = "sum"
+    words = {"keys_floats": [0.5, 1.5], "values_int64s": [3, 1], "default_int64": 2}
+    proto.graph.node.append(node("LabelEncoder", "sum", "y", domain="ai.onnx.ml", **words))
+    assert_alike(proto, {"x": X})

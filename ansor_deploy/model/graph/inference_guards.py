@@ -1,0 +1,71 @@
+"""What ONNX's shape inference does not survive, kept from it: an assertion ends the process.
+
+A window that is larger than its data leaves a size below zero, which inference lets pass, and an
+assertion of a Slice along it does not. So each reads what a node passes on that knows of no shape
+then: along an axis, nothing at all of the largest elements, which an axis below zero has not.
+A LabelEncoder reads the type of its input where there is none: its keys say it.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+
+import numpy as np
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
+
+from ..onnx.skeleton import attribute
+
+GUARD = "ansor_deploy.guard"  # begins names of what is between
+NONE = f"{GUARD}.none"
+_WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
+_KEYS = {
+    "keys_floats": TensorProto.FLOAT,
+    "keys_int64s": TensorProto.INT64,
+    "keys_strings": TensorProto.STRING,
+}
+_BY_INPUTS = 10  # the opset from which a Slice says its axes by inputs
+
+
+def guarded(
+    nodes: Sequence[NodeProto], opset: int, value: Callable[[str], np.ndarray | None]
+) -> list[NodeProto]:
+    """The nodes, with what guards Slices where there are windows. value: of a constant."""
+    if opset < _BY_INPUTS or not any(node.op_type in _WINDOWED for node in nodes):
+        return list(nodes)
+    return [made for at, node in enumerate(nodes) for made in _guarded(node, at, value)]
+
+
+def keyed(nodes: Iterable[NodeProto], known: Container[str]) -> Iterator[ValueInfoProto]:
+    """Types for what LabelEncoders read, but for the names known."""
+    for node in nodes:
+        if node.op_type == "LabelEncoder" and node.input[0] not in known:
+            yield helper.make_tensor_value_info(node.input[0], _type_of_keys(node), None)
+
+
+def _type_of_keys(node: NodeProto) -> int:
+    tensor = attribute(node, "keys_tensor")
+    kinds = (kind for name, kind in _KEYS.items() if attribute(node, name))
+    return next(kinds, tensor.data_type if tensor is not None else TensorProto.INT64)
+
+
+def none() -> TensorProto:
+    """The constant that guards read."""
+    return helper.make_tensor(NONE, TensorProto.INT64, [1], [0])
+
+
+def _guarded(
+    node: NodeProto, at: int, value: Callable[[str], np.ndarray | None]
+) -> Iterator[NodeProto]:
+    axes = value(node.input[3]) if node.op_type == "Slice" and len(node.input) > 3 else None
+    data = node.input[0] if node.input else ""
+    for turn, axis in enumerate([] if axes is None else axes.ravel().tolist()):
+        if axis in (0, 1):  # of samples and of channels, which no window shortens
+            continue
+        taken, known = f"{GUARD}.{at}.{turn}.taken", f"{GUARD}.{at}.{turn}"
+        yield helper.make_node("TopK", [data, NONE], [taken, ""], node.name, axis=axis)
+        yield helper.make_node("Concat", [data, taken], [known], axis=axis)
+        data = known
+    if data.startswith(GUARD):
+        read = NodeProto()
+        read.CopyFrom(node)
+        read.input[0] = data
+        node = read
+    yield node
