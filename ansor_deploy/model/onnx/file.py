@@ -154,7 +154,8 @@ def _check_tensors(proto: ModelProto) -> None:
         if (kind := value.type.WhichOneof("value")) != "tensor_type":
             kind = (kind or "value").removesuffix("_type").replace("_", " ")
             hint = "Only models of tensors can be compiled: stack or unpack it before you export."
-            raise ModelError(f"{what} '{value.name}' is a {kind}, not a tensor", hint)
+            article = "an" if kind[0] in "aeiou" else "a"
+            raise ModelError(f"{what} '{value.name}' is {article} {kind}, not a tensor", hint)
 
 
 def _check(proto: ModelProto) -> None:
