@@ -130,19 +130,6 @@ def test_text_is_as_long_as_a_table_of_positions_of_which_the_first_rows_are_for
     assert assumed(proto, {}) == {"ids": (1, Span(1, 77))}
 
 
-def test_text_is_no_longer_than_the_positions_that_a_run_counts():
-    """RoBERTa counts the tokens that are no padding, from two on."""
-    constants = {**TABLE, "positions": randn(1, 66, 8), "pad": np.array(1), "at": np.array(1)}
-    nodes = [embedding(), node("Equal", "ids pad", "none"), node("Not", "none", "some")]
-    nodes += [node("Cast", "some", "bits", to=TensorProto.INT32), node("CumSum", "bits at", "sum")]
-    nodes += [node("Mul", "sum bits", "counted"), node("Cast", "counted", "n", to=INTEGERS)]
-    nodes += [node("Add", "n pad", "m"), node("Gather", "positions m", "p")]
-    proto = model([*nodes, node("Add", "e p", "y")], {"ids": ("batch", "seq")}, constants=constants)
-    proto.graph.input[0].type.tensor_type.elem_type = INTEGERS
-    assert assumed(proto, {}) == {"ids": (1, Span(1, 64))}
-    assert "reads row 66 of 66" in misfit(proto, {"ids": (1, 65)})
-
-
 def test_a_step_has_a_token_and_what_came_before():
     inputs = {
         "ids": ("batch", "new"),
@@ -346,16 +333,6 @@ def test_a_length_is_no_shorter_than_the_model_takes():
     assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
 
 
-def test_a_length_too_short_for_a_window_ends_no_process_in_the_slice_behind_it():
-    """ONNX's inference takes a size below zero, and fails an assertion where it is cut."""
-    constants = {"w": randn(0, 4, 1, 16)}
-    constants |= {"from": np.array([0]), "to": np.array([5]), "axes": np.array([2])}
-    nodes = [node("Conv", "x w", "c", strides=[4]), node("Slice", "c from to axes", "y")]
-    proto = model(nodes, {"x": (1, 1, "n")}, constants=constants)
-    assert misfit(proto, {"x": (1, 1, 1)}) == "node 'c' (Conv) takes 16 at once, and gets 1"
-    assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
-
-
 def test_a_length_is_no_shorter_than_what_is_mirrored():
     pads = np.array([0, 0, 6, 0, 0, 6], np.int64)
     nodes = [node("Pad", "x pads", "y", mode="reflect")]
@@ -387,18 +364,6 @@ def test_a_length_comes_in_the_steps_of_a_network_that_halves_it():
              node("ConvTranspose", "a w", "b", strides=[4]), node("Add", "b x", "y")]  # fmt: skip
     proto = model(nodes, {"x": (1, 2, "n")}, constants={"w": randn(0, 2, 2, 4)})
     assert assumed(proto, {}) == {"x": (1, 2, Span(4, 128, 4))}
-
-
-def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it():
-    """PyTorch's nn.TransformerEncoder writes its length so, whatever axes are named dynamic."""
-    constants = {"sizes": np.array([10, 4, 2]), "back": np.array([1, -1, 8])}
-    nodes = [
-        node("Reshape", "x sizes", "r"),
-        node("Relu", "r", "z"),
-        node("Reshape", "z back", "y"),
-    ]
-    proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
-    assert assumed(proto, {}) == {"x": (1, 10, 8)}
 
 
 def test_several_lengths_are_ranges_by_their_names():

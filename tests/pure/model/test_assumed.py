@@ -1,0 +1,56 @@
+"""Lengths that are assumed follow from what a graph does with them, where it says so."""
+
+import numpy as np
+from helpers.graphs import model, node, randn
+from onnx import TensorProto
+
+from ansor_deploy.model.assumed import assumed
+from ansor_deploy.model.batches import Span
+from ansor_deploy.model.misfit import misfit
+
+
+def test_text_is_no_longer_than_the_positions_that_a_run_counts():
+    """RoBERTa counts the tokens that are no padding, from two on."""
+    constants = {
+        "table": randn(0, 50, 8),
+        "positions": randn(1, 66, 8),
+        "pad": np.array(1),
+        "at": np.array(1),
+    }
+    nodes = [
+        node("Gather", "table ids", "e"),
+        node("Equal", "ids pad", "none"),
+        node("Not", "none", "some"),
+    ]
+    nodes += [node("Cast", "some", "bits", to=TensorProto.INT32), node("CumSum", "bits at", "sum")]
+    nodes += [
+        node("Mul", "sum bits", "counted"),
+        node("Cast", "counted", "n", to=TensorProto.INT64),
+    ]
+    nodes += [node("Add", "n pad", "m"), node("Gather", "positions m", "p")]
+    proto = model([*nodes, node("Add", "e p", "y")], {"ids": ("batch", "seq")}, constants=constants)
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    assert assumed(proto, {}) == {"ids": (1, Span(1, 64))}
+    assert "reads row 66 of 66" in misfit(proto, {"ids": (1, 65)})
+
+
+def test_a_length_too_short_for_a_window_ends_no_process_in_the_slice_behind_it():
+    """ONNX's inference takes a size below zero, and fails an assertion where it is cut."""
+    constants = {"w": randn(0, 4, 1, 16)}
+    constants |= {"from": np.array([0]), "to": np.array([5]), "axes": np.array([2])}
+    nodes = [node("Conv", "x w", "c", strides=[4]), node("Slice", "c from to axes", "y")]
+    proto = model(nodes, {"x": (1, 1, "n")}, constants=constants)
+    assert misfit(proto, {"x": (1, 1, 1)}) == "node 'c' (Conv) takes 16 at once, and gets 1"
+    assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
+
+
+def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it():
+    """PyTorch's nn.TransformerEncoder writes its length so, whatever axes are named dynamic."""
+    constants = {"sizes": np.array([10, 4, 2]), "back": np.array([1, -1, 8])}
+    nodes = [
+        node("Reshape", "x sizes", "r"),
+        node("Relu", "r", "z"),
+        node("Reshape", "z back", "y"),
+    ]
+    proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 10, 8)}
