@@ -16,6 +16,8 @@ from .operator import Operator, Use, dtype_name
 from .refused import DOMAINS, REASONS
 from .table import find
 
+_SHOWN = 4  # nodes of an operator that a refusal lists
+
 
 def refuse_early(proto: ModelProto) -> None:
     """ModelError for what cannot be compiled whichever shapes the model's inputs get.
@@ -53,13 +55,22 @@ def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
         return
     opsets = {entry.domain or "ai.onnx": entry.version for entry in graph.proto.opset_import}
     outer = {id(one): node for node in graph.nodes for one in with_nested([node])}
-    rows = [_row(fault, outer.get(id(fault.node), fault.node), opsets) for fault in bad]
+    rows: dict[str, list[str]] = {}
+    for fault in bad:
+        row = _row(fault, outer.get(id(fault.node), fault.node), opsets)
+        rows.setdefault(fault.node.op_type, []).append(row)
     raise ModelError(
-        f"the model uses {len({fault.node.op_type for fault in bad})} unsupported operator(s):\n"
-        + "\n".join(rows),
+        f"the model uses {len(rows)} unsupported operator(s):\n"
+        + "\n".join(row for several in rows.values() for row in _first(several)),
         "replace them in the exporting framework, or cut the graph before them; "
         "docs/operators.md lists what is compiled",
     )
+
+
+def _first(rows: list[str]) -> list[str]:
+    """The first rows of an operator, and how many there are beside: a loop may hold hundreds."""
+    more = len(rows) - _SHOWN
+    return rows if more < 2 else [*rows[:_SHOWN], f"  and {more} more like it"]
 
 
 def _row(fault: Fault, outer: NodeProto, opsets: dict[str, int]) -> str:

@@ -53,6 +53,13 @@ def test_every_node_is_listed_with_its_domain_opset_and_reason():
     assert "Relu  at node namesake  (local 3)" in text
 
 
+def test_many_nodes_of_an_operator_are_counted():
+    nodes = [helper.make_node("Frobnicate", ["x"], [f"b{at}"], domain="local") for at in range(40)]
+    text = refused(custom(*nodes, node("Sum", " ".join(f"b{at}" for at in range(40)), "y")))
+    assert "1 unsupported operator(s)" in text
+    assert text.endswith("at node b3  (local 3): not supported\n  and 36 more like it")
+
+
 @pytest.mark.parametrize(
     ("op", "reason"),
     [("MatMulBnb4", "quantise them to MatMulNBits"), ("QMoE", "choose a dense model")],
