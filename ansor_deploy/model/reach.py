@@ -11,6 +11,8 @@ from onnx import NodeProto, TensorProto
 from .graph.graph import Graph, is_op
 
 _AS_THEY_ARE = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+_WHOLE = (TensorProto.INT32, TensorProto.INT64)
+_ENDS, _END = 2, 2**31 - 1  # the input of a Slice, and what is behind any end
 _DEEP = 16  # nodes behind one another
 
 
@@ -32,11 +34,11 @@ def reached(
         return of(0)
     if is_op(node, "CumSum"):
         return _counted(graph, made, node)
-    if is_op(node, "Add"):
+    if is_op(node, "Add", "Sub"):
         return _shifted(graph, node, of)
     if is_op(node, "Mul") and _is_bits(graph, made, node.input[1]):
         return of(0)
-    return None
+    return of(0) if is_op(node, "Slice") and _takes_the_last(graph, node) else None
 
 
 def _counted(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto) -> int | None:
@@ -48,17 +50,26 @@ def _counted(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto) -> in
 
 
 def _shifted(graph: Graph, node: NodeProto, of: Callable[[int], int | None]) -> int | None:
-    for at, other in ((0, 1), (1, 0)):
+    sign, places = (-1, ((0, 1),)) if node.op_type == "Sub" else (1, ((0, 1), (1, 0)))
+    for at, other in places:
         by, most = graph.value(node.input[other]), of(at)
         if most is not None and by is not None and by.size == 1:
-            return most + int(by.item())
+            return most + sign * int(by.item())
     return None
 
 
+def _takes_the_last(graph: Graph, node: NodeProto) -> bool:
+    """Whether a Slice takes what there is up to the end."""
+    ends = graph.value(node.input[2]) if len(node.input) > _ENDS else None
+    return ends is not None and bool((ends >= _END).all())
+
+
 def _is_bits(graph: Graph, made: Mapping[str, NodeProto], name: str) -> bool:
-    """Whether a tensor's numbers are 0 and 1, as they are of what was true or false."""
+    """Whether a tensor's numbers are 0 and 1: of what was true or false, or of an input's mask."""
     node = made.get(name)
     while node is not None and is_op(node, *_AS_THEY_ARE):
         name = node.input[0]
         node = made.get(name)
-    return graph.dtypes.get(name) == TensorProto.BOOL
+    kind = graph.dtypes.get(name)
+    is_mask = name not in made and "mask" in name.lower() and kind in _WHOLE
+    return is_mask or kind == TensorProto.BOOL
