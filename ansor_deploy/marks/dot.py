@@ -112,9 +112,12 @@ def _rows(target: Any) -> str:
     return "int16" if any(_of(target, lanes, _PAIRS) for lanes in _PAIRS) else ""
 
 
-def steps_at_once(target: Target, lanes: int) -> int:
-    """How many steps a processor sums up at once in each of so many lanes; 0 where none."""
-    kind = multiplied_rows(target)
+def steps_at_once(target: Target, lanes: int, kind: str | None = None) -> int:
+    """How many steps a processor sums up at once in each of so many lanes; 0 where none.
+
+    kind: of rows; None of those that it multiplies fastest.
+    """
+    kind = multiplied_rows(target) if kind is None else kind
     if kind == "int8":
         return STEPS if lanes == _PAIRED_LANES else 0
     if kind == "uint8":

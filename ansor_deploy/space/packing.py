@@ -73,14 +73,14 @@ def multiplied_at_once(view: BlockView, columns: int, target: Target) -> int:
     The operands are a row's, beside each other, or of as many lines of a column, and signed bytes.
     """
     deep, factors = view.axes(REDUCE)[-1], rows_and_weights(view, target)
-    steps = steps_at_once(target, math.gcd(columns, lanes(target)))
+    steps = steps_at_once(target, math.gcd(columns, lanes(target)), rows_of(view, target))
     if not factors or not steps or int(deep.dom.extent) % steps:
         return 0
     row, weight = ([i for i in indices if uses(i, deep.var)] for indices in factors)
     last = factors[0][-1]
     beside = len(row) == 1 and row[0].same_as(last) and _is_from(last, deep.var, 1)
     whole = len(weight) == 1 and _is_from(weight[0], deep.var, steps)
-    of_lines = has_own_taps(view) and multiplied_rows(target) == "uint8"
+    of_lines = has_own_taps(view) and rows_of(view, target) == "uint8"
     return steps if whole and (of_lines or (beside and not has_own_taps(view))) else 0
 
 
@@ -90,12 +90,21 @@ def sums_sixteens(view: BlockView, target: Target) -> bool:
     return whole and multiplies_signed(target) and bool(rows_and_weights(view, target))
 
 
+def rows_of(view: BlockView, target: Target) -> str:
+    """The type of rows that a block sums up products of at once; empty if of none.
+
+    x86 multiplies pairs of 16 bits, even where it does bytes as they are.
+    """
+    kinds, best = [str(buffer.dtype) for buffer, _ in view.operands], multiplied_rows(target)
+    return "int16" if best == "uint8" and sorted(kinds) == ["int16", "int8"] else best
+
+
 def rows_and_weights(view: BlockView, target: Target) -> list[list[Any]]:
     """The indices of rows and of weights, of types that the processor multiplies; else none.
 
     Of signed rows weights are constants: only these are known to have no -128.
     """
-    kinds, rows = [str(buffer.dtype) for buffer, _ in view.operands], multiplied_rows(target)
+    kinds, rows = [str(buffer.dtype) for buffer, _ in view.operands], rows_of(view, target)
     weights = [kind == "int8" for kind in kinds]
     if rows == "int8" and all(weights):
         weights = [view.has_constant(buffer) for buffer, _ in view.operands]

@@ -17,7 +17,7 @@ from typing import Any
 
 from .._tvm import tirx
 from ..marks.added_prefetch import fetching_added
-from ..marks.dot import STEPS, multiplied_rows
+from ..marks.dot import STEPS
 from ..marks.prefetch import prefetching, prefetching_rows
 from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..marks.streamed import streaming
@@ -36,6 +36,7 @@ from .packing import (
     panel_bytes,
     panel_elements,
     panel_room,
+    rows_of,
 )
 from .rows import fuse_rows
 from .state import State
@@ -258,8 +259,8 @@ def _whole_words(view: BlockView, steps: list[int]) -> list[int]:
 
 def _written(state: State, reduction: Any, target: Target) -> int:
     """How many steps are written out by guess: LLVM would have products of all in registers."""
-    steps = packed_steps(BlockView(state.sch, reduction))
-    apart = 0 < steps <= STEPS and multiplied_rows(target) != "uint8"
+    view = BlockView(state.sch, reduction)
+    apart = 0 < packed_steps(view) <= STEPS and rows_of(view, target) != "uint8"
     return 1 if apart else WRITTEN_GUESS
 
 

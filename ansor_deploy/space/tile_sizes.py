@@ -15,14 +15,14 @@ from itertools import product
 from typing import Any
 
 from .._tvm import uses
-from ..marks.dot import multiplied_rows, multiplies_signed, steps_at_once
+from ..marks.dot import multiplies_signed, steps_at_once
 from ..marks.row_vectors import ROW_LANES
 from ..system.host import architecture
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView, divisions
 from .cores import FAIR, busy, tile_tasks, worth_cores
 from .loops import lanes
-from .packing import sums_pairs, sums_sixteens
+from .packing import rows_of, sums_pairs, sums_sixteens
 from .tiles import divisors
 
 # Registers kept beside the accumulators and one step's vectors of the panel: an element of a row.
@@ -312,9 +312,9 @@ def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) 
 
 def _adds_up_pairs(view: BlockView, target: Target) -> bool:
     """Whether pairs of its products are added up before they are to what was there."""
-    types, rows = {str(buffer.dtype) for buffer, _ in view.operands}, multiplied_rows(target)
+    types, rows = {str(buffer.dtype) for buffer, _ in view.operands}, rows_of(view, target)
     paired = rows in ("int8", "int16") and rows in types and types <= {rows, "int8"}
-    return paired and steps_at_once(target, lanes(target)) > 0
+    return paired and steps_at_once(target, lanes(target), rows) > 0
 
 
 def batch_axes(view: BlockView) -> list[int]:

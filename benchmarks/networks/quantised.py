@@ -115,12 +115,14 @@ def _blocks(name: str, weights: np.ndarray) -> list[onnx.TensorProto]:
 
 
 # qdq: float operators between conversions, of unsigned activations; qdq-s8: of signed ones;
-# qdq-tensor: of weights of one scale; pt2e: of signed ones, with biases of float32, as PyTorch's
-# exports have them. qoperator: operators on integers. dynamic: activations are quantised by what a
-# run finds. blocks: only the weights of matrices are, with a scale for some rows of each column.
+# qdq-u16: of unsigned ones of 16 bits; qdq-tensor: of weights of one scale; pt2e: of signed ones,
+# with biases of float32, as PyTorch's exports have them. qoperator: operators on integers. dynamic:
+# activations are quantised by what a run finds. blocks: only the weights of matrices are, with a
+# scale for some rows of each column.
 WAYS: dict[str, Callable[[str, str, int], None]] = {
     "qdq": _static("QDQ", "QUInt8"),
     "qdq-s8": _static("QDQ", "QInt8"),
+    "qdq-u16": _static("QDQ", "QUInt16"),
     "qdq-tensor": _static("QDQ", "QUInt8", per_channel=False),
     "pt2e": _static("QDQ", "QInt8", biases=False),
     "qoperator": _static("QOperator", "QUInt8"),

@@ -124,14 +124,24 @@ def layers() -> onnx.ModelProto:
     return net.model(net.op("MatMul", f"{added} {net.weight(112, 40)}"), added)
 
 
-_MADE = {
-    make.__name__: make for make in (residual, depthwise, grouped, pools, branches, gates, layers)
-}
+def decoder() -> onnx.ModelProto:
+    """Transposed convolutions around others of each kind."""
+    net = _Net()
+    narrow = net.relu(net.conv("x", 16, 8, 3, 3, strides=[2, 2], **_SAME))
+    grown = f"{narrow} {net.weight(16, 24, 3, 3)} {net.weight(24)}"
+    wide = net.op("ConvTranspose", grown, strides=[2, 2], output_padding=[1, 1], **_SAME)
+    deep = net.conv(net.relu(wide), 24, 1, 3, 3, group=24, **_SAME)
+    last = net.op("ConvTranspose", f"{deep} {net.weight(24, 4, 2, 2)}", strides=[2, 2], group=2)
+    return net.model(net.head(last, 8), last)
+
+
+_STRUCTURES = (residual, depthwise, grouped, pools, branches, gates, layers, decoder)
+_MADE = {make.__name__: make for make in _STRUCTURES}
 # STRUCTURE:WAY, each structure in some of the ways of quantising.
 NAMES = (
     "residual:qdq", "residual:qoperator", "residual:dynamic", "depthwise:qdq-s8",
     "depthwise:dynamic", "grouped:qdq-tensor", "pools:qoperator", "branches:qdq-s8", "gates:qdq",
-    "layers:dynamic",
+    "layers:dynamic", "decoder:qdq-u16",
 )  # fmt: skip
 
 

@@ -6,8 +6,8 @@
 
 The graph is walked once, in order. What is known to stand for integers is kept as such:
 convolutions and products of them become sums of integers, what only moves elements moves bytes, and
-a function of one tensor is looked up in a table. Signed activations are kept as unsigned ones. All
-else is computed as it stands, between conversions.
+a function of one tensor is looked up in a table. Signed activations are kept as unsigned ones, and
+unsigned ones of two bytes as signed ones. All else is computed as it stands, between conversions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .real import Real, Sum, is_dequantize, is_quantize, real_of
 from .tables import Tables, rescaled
 from .transposed import transposed
 
-_TURN = 128  # between signed and unsigned bytes
+_TURN, _TURN_WORDS = 1 << 7, 1 << 15  # between signed and unsigned ones
 
 
 def integers(graph: Graph) -> None:
@@ -49,7 +49,7 @@ class _Walk:
     """What is known of the tensors so far.
 
     reals: of float tensors that stand for integers. sums: of those that stand for sums of them.
-    unsigned: of bytes that were made here, the same as unsigned ones.
+    unsigned: of bytes that were made here, the same as unsigned ones. signed: so of words.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -58,6 +58,7 @@ class _Walk:
         self.reals: dict[str, Real] = {}
         self.sums: dict[str, Sum] = {}
         self.unsigned: dict[str, str] = {}
+        self.signed: dict[str, str] = {}
         self.tables = Tables(graph, self.makers, self.reals)
 
     def made_of(self, node: NodeProto) -> list[NodeProto]:
@@ -80,6 +81,8 @@ class _Walk:
         if real is None:
             return []
         real = self._in_bytes(real)
+        if real.kind == TensorProto.UINT16 and self._is_activation(real):
+            real = self._signed(emit, real)
         data = self.unsigned.get(real.data)
         if data is None and real.kind == TensorProto.INT8 and self._is_activation(real):
             wide = emit("Add", emit.cast(real.data, INT32), emit.constant(_TURN, INT32))
@@ -90,6 +93,16 @@ class _Walk:
             real = real.like(data) if real.kind == UINT8 else _turned(real, data)
         self.reals[emit.node.output[0]] = real
         return emit.nodes
+
+    def _signed(self, emit: Emitter, real: Real) -> Real:
+        """Unsigned words as signed ones."""
+        data = self.signed.get(real.data)
+        if data is None:
+            wide = emit("Sub", emit.cast(real.data, INT32), emit.constant(_TURN_WORDS, INT32))
+            data = self.signed[real.data] = emit.cast(wide, TensorProto.INT16)
+            self._know(data, emit.node.output[0], TensorProto.INT16)
+        zero = real.zero - _TURN_WORDS
+        return replace(real, data=data, zero=zero, kind=TensorProto.INT16)
 
     def _in_bytes(self, real: Real) -> Real:
         """A constant of less than a byte each as bytes: the same integers."""

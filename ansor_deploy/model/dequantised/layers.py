@@ -1,4 +1,7 @@
-"""Convolutions and products of what stands for bytes: sums of bytes, as integers."""
+"""Convolutions and products of what stands for bytes: sums of bytes, as integers.
+
+Activations may be of two bytes, where sums of their products by all weights fit 32 bits.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ..operators.emitter import Emitter
-from ..operators.quantization import INT32
+from ..operators.quantization import INT32, Range
 from .real import Real, Sum
 
+_SUMS = Range.of(INT32)
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 # Of two operands, the sums of their products; None where there are none of integers.
 _Total = Callable[[Emitter, Real, Real], str | None]
@@ -22,7 +26,9 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
     if op not in _TOTALS or len(operands) < 2 or emit.node.domain not in ("", "ai.onnx"):
         return None
     x, w = operands
-    if x is None or w is None or not (x.is_bytes and w.is_bytes and (x.is_whole or w.is_whole)):
+    if x is None or w is None or not (w.is_bytes and (x.is_whole or w.is_whole)):
+        return None
+    if not (x.is_bytes or (x.is_words and _have_room(emit, x, w))):
         return None
     with np.errstate(over="ignore"):
         scale = x.scale * w.scale * np.float32(emit.attribute("alpha", 1.0) if op == "Gemm" else 1)
@@ -33,8 +39,24 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
         column = (-1,) if x.is_whole else (-1, 1)
     if (found := _TOTALS[op](emit, x, w)) is None:
         return None
-    sums, bias = Sum(found, _column(scale, column)), reals.get(emit.input(2))
-    return _with_bias(emit, sums, column, bias)
+    sums = Sum(found, _column(scale, column))
+    # No room is known for a bias beside sums of words.
+    return _with_bias(emit, sums, column, reals.get(emit.input(2)) if x.is_bytes else None)
+
+
+def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
+    """Whether 32 bits hold all sums of products of words by weights, which are signed bytes."""
+    known = emit.graph.value(w.data)
+    if known is None or not x.is_whole or x.data in emit.graph.constants:
+        return False
+    weight = known.astype(np.int64) - w.along(w.zero, known.ndim)
+    turned = emit.node.op_type == "Conv" or emit.attribute("transB", 0)
+    column = 0 if turned else known.ndim - 1
+    ends, zero = Range.of(x.kind), x.zero.item()
+    most = max(zero - ends.low, ends.high - zero)
+    added = np.abs(weight).sum(tuple(at for at in range(known.ndim) if at != column))
+    signed = weight.min(initial=0) >= -128 and weight.max(initial=0) <= 127
+    return signed and int(added.max(initial=0)) * most <= _SUMS.high
 
 
 def _convolution(emit: Emitter, x: Real, w: Real) -> str | None:

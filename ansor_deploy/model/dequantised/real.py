@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from ..graph.graph import BYTES, Graph, optional_input
 from ..onnx.skeleton import attribute
 from ..operators.emitter import Emitter
 from ..operators.quantization import FLOAT, INT32, UINT8, Range, requantise
+
+_WORDS = (TensorProto.INT16, TensorProto.UINT16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,11 @@ class Real:
         return self.kind in BYTES
 
     @property
+    def is_words(self) -> bool:
+        """Whether the integers are of two bytes."""
+        return self.kind in _WORDS
+
+    @property
     def is_short(self) -> bool:
         """Whether the integers are of less than a byte."""
         return Range.of(self.kind).stored != self.kind
@@ -56,14 +63,14 @@ class Real:
     def steps(self, numbers: np.ndarray) -> np.ndarray:
         """The integers that float32 numbers become; NaN becomes the least one."""
         found = Range.of(self.kind)
-        scale, zero = (self._along(one, numbers.ndim) for one in (self.scale, self.zero))
+        scale, zero = (self.along(one, numbers.ndim) for one in (self.scale, self.zero))
         with np.errstate(over="ignore"):
             nearest = np.rint(numbers / scale) + zero.astype(np.float32)
         held = np.clip(nearest, found.low, found.high)
         return np.where(np.isnan(held), found.low, held).astype(int)
 
-    def _along(self, given: np.ndarray, rank: int) -> np.ndarray:
-        """A scale or zero point, to broadcast over numbers."""
+    def along(self, given: np.ndarray, rank: int) -> np.ndarray:
+        """A scale or zero point, to broadcast over numbers of so many axes."""
         shape = [-1 if at == self.axis else 1 for at in range(rank)]
         return given.reshape(()) if given.size == 1 else given.reshape(shape)
 
@@ -119,7 +126,7 @@ def real_of(graph: Graph, node: NodeProto) -> Real | None:
     """The scale and zero point of a QuantizeLinear or DequantizeLinear, of its second tensor.
 
     None where they are not known when the model is built, not of float32, or of blocks, and of
-    integers of more than a byte, or of less that are no constant. By a scale of zero all numbers
+    integers of less than a byte that are no constant. By a scale of zero all numbers
     are zero, as those of a channel of weights may be.
     """
     scale, zero = graph.value(node.input[1]), graph.value(optional_input(node, 2))
@@ -137,5 +144,5 @@ def real_of(graph: Graph, node: NodeProto) -> Real | None:
     made = node.output[0] if is_quantize(node) else node.input[0]
     rank = len(graph.shapes.get(node.input[0], ())) or 1
     real = Real(made, scale, zeros, kind, attribute(node, "axis", 1) % rank)
-    known = kind in (*BYTES, INT32) or (made in graph.constants and real.is_short)
+    known = kind in (*BYTES, *_WORDS, INT32) or (made in graph.constants and real.is_short)
     return real if known and (np.isfinite(scale) & fits).all() else None

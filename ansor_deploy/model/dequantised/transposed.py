@@ -39,7 +39,7 @@ def _made(graph: Graph, node: NodeProto, makers: Mapping[str, NodeProto]) -> lis
     x, w, *rest = (_real(graph, makers.get(name)) for name in node.input if name)
     if x is None or w is None or graph.value(w.data) is None:
         return None
-    if not (x.is_whole and x.is_bytes and w.is_bytes):
+    if not (x.is_whole and (x.is_bytes or x.is_words) and w.is_bytes):
         return None
     if not (w.is_whole or w.axis == 1):
         return None

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str) -> Any:
     """Sums of products. weight: [taps, in, out], of which `in` is that of a group.
 
-    given: the type that is multiplied: bytes as they are, or what is centred, which is added up in
-    it unless it is of 16 bits.
+    given: the type that is multiplied: that of the data, as they are, or of what is centred, which
+    is added up in it unless it is of 16 bits.
     """
     dtype = "int32" if given in (*BYTES, "int16") else given
     rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
@@ -24,7 +24,8 @@ def multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str)
     padded = _padded(data, zero, depth, window, given)
     made = window.results(padded.shape[lead:-1], taps)
     sizes = [*map(int, data.shape[:lead]), *made]
-    rows = _rows(padded, sizes, window) if given == "int16" and math.prod(taps) == 1 else None
+    widened = given == "int16" and str(data.dtype) != given and math.prod(taps) == 1
+    rows = _rows(padded, sizes, window) if widened else None
     over = [tvm.te.reduce_axis((0, extent)) for extent in taps]
     deep = [tvm.te.reduce_axis((0, depth))] if window.groups == 1 or depth > 1 else []
 
@@ -85,7 +86,7 @@ def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any
 
     Channels are filled up to `depth`, by which weights of zero are multiplied.
     """
-    rank, centred = len(window.strides), dtype not in BYTES
+    rank, centred = len(window.strides), dtype not in (*BYTES, str(data.dtype))
     surplus = max(0, depth - int(data.shape[-1])) if window.groups == 1 else 0
     if not (surplus or centred or any(window.before + window.after)):
         return data

@@ -8,6 +8,8 @@ weights are symmetric. A convolution's border holds the zero point, so that each
 the taps. A processor that multiplies 16 bits gets x - xz, which makes the first two one, widened
 before it is multiplied. What is no constant, and what sums up few channels, is multiplied in
 float32, where that is exact.
+
+x may be of 16 bits, as signed ones, where whoever asks for it knows that all sums have room.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ MOST_JOINED = 8
 VECTOR = 16
 # Whole numbers up to here are exact in float32.
 _EXACT = 1 << 24
-INTEGERS = frozenset(("int8", "uint8", "int32"))
+INTEGERS = frozenset(("int8", "uint8", "int16", "int32"))
 
 
 def conv_integer(call: Call) -> Any:
@@ -44,7 +46,8 @@ def conv_integer(call: Call) -> Any:
     window = Window.of(call, weight.shape[2:])
     kernel, window = _joined(weight.transpose(*range(2, rank + 2), 1, 0), window)
     data = call.emit(relax.op.permute_dims(call.inputs[0], [0, *range(2, rank + 2), 1]))
-    total = _way(kernel, window)(call, data, call.input(2), kernel, window)
+    way = _way(kernel, window, is_words(data))
+    total = way(call, data, call.input(2), kernel, window)
     return relax.op.permute_dims(total, [0, rank + 1, *range(1, rank + 1)])
 
 
@@ -69,13 +72,18 @@ def _joined(kernel: np.ndarray, window: Window) -> tuple[np.ndarray, Window]:
     return kernel, window
 
 
-def _way(kernel: np.ndarray, window: Window) -> Any:
+def is_words(data: Any) -> bool:
+    """Whether what is multiplied is of 16 bits as it comes."""
+    return str(data.ty.dtype) == "int16"
+
+
+def _way(kernel: np.ndarray, window: Window, words: bool) -> Any:
     """The function that computes a convolution fastest. kernel: [taps, in of a group, out]."""
     if _fills_vectors(kernel, window.groups):
         return known_sums
     *taps, depth, columns = kernel.shape
     whole = depth == 1 and columns == window.groups and columns % VECTOR == 0
-    if not whole or _excess(kernel).any():
+    if words or not whole or _excess(kernel).any():
         return _grouped
     if current_is_signed():
         return _by_taps
@@ -174,7 +182,7 @@ def known_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Win
 
 def as_multiplied(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
     """Bytes as the processor multiplies them, and their zero point; any, where it widens them."""
-    if current_widens():
+    if current_widens() or is_words(data):
         return data, number(call, zero)
     return (signed if current_is_signed() else unsigned)(call, data, zero)
 
@@ -212,7 +220,7 @@ def _excess(weight: np.ndarray) -> np.ndarray:
 
 def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums of bytes less their zero point, channels filled up to whole groups."""
-    missing, widened = -weight.shape[-2] % STEPS, current_widens()
+    missing, widened = -weight.shape[-2] % STEPS, current_widens() and not is_words(data)
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
     given = "int16" if widened else str(data.ty.dtype)
     made = partial(multiplied, window=window, given=given)
@@ -241,6 +249,7 @@ def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
 def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums over the taps and channels of each group, of what is centred beforehand."""
     dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
+    dtype = "int32" if is_words(data) else dtype
     made = partial(multiplied, window=window, given=dtype)
     total = computed(call, made, data, number(call, zero), weight.astype(dtype))
     return call.emit(relax.op.astype(total, "int32"))

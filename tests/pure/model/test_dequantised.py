@@ -83,6 +83,29 @@ def test_a_transposed_convolution_adds_a_bias_of_integers():
     assert_integers(around(nodes, shape, (weight, 1, 6), **bias), shape)
 
 
+@pytest.mark.parametrize("kind", ["uint16", "int16"])
+@pytest.mark.parametrize("bias", ["b", "i"])
+def test_activations_of_two_bytes(kind, bias):
+    """In a border of zero points."""
+    weight, shape = integers("int8", 4, 60, 3, 1), (1, 60, 3, 2)
+    known = {"b": np.float32([1, 2, 3, 4]), "n": np.int32([9, 8, -7, 600]), "ns": np.float32(0.01)}
+    nodes = [
+        node("DequantizeLinear", "n ns", "i"),
+        node("Conv", f"d w {bias}", "y", pads=[1, 0, 1, 0]),
+    ]
+    known["vz"] = np.zeros(4, "int8")
+    assert_integers(around(nodes, shape, (weight, 0, 4), kind, **known), shape)
+
+
+@pytest.mark.parametrize(("depth", "products"), [(516, "MatMulInteger"), (517, "MatMul")])
+def test_sums_of_two_bytes_have_room_in_32_bits(depth, products):
+    """Or are of floats: 517 products of 32768 by 127 are one too many."""
+    none = {"vz": np.int8([0]), "z": np.int16(0)}
+    weights = np.full((depth, 1), 127, "int8"), 1, 1
+    proto = around([node("MatMul", "d w", "y")], (2, depth), weights, "int16", **none)
+    assert products in {one.op_type for one in canonical_graph(proto).nodes}
+
+
 @pytest.mark.parametrize("turned", [0, 1])
 def test_a_gemm_of_factors(turned):
     weight, shape = integers("int8", *((5, 12) if turned else (12, 5))), (6, 12)
@@ -93,7 +116,8 @@ def test_a_gemm_of_factors(turned):
 
 def test_a_gemm_adds_a_bias_of_integers_that_its_factor_makes_of_the_sums_scale():
     """And none at all where the factor is 0."""
-    known = {"i": np.int32([900, -800, 700]), "is": np.float32([0.004 * 0.02 * 0.3 / 0.6] * 3)}
+    scales = {"s": np.float32(0.03), "vs": np.float32([0.01] * 3)}
+    known = {**scales, "i": np.int32([900, -800, 700]), "is": np.float32([0.00015] * 3)}
     weight, shape = integers("int8", 12, 3), (4, 12)
     for beta in (0.6, 0.0):
         nodes = [

@@ -35,6 +35,10 @@ def made(proto, target):
     return built.run(proto, graphs.random_feeds(proto), target)
 
 
+def bits(array):
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
 def evaluation(proto):
     """The outputs that are known to the last bit, in NumPy; None for others."""
     names = [one.name for one in proto.graph.output]
@@ -48,7 +52,7 @@ def assert_same(proto, *targets):
     others.append(expected)
     for other in others:
         for have, want in zip(other, first, strict=True):
-            np.testing.assert_array_equal(have.view(np.uint8), want.view(np.uint8))
+            np.testing.assert_array_equal(bits(have), bits(want))
 
 
 @pytest.mark.parametrize("name", NAMES)
