@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import gcd, prod
+from math import prod
 
 from onnx import TensorProto
 
-from ..graph.graph import Shape
 from .emitter import Emitter
+from .long_sums import MANY, in_turn
 from .operator import Operator, contrib
 
 FLOAT = TensorProto.FLOAT
-_MANY = 1 << 16  # elements of which one sum is off by more than rounding explains
-_ROW = 1 << 10  # of them that are added up first, where they are all of one axis
 
 
 def rms_normalization(emit: Emitter) -> str:
@@ -116,25 +114,15 @@ def layer_normalization(emit: Emitter) -> list[str] | None:
 def instance_normalization(emit: Emitter) -> str | None:
     """Of many elements by means of means, which round far less than one long sum; None of few."""
     name, shape = emit.input(0), emit.shape(emit.input(0))
-    if prod(shape[2:]) < _MANY or emit.dtype(name) != FLOAT:
+    if prod(shape[2:]) < MANY or emit.dtype(name) != FLOAT:
         return None
-    ones = (1,) * len(shape[2:])
-    scale, bias = (emit.reshape(emit.input(at), -1, *ones) for at in (1, 2))
-    centred = emit("Sub", name, _mean_of_means(emit, name, shape))
-    variance = _mean_of_means(emit, emit("Mul", centred, centred), shape)
+    axes = range(2, len(shape))
+    scale, bias = (emit.reshape(emit.input(at), -1, *[1] * len(axes)) for at in (1, 2))
+    centred = emit("Sub", name, in_turn(emit, "ReduceMean", name, shape, axes))
+    square = emit("Mul", centred, centred)
+    variance = in_turn(emit, "ReduceMean", square, shape, axes)
     factor = emit("Mul", _inverse_root(emit, variance), scale)
     return emit("Add", emit("Mul", centred, factor), bias)
-
-
-def _mean_of_means(emit: Emitter, name: str, shape: Shape) -> str:
-    """The mean of each channel, of a tensor of this shape, along one axis after the other."""
-    parts = list(shape[2:])
-    if len(parts) == 1 and (part := gcd(parts[0], _ROW)) > 1:
-        parts = [parts[0] // part, part]
-        name = emit.reshape(name, *shape[:2], *parts)
-    for axis in reversed(range(2, 2 + len(parts))):
-        name = emit.reduce("ReduceMean", name, axis)
-    return emit.reshape(name, *shape[:2], *[1] * len(shape[2:]))
 
 
 def group_normalization(emit: Emitter) -> str:

@@ -24,11 +24,11 @@ _INFERS = Limit("it has one output (before opset 14), and `is_test` is 1 (before
 _PLAIN = {  # by the first opset
     1: (
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
-        "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalAveragePool", "GlobalLpPool",
+        "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
         "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "LRN",
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
-        "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceMean",
-        "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size",
+        "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+        "ReduceProd", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size",
         "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
         "Transpose", "Xor",
     ),

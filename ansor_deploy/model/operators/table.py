@@ -34,6 +34,7 @@ from . import (
     integer_products,
     integers,
     linear_models,
+    long_sums,
     normalization,
     quantization,
     quantization_contrib,
@@ -55,7 +56,7 @@ from .operator import Operator
 
 FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
-    contractions, resize, regions, deformable, signal, normalization, softmax, attention,
+    contractions, resize, regions, deformable, signal, long_sums, normalization, softmax, attention,
     recurrent, recurrent_bytes, repetition, defined, contrib, attention_contrib, integers,
     integer_products, quantization, quantization_contrib, block_quantised, block_products,
     group_query, features, linear_models, tree_ensembles, forerunners, found, grids, suppression,

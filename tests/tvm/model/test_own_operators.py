@@ -1,5 +1,7 @@
 """Operators that functions of ours compile: node tests of the `onnx` package, one by one."""
 
+import math
+
 import numpy as np
 import pytest
 from helpers.built import assert_like_oracle, count_ops, run
@@ -134,3 +136,15 @@ def test_a_norm_of_many_elements_is_as_good_as_one_of_few(shape):
     expected = apart / np.sqrt((apart**2).mean(axes, keepdims=True) + 1e-5)
     (made,) = run(proto, {"x": x})
     assert abs(made - expected).max() < 4 * np.finfo(np.float32).eps * abs(expected).max()
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "GlobalAveragePool"])
+@pytest.mark.parametrize("shape", [(1, 3, 1 << 17), (1, 3, 400, 231)])
+def test_a_sum_of_many_equal_elements_is_as_good_as_one_of_few(op, shape):
+    inside = tuple(range(2, len(shape)))
+    words = {} if op.startswith("G") else {"axes": inside, "keepdims": 0}
+    proto = model([node(op, "x", "y", **words)], {"x": shape}, opset=12)
+    (made,) = run(proto, {"x": np.full(shape, 0.1, np.float32)})
+    expected = np.float32(0.1) * (math.prod(shape[2:]) if op == "ReduceSum" else 1.0)
+    assert made.shape == ((1, 3, *(1 for _ in inside)) if op.startswith("G") else (1, 3))
+    assert abs(made / expected - 1).max() < 2e-6

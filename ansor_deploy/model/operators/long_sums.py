@@ -1,0 +1,69 @@
+"""Sums and means of very many numbers, along one axis after the other.
+
+Numbers are added to a few sums, one after the other: of 400,000 equal ones that is off by thousands
+of roundings, and by a few along axes of 640.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+
+from onnx import TensorProto
+
+from ..graph.graph import Shape
+from .emitter import Emitter
+from .operator import Operator
+
+MANY = 1 << 16  # elements of which one sum is off by more than rounding explains
+_ROW = 1 << 10  # of them that are added up first, where they are all of one axis
+
+
+def in_turn(emit: Emitter, op: str, name: str, shape: Shape, axes: Sequence[int]) -> str:
+    """A reduction of a tensor of this shape along axes, which are kept; ReduceSum or ReduceMean."""
+    kept = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
+    if len(axes) == 1 and (row := gcd(shape[axes[0]], _ROW)) > 1:
+        (axis,) = axes
+        name = emit.reshape(name, *shape[:axis], shape[axis] // row, row, *shape[axis + 1 :])
+        axes = (axis, axis + 1)
+    for axis in sorted(axes, reverse=True):
+        name = emit.reduce(op, name, axis)
+    return emit.reshape(name, *kept)
+
+
+def _averaged(emit: Emitter) -> str | None:
+    """Of the channels of an image."""
+    shape = emit.shape(emit.input(0))
+    return _long(emit, "ReduceMean", range(2, len(shape)), keep=True)
+
+
+def _reduced(emit: Emitter) -> str | None:
+    """Of any axes, where they are known."""
+    listed, rank = emit.attribute("axes"), len(emit.shape(emit.input(0)))
+    if given := emit.input(1):
+        known = emit.graph.value(given)
+        listed = None if known is None else known.tolist()
+    if not listed and (given or emit.attribute("noop_with_empty_axes", 0)):
+        return None
+    axes = sorted({axis % rank for axis in listed or range(rank)})
+    return _long(emit, emit.node.op_type, axes, keep=bool(emit.attribute("keepdims", 1)))
+
+
+def _long(emit: Emitter, op: str, axes: Sequence[int], *, keep: bool) -> str | None:
+    """A reduction of many numbers; None of few, or where it cannot be taken apart."""
+    name, shape = emit.input(0), emit.shape(emit.input(0))
+    extents = [shape[axis] for axis in axes if shape[axis] > 1]
+    if prod(extents) < MANY or emit.dtype(name) != TensorProto.FLOAT:
+        return None
+    if len(extents) == 1 and gcd(extents[0], _ROW) == 1:
+        return None
+    made = in_turn(emit, op, name, shape, [axis for axis in axes if shape[axis] > 1])
+    left = [extent for axis, extent in enumerate(shape) if axis not in axes]
+    return made if keep else emit.reshape(made, *left)
+
+
+OPERATORS = (
+    Operator("GlobalAveragePool", expand=_averaged),
+    Operator("ReduceMean", expand=_reduced),
+    Operator("ReduceSum", expand=_reduced),
+)
