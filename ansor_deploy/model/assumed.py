@@ -20,10 +20,10 @@ from .misfit import longest, misfit, share, tried
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
-from .onnx.usual_sizes import is_line, is_of_time
+from .onnx.usual_sizes import colours_at, is_line, is_of_time
 
 Shape = tuple[int, ...]
-_FIRST = 2  # axes of images before height and width
+_OF_IMAGES = 4  # axes, at least
 _MOST = 1 << 26  # elements of a tensor, where other sizes have fewer
 _STEP = 32  # whole numbers of which networks take that halve their data often
 
@@ -41,7 +41,7 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
     if not (fitting := _proposals(proto, fixed)):
         return {}
     known = _names(proto, given)
-    lengths = [axis for axis in axes if not _is_batch(axis, fitting[0])]
+    lengths = [axis for axis in axes if not (_is_batch(axis, fitting[0]) or _is_channels(axis))]
     lengths = [axis for axis in lengths if not isinstance(known.get(axis.name), int)]
     names = {axis.name for axis in lengths}
     if any(SizeName(name, names).is_sum for name in names):
@@ -137,10 +137,17 @@ def any_size(
 
 def is_side(axis: Axis, shapes: Asked) -> bool:
     """Whether it is the height or the width of images."""
-    rank = len(shapes[axis.value.name])
-    if is_line(declared_shape(axis.value) or ()):
+    shape, rank = declared_shape(axis.value) or (), len(shapes[axis.value.name])
+    if rank < _OF_IMAGES or is_line(shape):
         return False
-    return axis.at >= max(_FIRST, rank - 2) and rank > _FIRST + 1 and not is_of_time(axis.name)
+    behind = rank if colours_at(shape) == 1 else rank - 1
+    return behind - 2 <= axis.at < behind and not is_of_time(axis.name)
+
+
+def _is_channels(axis: Axis) -> bool:
+    """Whether it is the colours of images, or the channels."""
+    shape = declared_shape(axis.value) or ()
+    return len(shape) >= _OF_IMAGES and axis.at == colours_at(shape) and not is_of_time(axis.name)
 
 
 def _size(shapes: Asked, axis: Axis) -> int:

@@ -16,7 +16,7 @@ from .class_labels import Labels, say_in_numbers
 from .file_digest import digest, unreadable
 from .lenient import as_onnx_says
 from .order import sort_model
-from .skeleton import domain_of, name_of, nodes, skeleton, tensors
+from .skeleton import attribute, domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
 
 _PROTOBUF_LIMIT = 2**31 - 1
@@ -166,9 +166,10 @@ def _check(proto: ModelProto) -> None:
         raise ModelError("the graph has no nodes, so there is nothing to compile", hint)
     if not proto.graph.output:
         raise ModelError("the graph has no outputs", "Mark outputs when exporting.")
-    if proto.graph.sparse_initializer:
-        name = proto.graph.sparse_initializer[0].values.name
-        raise ModelError(f"weight '{name}' is sparse", "Export it as a dense tensor.")
+    sparse = [tensor.values.name for tensor in proto.graph.sparse_initializer]
+    sparse += [name_of(node) for node in nodes(proto.graph) if attribute(node, "sparse_value")]
+    if sparse:
+        raise ModelError(f"weight '{sparse[0]}' is sparse", "Export it as a dense tensor.")
     _check_reads(proto)
     try:
         onnx.checker.check_model(_checkable(proto))

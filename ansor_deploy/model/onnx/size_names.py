@@ -1,10 +1,12 @@
-"""What the names of open axes say of each other: `past + 1`, `2*rows`, `total_sequence_length`."""
+"""What the names of open axes say of each other: `past + 1`, `2*rows`, `8H`, `total_length`."""
 
 import ast
 import operator
+import re
 from collections.abc import Collection, Mapping
 
 _LONGEST = 100  # characters of a name that is read as a sum; a hostile file may have any
+_FACTOR = re.compile(r"^(\d+)([A-Za-z_]\w*)$")  # as diffusers writes twice a batch: 2B
 _STEPS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 _ALLOWED = (ast.BinOp, ast.Name, ast.Constant, ast.Load, *_STEPS)
 
@@ -19,7 +21,7 @@ class SizeName:
         """names: of all axes. By onnxruntime-genai's builder a total is the past and what comes."""
         rest = name.removeprefix("total_")
         is_total = rest != name and {rest, f"past_{rest}"} <= set(names)
-        self._tree = _parsed(f"past_{rest} + {rest}" if is_total else name)
+        self._tree = _parsed(f"past_{rest} + {rest}" if is_total else _FACTOR.sub(r"\1*\2", name))
         self.terms = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
         self.is_sum = self.terms != {name}
 

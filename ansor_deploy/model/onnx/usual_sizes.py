@@ -25,6 +25,7 @@ _LARGEST = 1 << 14  # of an image that a file mentions
 _COLOURS = (1, 3)
 _PIXELS = ("image", "channel", "row", "column")
 _MOVES = ("Cast", "Identity", "Reshape", "Transpose")
+_SCALING = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
 _LINE = 64  # rows of pixels at most, of a line of text
 _LONG = 20  # times as long as it is high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
@@ -54,7 +55,7 @@ class Usual:
         if "past" in value.name.lower() and len(shape) == 4:
             return self._cache(at)
         if len(shape) in (4, 5) and not of_time:
-            return self._image(shape, at)
+            return self._image(value, at)
         if self._is_sound(value, at):
             return _FRAME if self._has_state else _SOUND
         return self._length(value, name)
@@ -67,15 +68,19 @@ class Usual:
         known = (2 * t.dims[-1] for t in self._proto.graph.initializer if t.name in caches)
         return (*known, *_HEAD)
 
-    def _image(self, shape: tuple[int | str, ...], at: int) -> Sizes:
-        last = shape[-1] in _COLOURS and shape[1] not in _COLOURS
-        colours, first = (len(shape) - 1, 1) if last else (1, 2)
+    def _image(self, value: ValueInfoProto, at: int) -> Sizes:
+        shape = declared_shape(value) or ()
+        colours = colours_at(shape)
+        first = 2 if colours == 1 else 1
+        channels = shape[colours]
+        if isinstance(channels, str):
+            channels = next(_channels(self._proto, self._nodes, value.name), _COLOURS[-1])
         if at == colours:
-            return (3, 1)
+            return tuple(dict.fromkeys((channels, *reversed(_COLOURS))))
         if is_line(shape):
             return (_LONG * int(shape[2]), *_LINES, int(shape[2]))
         other = [size for size in shape[first : first + 2] if isinstance(size, int)]
-        if len(shape) == 5 or (isinstance(shape[colours], int) and shape[colours] not in _COLOURS):
+        if len(shape) == 5 or channels not in _COLOURS:
             return (*other, *_MAP)
         large = any(node.op_type in ("Resize", "Upsample") for node in self._nodes)
         known = (*self._told()[at - first : at - first + 1], *other, *self._of_patches())
@@ -131,9 +136,28 @@ def _maps(proto: ModelProto, every: Sequence[NodeProto]) -> Iterator[int]:
             yield prod(dims[-2:]) if len(dims) == len(_PIXELS) else dims[-2]
 
 
+def _channels(proto: ModelProto, every: Sequence[NodeProto], image: str) -> Iterator[int]:
+    """How many channels each convolution of an input takes."""
+    sizes = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
+    names = {image}
+    for node in every:
+        if not node.input or node.input[0] not in names:
+            continue
+        if node.op_type in _SCALING:
+            names.add(node.output[0])
+        elif node.op_type == "Conv" and len(dims := sizes.get(node.input[1], ())) > 1:
+            yield dims[1] * (attribute(node, "group") or 1)
+
+
 def is_of_time(name: str) -> bool:
     """Whether an axis is of what comes one after the other, or in a set, if its name says so."""
     return any(word in name.lower() for word in _TIMES)
+
+
+def colours_at(shape: Sequence[int | str]) -> int:
+    """The axis of the colours, or of the channels, of images."""
+    last = shape[-1] in _COLOURS and shape[1] not in _COLOURS
+    return len(shape) - 1 if last else 1
 
 
 def is_line(shape: tuple[int | str, ...]) -> bool:

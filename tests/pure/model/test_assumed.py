@@ -7,6 +7,7 @@ from onnx import TensorProto
 from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.misfit import misfit
+from ansor_deploy.model.onnx.size_names import SizeName
 
 
 def test_text_is_no_longer_than_the_positions_that_a_run_counts():
@@ -67,3 +68,19 @@ def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_
     ]
     proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
     assert assumed(proto, {}) == {"x": (1, 10, 8)}
+
+
+def test_images_have_the_channels_that_their_convolution_takes():
+    """A decoder of latents, of which diffusers leaves all axes open; and names such as 8H."""
+    nodes = [node("Mul", "x s", "z"), node("Conv", "z w", "y", strides=[2, 2])]
+    constants = {"w": randn(0, 4, 7, 2, 2), "s": np.float32(2)}
+    any_size = Span(32, 64, 32)
+    proto = model(nodes, {"x": ("batch", "channels", "h", "w")}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 7, any_size, any_size)}
+    assert SizeName("8H", ()).value({"H": 3}) == 24
+
+
+def test_sides_of_images_come_before_colours_too():
+    proto = model([node("Relu", "x", "y")], {"x": ("?", "?", "?", 3)})
+    any_size = Span(96, 224, 32)
+    assert assumed(proto, {}) == {"x": (1, any_size, any_size, 3)}

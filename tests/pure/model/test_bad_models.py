@@ -175,6 +175,10 @@ def test_sparse_weight(tmp_path):
     )
     proto.graph.sparse_initializer.append(sparse)
     refused(written(tmp_path, proto), "weight 's' is sparse")
+    sparse = proto.graph.sparse_initializer.pop()
+    made = helper.make_node("Constant", [], ["c"], sparse_value=sparse)
+    proto.graph.node.insert(0, made)
+    refused(written(tmp_path, proto), "weight 'c' is sparse")
 
 
 @pytest.mark.parametrize("dims", [(51,), (2**40, 2**40), (49,), (-1,)])
