@@ -7,6 +7,7 @@ from onnx import ModelProto, helper, inliner
 from .counted.walk import bound_sizes
 from .dequantised.integers import integers
 from .dequantised.operators import as_conversions
+from .graph.added_convolutions import add_up_convolutions
 from .graph.affine import fold_affine
 from .graph.cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
 from .graph.clips import scalar_clips
@@ -52,6 +53,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_dead,
     turn_caches,
     fold_affine,
+    add_up_convolutions,
     *_TIDY,
 )
 

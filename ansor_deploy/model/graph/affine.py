@@ -70,7 +70,7 @@ def _rows(graph: Graph, consumers: dict[str, list[NodeProto]]) -> list[Row]:
     rows: list[Row] = []
     taken: set[int] = set()
     for node in graph.nodes:
-        row = None if id(node) in taken else _link(graph, node)
+        row = None if id(node) in taken else link(graph, node)
         if row is not None:
             rows.append(_extend(graph, row, consumers))
             taken.update(map(id, rows[-1].nodes))
@@ -79,14 +79,14 @@ def _rows(graph: Graph, consumers: dict[str, list[NodeProto]]) -> list[Row]:
 
 def _extend(graph: Graph, row: Row, consumers: dict[str, list[NodeProto]]) -> Row:
     while row.result not in graph.output_names and len(consumers[row.result]) == 1:
-        link = _link(graph, consumers[row.result][0])
-        if link is None or link.data != row.result or not (longer := row.then(link)).fits(graph):
+        after = link(graph, consumers[row.result][0])
+        if after is None or after.data != row.result or not (longer := row.then(after)).fits(graph):
             break
         row = longer
     return row
 
 
-def _link(graph: Graph, node: NodeProto) -> Row | None:
+def link(graph: Graph, node: NodeProto) -> Row | None:
     """An affine node as a row of one; None for any other node."""
     if is_op(node, "BatchNormalization"):
         return _of_batch_norm(graph, node)
@@ -153,7 +153,7 @@ def _operands(graph: Graph, row: Row, shape: Shape) -> dict[str, np.ndarray] | N
     operands = {}
     for op, value, neutral in (("Mul", row.scale, 1), ("Add", row.offset, 0)):
         constant = value.astype(dtype)
-        if not _is_finite(constant):
+        if not is_finite(constant):
             return None
         if (constant != neutral).any():
             # One axis more than the data has would enlarge the result.
@@ -190,16 +190,16 @@ def _absorb(graph: Graph, layer: NodeProto, row: Row) -> bool:
     if weight is None:
         return False
     groups, inputs, outputs, taps = _by_channel(layer, weight.shape)
-    bias = _bias(graph, layer, groups * outputs)
+    bias = bias_of(graph, layer, groups * outputs)
     if bias is None:
         return False
     scale = np.broadcast_to(row.scale, bias.shape).reshape(groups, 1, outputs, 1)
     scaled = weight.astype(np.float64).reshape(groups, inputs, outputs, taps) * scale
     new_weight = scaled.reshape(weight.shape).astype(weight.dtype)
     new_bias = (bias * row.scale + row.offset).astype(weight.dtype)
-    if not (_is_finite(new_weight) and _is_finite(new_bias)):
+    if not (is_finite(new_weight) and is_finite(new_bias)):
         return False
-    _rewrite_layer(graph, layer, new_weight, new_bias)
+    rewrite_layer(graph, layer, new_weight, new_bias)
     return True
 
 
@@ -211,7 +211,7 @@ def _by_channel(layer: NodeProto, shape: Shape) -> tuple[int, int, int, int]:
     return groups, shape[0] // groups, shape[1], math.prod(shape[2:])
 
 
-def _bias(graph: Graph, layer: NodeProto, channels: int) -> np.ndarray | None:
+def bias_of(graph: Graph, layer: NodeProto, channels: int) -> np.ndarray | None:
     """The bias as float64 of shape (channels,), zeros if it has none; None if it is not so."""
     name = optional_input(layer, 2)
     value = graph.value(name) if name else np.zeros(channels)
@@ -223,12 +223,12 @@ def _bias(graph: Graph, layer: NodeProto, channels: int) -> np.ndarray | None:
     return np.broadcast_to(scaled, (channels,))
 
 
-def _is_finite(array: np.ndarray) -> bool:
+def is_finite(array: np.ndarray) -> bool:
     """Whether no element is infinite or NaN, in a type that NumPy need not know."""
     return bool(np.isfinite(array.astype(np.float64, copy=False)).all())
 
 
-def _rewrite_layer(graph: Graph, layer: NodeProto, weight: np.ndarray, bias: np.ndarray) -> None:
+def rewrite_layer(graph: Graph, layer: NodeProto, weight: np.ndarray, bias: np.ndarray) -> None:
     """New constants, because another layer may share the old ones."""
     like = optional_input(layer, 2) or f"{layer.input[1]}_bias"
     new_weight = graph.add_constant(weight, layer.input[1])
