@@ -179,6 +179,8 @@ class Structure:
 
 def uses(expr: Any, var: Any) -> bool:
     """Whether an index expression mentions the variable."""
+    if isinstance(expr, (tirx.Var, tirx.IntImm)):  # as most indices are
+        return bool(expr.same_as(var))
     return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
