@@ -9,7 +9,6 @@ What a window reads behind the last element that counts is padding: it holds wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number, least
-from .sums import elements, least_known
+from .sums import elements, least_known, total
 
 _FIRST = 2  # the axes before it are of images and channels
 
@@ -133,16 +132,9 @@ def averaged(step: Step) -> list[tuple[str, Axes]] | None:
         data = step.masked(step.input(0), within, least_known(step, step.input(0)))
         made = step.reduce("ReduceMax", data, *axes)
     else:
-        total = _total(step, step.masked(step.input(0), within), axes)
-        made = step("Div", total, elements(step, axes))
+        summed = total(step, step.masked(step.input(0), within), axes)
+        made = step("Div", summed, elements(step, axes))
     return [(made, {0: own[0]} if 0 in own else {})]
-
-
-def _total(step: Step, name: str, axes: Sequence[int]) -> str:
-    """The sum of an image: of each row, and of these, which rounds far less than one long sum."""
-    for axis in reversed(axes):
-        name = step.reduce("ReduceSum", name, axis)
-    return name
 
 
 def normalised(step: Step) -> list[tuple[str, Axes]] | None:
@@ -165,10 +157,10 @@ def by_instance(step: Step) -> list[tuple[str, Axes]] | None:
     data, axes = step.input(0), list(range(_FIRST, len(shape)))
     within = {axis: n for axis, n in own.items() if axis >= _FIRST}
     count, form = elements(step, axes), (-1, *(1 for _ in axes))
-    mean = step("Div", _total(step, step.masked(data, within), axes), count)
+    mean = step("Div", total(step, step.masked(data, within), axes), count)
     apart = step("Sub", data, mean)
     squares = step.masked(step("Mul", apart, apart), within)
-    spread_ = step("Div", _total(step, squares, axes), count)
+    spread_ = step("Div", total(step, squares, axes), count)
     kind = step.dtype(data)
     steady = step("Add", spread_, step.constant(step.attribute("epsilon", 1e-5), kind))
     scale, bias = (step.reshape(step.input(at), *form) for at in (1, 2))

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import node, randn
-from helpers.ranges import LONG, check
+from helpers.graphs import model, node, randn
+from helpers.ranges import LONG, check, opened
 
 from ansor_deploy.model.batches import Span
 
@@ -26,6 +26,14 @@ def test_a_side_of_fixed_length_beside_an_open_one_has_the_size_that_it_is_given
     ]
     constants = {"two": np.array([2]), "first": np.array([1, 4]), "last": np.array([15])}
     check(nodes, {"x": (1, 4, LONG, 11)}, constants=constants)
+
+
+def test_a_mean_of_an_image_is_summed_by_rows():
+    """One sum of 640 x 640 equal numbers was off by 0.02%."""
+    proto = model([node("ReduceMean", "x", "y", axes=[2, 3])], {"x": (1, 4, "h", "w")})
+    made = [one.op_type for one in opened(proto, {"x": (1, 4, LONG, LONG)}).nodes]
+    assert made.count("ReduceSum") == 2
+    check([node("ReduceMean", "x", "y", axes=[2, 3])], {"x": (1, 4, LONG, 5)}, opset=17)
 
 
 @pytest.mark.parametrize("outside", ["zeros", "border"])
