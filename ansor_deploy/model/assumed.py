@@ -16,7 +16,7 @@ from onnx import ModelProto
 from ..errors import ModelError
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import longest, misfit, share, tried
+from .misfit import held, longest, misfit, tried
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, open_axes, proposals
@@ -65,17 +65,16 @@ def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, 
 
 
 def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
-    """The shapes that a graph was exported with, if a Reshape holds its lengths, and all fits."""
-    found: Asked = dict(next(proposals(proto, given), {}))
+    """The shapes that a graph was exported with, if a Reshape holds its length, and all fits."""
+    first: Asked = dict(next(proposals(proto, given), {}))
+    axes = [axis for axis in open_axes(proto) if axis.value.name in first]
+    lengths = [axis for axis in axes if not _is_batch(axis, first)]
     with suppress(ModelError):
-        part = share(proto, {**given, **found})  # type: ignore[dict-item]
-        axes = [axis for axis in open_axes(proto) if axis.value.name in found]
-        for axis in axes:
-            size = _size(found, axis) * part
-            if not _is_batch(axis, found) and size.denominator == 1:
-                found = _with(found, [axis], int(size))
-        if part != 1 and not misfit(proto, {**given, **found}):  # type: ignore[dict-item]
-            yield found  # type: ignore[misc]
+        for size in dict.fromkeys(held(proto, {**given, **first})):  # type: ignore[dict-item]
+            found = _with(first, lengths, size)
+            if size > 1 and not misfit(proto, {**given, **found}):  # type: ignore[dict-item]
+                yield found  # type: ignore[misc]
+                return
 
 
 def _opened(

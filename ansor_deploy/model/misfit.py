@@ -1,7 +1,6 @@
 """Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from math import prod
 
 import numpy as np
@@ -39,8 +38,8 @@ def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
     return next(_faults(graph), why), largest  # faults come before what follows from them
 
 
-def share(proto: ModelProto, shapes: Mapping[str, Shape]) -> Fraction:
-    """How much of what it gets the first Reshape makes that makes more or fewer elements; else 1.
+def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
+    """The sizes in the first Reshape that makes more or fewer elements than it gets.
 
     An exporter may have written there what its own input had.
     """
@@ -49,8 +48,8 @@ def share(proto: ModelProto, shapes: Mapping[str, Shape]) -> Fraction:
     for node in graph.nodes:
         given = graph.shapes.get(node.input[0]) if is_op(node, "Reshape") else None
         if given and (made := _other_sizes(graph, node, given)):
-            return Fraction(prod(made), prod(given))
-    return Fraction(1)
+            return made
+    return []
 
 
 def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
@@ -124,10 +123,13 @@ def _mirrored(graph: Graph, node: NodeProto, given: Shape) -> str:
 
 def _other_sizes(graph: Graph, node: NodeProto, given: Shape) -> list[int]:
     """The sizes that a Reshape makes of as many elements as it does not get; else none."""
-    sizes = graph.value(node.input[1])
-    if sizes is None or (sizes <= 0).any() or prod(sizes.tolist()) == prod(given):
+    listed = graph.value(node.input[1])
+    if listed is None or not listed.all():
         return []
-    return [int(size) for size in sizes]
+    sizes = [int(size) for size in listed]
+    whole, known = prod(given), prod(size for size in sizes if size > 0)
+    fits = whole % known == 0 if min(sizes, default=1) < 0 else whole == known
+    return [] if fits else sizes
 
 
 def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given: Shape) -> str:

@@ -1,6 +1,7 @@
 """Lengths that are assumed follow from what a graph does with them, where it says so."""
 
 import numpy as np
+import pytest
 from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
@@ -58,9 +59,10 @@ def test_a_length_too_short_for_a_window_ends_no_process_in_the_slice_behind_it(
     assert assumed(proto, {}) == {"x": (1, 1, Span(16, 48000))}
 
 
-def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it():
+@pytest.mark.parametrize("last", [2, -1])
+def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it(last):
     """PyTorch's nn.TransformerEncoder writes its length so, whatever axes are named dynamic."""
-    constants = {"sizes": np.array([10, 4, 2]), "back": np.array([1, -1, 8])}
+    constants = {"sizes": np.array([10, 4, last]), "back": np.array([1, -1, 8])}
     nodes = [
         node("Reshape", "x sizes", "r"),
         node("Relu", "r", "z"),
