@@ -65,7 +65,7 @@ def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, 
 
 
 def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
-    """The shapes that a graph was exported with, if a Reshape holds its length, and all fits."""
+    """The shapes that a graph was exported with, if a node holds its length, and all fits."""
     first: Asked = dict(next(proposals(proto, given), {}))
     axes = [axis for axis in open_axes(proto) if axis.value.name in first]
     lengths = [axis for axis in axes if not _is_batch(axis, first)]

@@ -1,6 +1,7 @@
 """Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from math import prod
 
 import numpy as np
@@ -16,6 +17,7 @@ from .reach import reached
 
 Shape = tuple[int, ...]
 _UNTYPED = "expected to have type but instead is null"  # behind what ONNX infers nothing of
+_TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 
 
@@ -39,16 +41,26 @@ def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
 
 
 def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
-    """The sizes in the first Reshape that makes more or fewer elements than it gets.
+    """The sizes in the first node that these shapes do not go with: a Reshape, or a sum.
 
     An exporter may have written there what its own input had.
     """
     graph = _bare(proto, shapes)
     _contradiction(graph)
     for node in graph.nodes:
-        given = graph.shapes.get(node.input[0]) if is_op(node, "Reshape") else None
-        if given and (made := _other_sizes(graph, node, given)):
+        known = [graph.shapes[name] for name in node.input if name in graph.shapes]
+        if is_op(node, *_TOGETHER) and (apart := _apart(known)):
+            return apart
+        if is_op(node, "Reshape") and known and (made := _other_sizes(graph, node, known[0])):
             return made
+    return []
+
+
+def _apart(shapes: Sequence[Shape]) -> list[int]:
+    """Sizes of one axis that do not go together; none where all do."""
+    for sizes in zip_longest(*map(reversed, shapes), fillvalue=1):
+        if len(several := {*sizes} - {1}) > 1:
+            return sorted(several)
     return []
 
 

@@ -72,6 +72,15 @@ def test_a_length_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_
     assert assumed(proto, {}) == {"x": (1, 10, 8)}
 
 
+def test_a_length_is_that_which_a_graph_was_exported_with_where_a_sum_holds_it():
+    """As of states of which a loop in Python was unrolled."""
+    constants = {"states": randn(0, 12, 8), "last": np.array(11)}
+    nodes = [node("Add", "x states", "s"), node("Gather", "x last", "l", axis=1)]
+    nodes += [node("Add", "s l", "y")]
+    proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 12, 8)}
+
+
 def test_images_have_the_channels_that_their_convolution_takes():
     """A decoder of latents, of which diffusers leaves all axes open; and names such as 8H."""
     nodes = [node("Mul", "x s", "z"), node("Conv", "z w", "y", strides=[2, 2])]
