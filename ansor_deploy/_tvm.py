@@ -7,12 +7,14 @@ when a command needs it, so that `--help`, registry queries and an unchanged bui
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +105,7 @@ with _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"), _with
     from tvm.backend.loader import load as load_backend
     from tvm.relax.op import vm
     from tvm.s_tir import meta_schedule
+    from tvm.script.parser.core import doc
     from tvm_ffi import (
         WalkResult,
         structural,
@@ -131,6 +134,27 @@ _without_type_checks(tvm.s_tir.Schedule)
 # What walks and rewrites a program looks up the types that it looks for, by their annotations, each
 # time: a tenth of the time of a search's step.
 structural._callback_type_to_type_index = cache(structural._callback_type_to_type_index)  # noqa: SLF001
+
+# The parser of TVMScript asks that of every field of every node: a fifth of its time.
+_ATOMS = (type(None), type(...), int, float, str, bytes, complex)
+doc._is_atomic_type = lambda node: isinstance(node, _ATOMS)  # noqa: SLF001
+
+
+def _frames() -> list[inspect.FrameInfo]:
+    """What `inspect.stack` returns, without reading the source around every frame."""
+    _, *frames = walk_stack(inspect.currentframe())
+    return [
+        inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+        for frame, line in frames
+    ]
+
+
+def parsing() -> AbstractContextManager[None]:
+    """For the parser of TVMScript, which looks for variables in all frames, and not for sources.
+
+    It calls `inspect.stack` for each function: a third of its time, and more in a deep stack.
+    """
+    return replaced(inspect, "stack", _frames)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ one, whatever its front end called the blocks.
 import ast
 from typing import Any
 
-from .._tvm import structural_equal, structural_map, tirx, tvm
+from .._tvm import parsing, structural_equal, structural_map, tirx, tvm
 
 # Attributes that say where a program came from, not what it computes.
 APART = "ansor.apart"  # why what reads the result is not in the program, as sentences
@@ -60,7 +60,8 @@ def parse(text: str) -> tvm.IRModule:
 
     The text runs as TVMScript: give only what `canonical_text` made in this process.
     """
-    func = tvm.script.from_source(text)
+    with parsing():
+        func = tvm.script.from_source(text)
     return tvm.IRModule({"main": func.with_attr("global_symbol", "main")})
 
 

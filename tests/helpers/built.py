@@ -14,6 +14,7 @@ import onnx
 import tvm
 from tvm import relax
 
+from ansor_deploy._tvm import parsing
 from ansor_deploy.codegen.kernels import lowering
 from ansor_deploy.codegen.model import Compiled, compile_model
 from ansor_deploy.devices.bare import open_bare
@@ -114,7 +115,8 @@ def machine_code(proto: onnx.ModelProto, target: Target) -> str:
 def in_turn(mod: tvm.IRModule) -> tvm.IRModule:
     """A GPU's program with its threads one after another: what one fetches, each fetches itself."""
     text = re.sub(r'T\.thread_binding\((\d+), thread="[\w.]+"', r"T.serial(\1", mod.script())
-    return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))
+    with parsing():
+        return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))
 
 
 def reduction(mod: tvm.IRModule) -> BlockView:

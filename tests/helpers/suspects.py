@@ -20,6 +20,7 @@ from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
+from ansor_deploy.space.canonical_text import parse
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.system.environment import shipped
@@ -112,11 +113,7 @@ def compiled(source: str, path: Path) -> Path:
 
 def task(text: str, name: str = "fused_suspect") -> Task:
     """The task of a program's text."""
-    import tvm
-
-    func = tvm.script.from_source(text)
-
-    return task_of(func, name, TARGET)
+    return task_of(parse(text)["main"], name, TARGET)
 
 
 DOUBLING = """

@@ -5,12 +5,10 @@ registry is committed to it at the start.
 """
 
 import importlib
-import inspect
 from collections.abc import Sequence
-from traceback import walk_stack
 from typing import Any
 
-from ..._tvm import load_backend, replaced, tvm_target
+from ..._tvm import load_backend, parsing, tvm_target
 from ..._tvm import meta_schedule as ms
 from ...measure.outcome import Outcome
 from ...model.tasks import Task
@@ -100,21 +98,9 @@ class MetaScheduleSearch:
             self._model.update(self._context, candidates, results)
 
 
-def _frames() -> list[inspect.FrameInfo]:
-    """What `inspect.stack` returns, without reading the source around every frame."""
-    _, *frames = walk_stack(inspect.currentframe())
-    return [
-        inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
-        for frame, line in frames
-    ]
-
-
 def load_intrinsics() -> None:
-    """Import what every context imports: 497 programs, each parsed under a full `inspect.stack`.
-
-    Reading the sources of all those frames costs 15 s; the parser only looks for their variables.
-    """
-    with replaced(inspect, "stack", _frames):
+    """Import what every context imports: 497 programs, parsed as TVM does it in 15 s."""
+    with parsing():
         load_backend("cuda")  # of which these are made, whatever the target is
         importlib.import_module("tvm.s_tir.tensor_intrin")
 

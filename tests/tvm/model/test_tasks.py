@@ -1,5 +1,6 @@
 """What a task's key sees, and what it does not."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -82,6 +83,12 @@ def test_names_are_not_in_the_key(name):
     other = renamed(mod)
     assert other["main"].script() != mod["main"].script()
     assert key_of(other) == key_of(mod)
+
+
+def test_a_text_is_parsed_without_reading_the_source_around_every_frame(monkeypatch):
+    text = canonical_text(matmul(12, 40, 48)["main"])
+    monkeypatch.setattr(inspect, "getframeinfo", None)
+    assert canonical_text(parse(text)["main"]) == text
 
 
 def blocks_of(mod):
