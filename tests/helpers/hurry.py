@@ -1,6 +1,7 @@
 """Little effort for what a test is not about: times.
 
-Races have a tenth of a second, and those beside untuned libraries end at their first look.
+Races have a tenth of a second, and those beside untuned libraries end at their first look. So has
+the profile of a build's report, and each split of a preset a moment of a round.
 Candidates are checked as ever, but timed for moments (`short_runs`), and none is timed again for
 what runs beside it, nor waits for another's turn; of the machine's clock nothing is said.
 """
@@ -14,10 +15,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from ansor_deploy.cli import build
 from ansor_deploy.devices import site
 from ansor_deploy.devices.strain import Strain
 from ansor_deploy.measure import measurer
-from ansor_deploy.ship.race import beside, raced, turn, untuned
+from ansor_deploy.ship.race import beside, presets, raced, streams, turn, untuned
 from ansor_deploy.system import machine_lock
 
 
@@ -29,6 +31,9 @@ def short_times() -> Iterator[None]:
         patch.setattr(beside, "GAIN_SECONDS", 0.1)
         patch.setattr(untuned, "MOST_SECONDS", 0.1)
         patch.setattr(turn, "PAUSE_SECONDS", 0.0)
+        patch.setattr(build, "PROFILE_SECONDS", 0.1)
+        for name, module in [("BEGIN", presets), ("BEGIN", streams), ("SLICE", presets)]:
+            patch.setattr(module, f"{name}_SECONDS", 0.02)
         patch.setattr(site, "RUNS", "helpers.short_runs")
         patch.setattr(site.LocalSite, "strain", lambda self: Strain())
         patch.setattr(measurer, "DRIFT", math.inf)

@@ -103,13 +103,13 @@ class _Range:
             with T.seq_scope():
                 faults = T.buffer_proxy(T.alloc_buffer((rows,), "int32"))
                 with T.serial(0, rows) as row:
-                    faults[row] = 0
+                    faults[row,] = 0
                 with ExitStack() as loops:
                     at = self._places(extents, loops, T.parallel if parallel else T.serial)
                     for place, extent in zip(self._last(at), self._extents, strict=True):
                         self._one(x, y, place, extent, faults, at[0] if parallel else 0)
                 with T.serial(0, rows) as row:
-                    faults[0] = faults[0] | faults[row]
+                    faults[0] = faults[0] | faults[row,]
                 if self._fails:
                     with T.Assert(tirx.EQ(faults[0], 0), self._text, "IndexError"):
                         pass
@@ -134,4 +134,4 @@ class _Range:
         wrapped = index + tirx.Select(index < zero, end, zero) if self._negative else index
         outside = tirx.Or(wrapped < least, wrapped >= end)
         y[at] = tirx.Select(outside, least, wrapped)
-        faults[row] = faults[row] | tirx.Cast("int32", outside)
+        faults[row,] = faults[row,] | tirx.Cast("int32", outside)

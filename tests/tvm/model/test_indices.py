@@ -5,6 +5,7 @@ import pytest
 from helpers import built, graphs
 from helpers.graphs import model, node
 from onnx import TensorProto, helper
+from tvm_ffi import core
 
 from ansor_deploy._tvm import tvm
 from ansor_deploy.errors import ModelError
@@ -159,3 +160,17 @@ def test_counts_of_keys_and_places_to_write_to_are_in_range():
     for name, bad in (("n", 4), ("n", -1), ("at", -1)):
         with pytest.raises(IndexError, match=r"is not in"):
             called(library, **{name: np.array([bad])})
+
+
+def test_no_error_of_tvm_is_raised_on_the_way(monkeypatch):
+    """At a process's first, TVM reads the symbols of its libraries: a fifth of a second."""
+
+    def raised(error, _):
+        pytest.fail(f"raised and caught: {error}")
+
+    monkeypatch.setattr(core, "_WITH_APPEND_BACKTRACE", raised)
+    indices = [("GatherElements", "wide", BIG.shape), ("Gather", "x", (2,))]
+    nodes = [node(op, f"{data} i{op}", op, axis=1) for op, data, _ in indices]
+    given = {"x": (FLOAT, (4, 8)), "wide": (FLOAT, BIG.shape)}
+    given |= {f"i{op}": (INT64, shape) for op, _, shape in indices}
+    built.imported(graphs.typed(nodes, given, dict.fromkeys(["GatherElements", "Gather"], FLOAT)))

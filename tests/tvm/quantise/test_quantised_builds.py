@@ -149,7 +149,8 @@ def test_what_is_said_on_the_way_and_in_the_report(folder):
     page = (folder / "net.html").read_text()
     assert 'id="quantisation"' in page
     assert "By how much the squared error falls" in page
-    report = answer(folder, "report", "net.so", "--registry", "r.db", "--output", "again.md")
+    again = ("report", "net.so", "--registry", "r.db", "--output", "again.md", "--time", "0.1s")
+    report = answer(folder, *again)
     assert report["quantised"]["samples"] == 6
     assert "beside the float model" in (folder / "again.md").read_text()
     # A library of a model that no build has quantised has no such section.

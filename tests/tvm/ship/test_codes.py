@@ -37,6 +37,7 @@ def scores():
     return graphs.typed(nodes, {"ids": ("int64", (9,))}, {"y": ("float32", (9, 48))}, constants)
 
 
+SHORT = ("--time", "0.1s")
 FEEDS = {"ids": np.arange(9) * 99 + 7}
 
 
@@ -115,12 +116,13 @@ def test_the_older_processor_runs_the_code_that_it_can(folder, want, tmp_path):
 
 
 def test_other_commands_read_the_code_that_runs_here(folder):
-    assert answer(folder, "bench", "net.so", "--time", "1s")["runs"] > 0
-    found = answer(folder, "profile", "net.so", "--time", "1s")
+    assert answer(folder, "bench", "net.so", *SHORT)["runs"] > 0
+    found = answer(folder, "profile", "net.so", *SHORT)
     assert any(one["key"] for one in found["kernels"])
     assert answer(folder, "verify", "net.so", "net.onnx")["ok"]
     assert program(folder, "verify", "net.so").returncode == 0
-    assert program(folder, "report", "net.so", "--registry", "r.db", "-o", "r.md").returncode == 0
+    words = ("report", "net.so", "--registry", "r.db", "-o", "r.md", *SHORT)
+    assert program(folder, *words).returncode == 0
 
 
 def test_an_unchanged_build_is_kept_and_another_set_of_targets_is_not(folder):

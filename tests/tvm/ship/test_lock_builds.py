@@ -202,7 +202,8 @@ def test_a_frozen_library_is_profiled_beside_the_limits_of_this_machine(shop):
     assert json.loads((shop / "p.json").read_text())["target"]["peak_gflops"] is None
     profiled = program(shop, "profile", "p.so", "--time", "0.1s")
     assert profiled.returncode == 0, profiled.stderr
-    reported = program(shop, "report", "p.so", "-o", "p.html", "--registry", "r.db")
+    words = ("report", "p.so", "-o", "p.html", "--registry", "r.db", "--time", "0.1s")
+    reported = program(shop, *words)
     assert reported.returncode == 0, reported.stderr
     assert re.search(rf"<dd>{HOST.cores}, \d+ GFLOP/s, \d+ GB/s", (shop / "p.html").read_text())
 
