@@ -57,8 +57,8 @@ def copied(tuned, tmp_path):
 
 
 def build(folder, *words, net="net.onnx", output="out/net.so", registry="r.db", **options):
-    words = ("build", net, "-o", output, "--registry", registry, "--effort", "quick", *words)
-    return program(folder, *words, **options)
+    words = ("--registry", registry, "--effort", "quick", "--beside", "none", *words)
+    return program(folder, "build", net, "-o", output, *words, **options)
 
 
 def untuned(folder, **options):
