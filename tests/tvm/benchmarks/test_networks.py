@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from benchmarks.networks import side_by_side, whole
+from benchmarks.networks.whole import python as run_python
 
 
 def _save(path, op):
@@ -19,7 +20,7 @@ def _save(path, op):
 
 @pytest.fixture
 def short(monkeypatch):
-    """Short races, in this process."""
+    """Short races, in this process; of a build, none."""
     monkeypatch.setattr(side_by_side, "TURNS", 2)
     monkeypatch.setattr(side_by_side, "BLOCK_SECONDS", 0.01)
     monkeypatch.setattr(side_by_side, "PAUSE_SECONDS", 0.0)
@@ -28,7 +29,12 @@ def short(monkeypatch):
         runs = side_by_side.load(model, libraries, peers, threads)
         return side_by_side.race(runs, threads).to_json()
 
+    def python(*words, **environment):
+        beside = ["--beside", "none"] if "build" in words else []
+        return run_python(*words, *beside, **environment)
+
     monkeypatch.setattr(whole, "_race", race)
+    monkeypatch.setattr(whole, "python", python)
 
 
 def _run(folder, *words):
