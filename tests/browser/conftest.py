@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from helpers.hurry import short_times
 
 # It asks for nothing of the network by itself, as the tests' fence would not hold it back.
 QUIET = [
@@ -18,6 +19,13 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_times() -> Iterator[None]:
+    """A page's figures are looked at, and not how good they are."""
+    with short_times():
+        yield
 
 
 @dataclass
