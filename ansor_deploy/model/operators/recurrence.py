@@ -154,16 +154,37 @@ class _Program:
                 state = (layer.batch, layer.panels, layer.lanes)
                 if layer.rounded:
                     self.rounded = RoundedState(T, state, layer.hidden, in_bytes=layer.by_fours)
-                with T.serial(0, layer.steps) as t:
-                    if self.rounded:
-                        self.rounded.round(self.h)
-                    with T.sblock("step"):
-                        self.d = T.axis.opaque(layer.directions, d)
-                        self.t = T.axis.opaque(layer.steps, t)
-                        self._step()
-                    self.d, self.t = d, t
-                    self._carry()
+                if layer.masked:
+                    self._steps_of_lengths()
+                else:
+                    with T.serial(0, layer.steps) as t:
+                        self._advance(t)
             return builder.get()
+
+    def _steps_of_lengths(self) -> None:
+        """As many steps as the longest sequence has; none of the others computes anything."""
+        T, layer = self.T, self.layer  # noqa: N806
+        longest = T.buffer_proxy(T.alloc_buffer((1,), self.lengths.dtype, layout=None))
+        longest[0] = tirx.const(0, self.lengths.dtype)
+        with T.serial(0, layer.batch) as b:
+            longest[0] = tirx.max(longest[0], self.lengths[b])
+        with T.serial(0, layer.steps) as t, T.If(t < longest[0]):
+            with T.Then():
+                self._advance(t)
+            with T.Else(), self._units() as (b, p, lane):
+                self.y[t, self.d, b, p, lane] = number(0)
+
+    def _advance(self, t: Any) -> None:
+        """A step, and what it leaves to the next."""
+        T, layer, d = self.T, self.layer, self.d  # noqa: N806
+        if self.rounded:
+            self.rounded.round(self.h)
+        with T.sblock("step"):
+            self.d = T.axis.opaque(layer.directions, d)
+            self.t = T.axis.opaque(layer.steps, t)
+            self._step()
+        self.d, self.t = d, t
+        self._carry()
 
     def _state(self) -> Any:
         layer = self.layer

@@ -6,6 +6,7 @@ from helpers.built import HOST, assert_like_oracle, imported, run
 from helpers.graphs import model, node, randn, random_feeds
 from onnx import TensorProto, helper, numpy_helper
 
+from ansor_deploy._tvm import collect, tirx, tvm
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.relax.extract import extract
@@ -30,15 +31,19 @@ def test_a_node_test_of_onnx_is_right(name):
     assert attempt({"case": name}) == {"outcome": "right", "detail": ""}
 
 
-def layer(op, steps, batch, size, hidden, gates, **attributes):
-    """A layer with weights and biases, and lengths and states where `inputs` names them."""
+def layer(op, steps, batch, size, hidden, gates, *, longest=None, **attributes):
+    """A layer with weights and biases, and lengths and states where `inputs` names them.
+
+    longest: of the sequences, each of which is a step shorter than the one before; all steps.
+    """
+    longest = longest or steps
     two = 2 if attributes.get("direction") == "bidirectional" else 1
     scale = np.float32(hidden**-0.5)
     constants = {
         "w": randn(1, two, gates * hidden, size) * scale,
         "r": randn(2, two, gates * hidden, hidden) * scale,
         "b": randn(3, two, 2 * gates * hidden),
-        "lens": np.arange(steps, steps - batch, -1, dtype=np.int32),
+        "lens": np.arange(longest, longest - batch, -1, dtype=np.int32),
         "h": randn(4, two, batch, hidden),
         "c": randn(5, two, batch, hidden),
         "p": randn(6, two, 3 * hidden),
@@ -66,6 +71,21 @@ def test_an_lstm_whose_units_are_worth_threads():
 def test_a_gru(linear_before_reset):
     options = {"direction": "reverse", "clip": 0.8, "linear_before_reset": linear_before_reset}
     assert_like_oracle(layer("GRU", 5, 2, 7, 40, 3, **options))
+
+
+def test_no_step_beyond_the_longest_sequence_computes():
+    """What lies there is zero, and no product stands outside of what asks for the length."""
+    proto = layer("GRU", 6, 3, 7, 40, 3, direction="bidirectional", longest=3)
+    assert_like_oracle(proto)
+    tasks = extract(imported(proto).mod, HOST)
+    (steps,) = (task for task in tasks.values() if task.workload.op == "gru")
+    (asked,) = collect(steps.mod["main"], tirx.IfThenElse)
+    whole, then = (_products(body) for body in (steps.mod["main"], asked.then_case))
+    assert whole == then > 0
+
+
+def _products(body):
+    return sum(block.init is not None for block in collect(body, tvm.s_tir.SBlock))
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
