@@ -39,9 +39,8 @@ _PLAIN = {  # by the first opset
     ),
     10: ("Round",),
     11: (
-        "ConcatFromSequence", "CumSum", "If", "Range", "SequenceConstruct",
-        "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence",
-        "Unique",
+        "ConcatFromSequence", "If", "Range", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
+        "SequenceInsert", "SequenceLength", "SplitToSequence", "Unique",
     ),  # If and Constant by TVM's front end itself
     12: ("GreaterOrEqual", "LessOrEqual"),
     14: ("Trilu",),

@@ -44,6 +44,7 @@ from . import (
     repacked,
     repetition,
     resize,
+    scans,
     signal,
     softmax,
     standard,
@@ -55,12 +56,12 @@ from . import (
 from .operator import Operator
 
 FAMILIES = (
-    standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk, windows,
-    contractions, resize, regions, deformable, signal, long_sums, normalization, softmax, attention,
-    recurrent, recurrent_bytes, repetition, defined, contrib, attention_contrib, integers,
-    integer_products, quantization, quantization_contrib, block_quantised, block_products,
-    group_query, features, linear_models, tree_ensembles, forerunners, found, grids, suppression,
-    appended, coupling, repacked,
+    standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk,
+    windows, contractions, resize, regions, deformable, signal, long_sums, normalization,
+    softmax, attention, scans, recurrent, recurrent_bytes, repetition, defined, contrib,
+    attention_contrib, integers, integer_products, quantization, quantization_contrib,
+    block_quantised, block_products, group_query, features, linear_models, tree_ensembles,
+    forerunners, found, grids, suppression, appended, coupling, repacked,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
