@@ -1,15 +1,18 @@
 """ArgMax and ArgMin with results in range whatever the values are, and what is made of them.
 
-    (at, best) = (k, x[k]) if x[k] > best else (at, best)       for k
+    best = max(best, x[k])                                      for k
+    at = min(at, k if x[k] = best else n)                       for k
 
-TVM's begins with index -1 and the least finite number: a row of -inf would have no maximum. Of
-equal ones the first counts, or the last. NaN is passed over unless it comes first, as in ONNX
-Runtime.
+Two reductions of one result each are scheduled as any other; TVM's one of pairs is not, begins with
+index -1 and the least finite number, and so finds no maximum in a row of -inf. Of equal ones the
+first counts, or the last. NaN is passed over unless it comes first, as in ONNX Runtime.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,57 +27,68 @@ from .operator import Operator
 def arg_extreme(call: Call) -> Any:
     """The index of the largest or smallest along an axis."""
     shape = call.shape(0)
-    axis = call.attribute("axis", 0) % len(shape)
-    keep = call.attribute("keepdims", 1) == 1  # as ONNX Runtime, whatever else it is
     data = call.inputs[0]
     if call.dtype(0) == "bfloat16":  # which TVM does not ask for NaN
         data = call.emit(relax.op.astype(data, "float32"))
-    reducer = _reducer(call)
-
-    def compute(element: Any) -> Any:
-        k = tvm.te.reduce_axis((0, shape[axis]), "k")
-        kept = [(1,) if at == axis else (n,) for at, n in enumerate(shape)]
-        made = sum((one for at, one in enumerate(kept) if keep or at != axis), ())
-
-        def found(*at: Any) -> Any:
-            outer = [*at[:axis], k, *at[axis + 1 if keep else axis :]]
-            place = tirx.Cast("int64", k.var) if k.var.ty.dtype != "int64" else k.var
-            return reducer((place, _ranked(call, element(*outer), k)), axis=k)
-
-        index, _ = tvm.te.compute(made, found, name="extreme")
-        return tvm.te.compute(made, lambda *at: index(*at), name="place")  # noqa: PLW0108 - of its rank
-
-    return call.bb.emit_te(compute, data, primfunc_name_hint=call.operator.lower())
+    extreme = _Extreme(
+        shape,
+        axis=call.attribute("axis", 0) % len(shape),
+        keep=call.attribute("keepdims", 1) == 1,  # as ONNX Runtime, whatever else it is
+        largest=call.operator == "ArgMax",
+        last=bool(call.attribute("select_last_index", 0)),
+    )
+    return call.bb.emit_te(extreme.place, data, primfunc_name_hint=call.operator.lower())
 
 
-def _reducer(call: Call) -> Any:
-    """The reduction of pairs of an index and its element."""
-    last = bool(call.attribute("select_last_index", 0))
-    largest = call.operator == "ArgMax"
+@dataclass(frozen=True)
+class _Extreme:
+    """The largest or smallest along an axis. last: of equal ones the last counts."""
 
-    def combine(left: Any, right: Any) -> tuple[Any, Any]:
-        (at, one), (other_at, other) = left, right
-        beats = one > other if largest else one < other
-        stays = tirx.Or(
-            beats, tirx.And(tirx.EQ(one, other), at > other_at if last else at < other_at)
-        )
-        return tirx.Select(stays, at, other_at), tirx.Select(beats, one, other)
+    shape: tuple[int, ...]
+    axis: int
+    keep: bool
+    largest: bool
+    last: bool
 
-    def identity(index: str, kind: str) -> tuple[Any, Any]:
-        nowhere = tirx.const(-1, index) if last else tirx.max_value(index)
-        return nowhere, _lowest(kind) if largest else _highest(kind)
+    def place(self, data: Any) -> Any:
+        """In TE, its index."""
+        extreme, end = (tvm.te.max if wins else tvm.te.min for wins in (self.largest, self.last))
+        best = self._along(data, extreme, "best", lambda value, *_: value)
+        nowhere = tirx.const(-1 if self.last else self.shape[self.axis], "int32")
 
-    return tvm.te.comm_reducer(combine, identity, name=call.operator.lower())
+        def hit(value: Any, k: Any, at: tuple[Any, ...]) -> Any:
+            return tirx.Select(tirx.EQ(value, best(*at)), tirx.Cast("int32", k), nowhere)
 
+        found = self._along(data, end, "found", hit)
+        # A row of nothing but infinities has no finite maximum, with which TVM begins.
+        first = tirx.const(self.shape[self.axis] - 1 if self.last else 0, "int32")
 
-def _ranked(call: Call, value: Any, k: Any) -> Any:
-    """An element, for NaN what leaves it the first place or no other."""
-    kind = str(value.ty.dtype)
-    if "float" not in kind:
-        return value
-    low, high = _lowest(kind), _highest(kind)
-    first, others = (high, low) if call.operator == "ArgMax" else (low, high)
-    return tirx.Select(tirx.isnan(value), tirx.Select(tirx.EQ(k.var, 0), first, others), value)
+        def held(*at: Any) -> Any:
+            place = tirx.Select(tirx.EQ(found(*at), nowhere), first, found(*at))
+            return tirx.Cast("int64", place)
+
+        return tvm.te.compute(found.shape, held, name="place")
+
+    def _along(self, data: Any, reducer: Any, name: str, term: Callable[..., Any]) -> Any:
+        """A reduction of what is made of each element, its index, and where the result goes."""
+        axis, extent = self.axis, self.shape[self.axis]
+        k = tvm.te.reduce_axis((0, extent), "k")
+        made = [*self.shape[:axis], *([1] if self.keep else []), *self.shape[axis + 1 :]]
+
+        def reduced(*at: Any) -> Any:
+            outer = [*at[:axis], k, *at[axis + self.keep :]]
+            return reducer(term(self._ranked(data(*outer), k.var), k.var, at), axis=k)
+
+        return tvm.te.compute(made, reduced, name=name)
+
+    def _ranked(self, value: Any, k: Any) -> Any:
+        """An element, for NaN what leaves it the first place or no other."""
+        kind = str(value.ty.dtype)
+        if "float" not in kind:
+            return value
+        low, high = _lowest(kind), _highest(kind)
+        first, others = (high, low) if self.largest else (low, high)
+        return tirx.Select(tirx.isnan(value), tirx.Select(tirx.EQ(k, 0), first, others), value)
 
 
 def _lowest(kind: str) -> Any:
