@@ -22,7 +22,7 @@ from ..onnx.skeleton import domain_of, name_of, nested, nodes
 from ..operators.blame import blamed
 from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
-from . import concatenation, constant_gathers, few_channels, resizing
+from . import concatenation, constant_gathers, few_channels, pooling, resizing
 from .alike import merged_alike
 from .appended import with_appended
 from .attention import with_attention
@@ -101,7 +101,9 @@ def _counts(outputs: Sequence[TensorInfo]) -> list[list[int]]:
 
 
 _LEGALIZED = {
+    "relax.nn.avg_pool2d": pooling.legalized,
     "relax.nn.conv2d": few_channels.legalized,
+    "relax.nn.max_pool2d": pooling.legalized,
     "relax.concat": concatenation.legalized,
     "relax.take": constant_gathers.legalized,
 }
