@@ -45,7 +45,6 @@ _PLAIN = {  # by the first opset
     12: ("GreaterOrEqual", "LessOrEqual"),
     14: ("Trilu",),
     15: ("CastLike", "Optional", "OptionalGetElement", "OptionalHasElement"),
-    16: ("GridSample",),
     18: ("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Mish"),
     20: ("Gelu",),
 }  # fmt: skip

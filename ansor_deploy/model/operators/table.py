@@ -44,6 +44,7 @@ from . import (
     repacked,
     repetition,
     resize,
+    sampled,
     scans,
     signal,
     softmax,
@@ -59,7 +60,7 @@ FAMILIES = (
     standard, elementwise, arithmetic, casting, data_movement, indexing, extremes, topk,
     windows, contractions, resize, regions, deformable, signal, long_sums, normalization,
     softmax, attention, scans, recurrent, recurrent_bytes, repetition, defined, contrib,
-    attention_contrib, integers, integer_products, quantization, quantization_contrib,
+    sampled, attention_contrib, integers, integer_products, quantization, quantization_contrib,
     block_quantised, block_products, group_query, features, linear_models, tree_ensembles,
     forerunners, found, grids, suppression, appended, coupling, repacked,
 )  # fmt: skip
