@@ -257,10 +257,13 @@ class BlockView:
 
     @property
     def keeps_contiguous_axis(self) -> bool:
-        """Whether an operand's contiguous axis is the result's, so that lanes are whole results."""
+        """Whether an operand's contiguous axis is the result's, so that lanes are whole results.
+
+        One of a value a row, such as its maximum, says nothing of what is reduced.
+        """
         spatial = self.axes(SPATIAL)
         return bool(spatial) and any(
-            indices and uses(indices[-1], spatial[-1].var) for _, indices in self.operands
+            indices and uses(indices[-1], spatial[-1].var) for indices in self._reduced_operands
         )
 
     @property
@@ -268,14 +271,21 @@ class BlockView:
         """Whether it reduces along the contiguous axis of every buffer that it reduces."""
         if self.is_contraction:
             return False
-        spatial, reduced = self.axes(SPATIAL), self.axes(REDUCE)
-        for _, indices in self.operands:
-            # Other operands hold one value a row, such as its maximum.
-            if not any(uses(index, axis.var) for index in indices for axis in reduced):
-                continue
+        spatial = self.axes(SPATIAL)
+        for indices in self._reduced_operands:
             if spatial and uses(indices[-1], spatial[-1].var):
                 return int(spatial[-1].dom.extent) == 1
         return self.is_reduction
+
+    @property
+    def _reduced_operands(self) -> list[list[Any]]:
+        """The indices of each operand that is not the same all along what is reduced."""
+        reduced = [axis.var for axis in self.axes(REDUCE)]
+        return [
+            indices
+            for _, indices in self.operands
+            if any(uses(index, var) for index in indices for var in reduced)
+        ]
 
     @property
     def stays(self) -> str:

@@ -23,6 +23,9 @@ from .converting import Call
 from .emitter import Emitter
 from .operator import Operator
 
+# Up to here float32 has every whole number: places are such, compared by vectors.
+_EXACT = 1 << 24
+
 
 def arg_extreme(call: Call) -> Any:
     """The index of the largest or smallest along an axis."""
@@ -54,14 +57,16 @@ class _Extreme:
         """In TE, its index."""
         extreme, end = (tvm.te.max if wins else tvm.te.min for wins in (self.largest, self.last))
         best = self._along(data, extreme, "best", lambda value, *_: value)
-        nowhere = tirx.const(-1 if self.last else self.shape[self.axis], "int32")
+        extent = self.shape[self.axis]
+        kind = "float32" if extent <= _EXACT else "int64"
+        nowhere = tirx.const(-1 if self.last else extent, kind)
 
         def hit(value: Any, k: Any, at: tuple[Any, ...]) -> Any:
-            return tirx.Select(tirx.EQ(value, best(*at)), tirx.Cast("int32", k), nowhere)
+            return tirx.Select(tirx.EQ(value, best(*at)), tirx.Cast(kind, k), nowhere)
 
         found = self._along(data, end, "found", hit)
         # A row of nothing but infinities has no finite maximum, with which TVM begins.
-        first = tirx.const(self.shape[self.axis] - 1 if self.last else 0, "int32")
+        first = tirx.const(extent - 1 if self.last else 0, kind)
 
         def held(*at: Any) -> Any:
             place = tirx.Select(tirx.EQ(found(*at), nowhere), first, found(*at))

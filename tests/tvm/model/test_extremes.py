@@ -5,8 +5,10 @@ from helpers.built import HOST, imported, run
 from helpers.graphs import node, typed
 from onnx import TensorProto
 
-from ansor_deploy._tvm import collect, tvm
+from ansor_deploy._tvm import collect, tirx, tvm
+from ansor_deploy.marks.partial_lanes import PARTIAL_LANES
 from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.space.default_schedule import default_schedule
 
 X = np.random.default_rng(0).integers(0, 5, (3, 7, 19)).astype(np.float32)  # many are equal
 
@@ -33,3 +35,13 @@ def test_no_stage_has_several_results():
     blocks = [block for task in tasks for block in collect(task.mod["main"], tvm.s_tir.SBlock)]
     assert sum(block.init is not None for block in blocks) == 6
     assert {len(block.writes) for block in blocks} <= {0, 1}
+
+
+def test_both_stages_go_along_rows():
+    """The second reads the extreme of each row as well: a value a row, along which nothing goes."""
+    nodes = [node("ArgMax", "x", "y", axis=1)]
+    shapes = {"x": (TensorProto.FLOAT, (64, 512))}
+    proto = typed(nodes, shapes, {"y": TensorProto.INT64}, opset=20)
+    (task,) = extract(imported(proto).mod, HOST).values()
+    loops = collect(default_schedule(task.mod, HOST).mod["main"], tirx.For)
+    assert sum(PARTIAL_LANES in loop.annotations for loop in loops) == 2
