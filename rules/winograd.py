@@ -44,10 +44,10 @@ LARGEST = 64
 PAYS = 0.85
 # Of a core: the part of its peak that products reach, cycles that transforms take for each vector
 # of an element, and bytes of weights a cycle, which come from beyond its caches; for how many
-# cores so many come at most. And cycles for each byte that is transformed, where it is written
-# beyond a core's own cache, and read from there.
+# cores so many come at most. And cycles for each byte that is transformed beyond those for which
+# the cores' own caches have room, since it is written elsewhere and read from there.
 EFFICIENCY = 0.8
-TRANSFORM = 6
+TRANSFORM = 4.5
 WEIGHTS = 3.5
 READERS = 8
 MOVING = 0.26
@@ -138,7 +138,7 @@ def _transforms(conv, elements, tiles, target):
         numbers = tiles * (conv.channels / 2 + conv.filters) + conv.channels * conv.filters
         return ADDED * elements * numbers / lanes(target)
     numbers = elements * tiles * (conv.channels + conv.filters)
-    moved = 4 * numbers if 4 * numbers > target.l2_bytes * target.cores else 0
+    moved = max(0, 4 * numbers - target.l2_bytes * target.cores)
     return TRANSFORM * numbers / lanes(target) + MOVING * moved
 
 
