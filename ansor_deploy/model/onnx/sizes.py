@@ -6,14 +6,14 @@ may not take a size, as one with a table of 77 positions: there are several prop
 first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from onnx import ModelProto, ValueInfoProto
 
 from .bind import declared_shape, model_inputs
 from .size_names import SizeName
-from .usual_sizes import Usual
+from .usual_sizes import Sizes, Usual, is_of_image, is_of_time
 
 Shape = tuple[int, ...]
 _OF_NO_RANK = (1, 3, 224, 224)
@@ -46,9 +46,19 @@ def proposals(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
     usual = Usual(proto, {axis.name for axis in axes})
     fixed = {a.name: given[a.value.name][a.at] for a in axes if a.value.name in given}
     wanted = [(a, usual.sizes(a.value, a.at, a.name)) for a in axes if a.value.name not in given]
+    for now in _turns(wanted):
+        yield _shapes(proto, given, _sized(now, fixed, axes))
+
+
+def _turns(wanted: Sequence[tuple[Axis, Sizes]]) -> Iterator[list[tuple[Axis, int]]]:
+    """A size for each axis at a time; a text may be of another size, and the images beside not."""
+    images = [is_of_image(axis.value) and not is_of_time(axis.name) for axis, _ in wanted]
     for turn in range(max((len(sizes) for _, sizes in wanted), default=1)):
         now = [(axis, sizes[min(turn, len(sizes) - 1)]) for axis, sizes in wanted]
-        yield _shapes(proto, given, _sized(now, fixed, axes))
+        if turn and any(images) and not all(images):
+            both = zip(images, wanted, now, strict=True)
+            yield [(one[0], one[1][0]) if image else other for image, one, other in both]
+        yield now
 
 
 def _sized(

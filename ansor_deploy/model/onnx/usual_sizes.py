@@ -23,6 +23,7 @@ _PASTS = (_PAST, 31, 7, 1)  # fewer where there are fewer positions
 _HEAD = (64, 128, 32, 96)
 _LARGEST = 1 << 14  # of an image that a file mentions
 _COLOURS = (1, 3)
+_OF_IMAGES = (4, 5)  # axes
 _PIXELS = ("image", "channel", "row", "column")
 _MOVES = ("Cast", "Identity", "Reshape", "Transpose")
 _SCALING = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
@@ -54,7 +55,7 @@ class Usual:
             return (1,)
         if "past" in value.name.lower() and len(shape) == 4:
             return self._cache(at)
-        if len(shape) in (4, 5) and not of_time:
+        if is_of_image(value) and not of_time:
             return self._image(value, at)
         if self._is_sound(value, at):
             return _FRAME if self._has_state else _SOUND
@@ -72,15 +73,14 @@ class Usual:
         shape = declared_shape(value) or ()
         colours = colours_at(shape)
         first = 2 if colours == 1 else 1
-        channels = shape[colours]
-        if isinstance(channels, str):
-            channels = next(_channels(self._proto, self._nodes, value.name), _COLOURS[-1])
+        read = [shape[colours], *_channels(self._proto, self._nodes, value.name)]
+        channels = tuple(size for size in read if isinstance(size, int))[:1] or _COLOURS[::-1]
         if at == colours:
-            return tuple(dict.fromkeys((channels, *reversed(_COLOURS))))
+            return channels
         if is_line(shape):
             return (_LONG * int(shape[2]), *_LINES, int(shape[2]))
         other = [size for size in shape[first : first + 2] if isinstance(size, int)]
-        if len(shape) == 5 or channels not in _COLOURS:
+        if len(shape) == 5 or channels[0] not in _COLOURS:
             return (*other, *_MAP)
         large = any(node.op_type in ("Resize", "Upsample") for node in self._nodes)
         known = (*self._told()[at - first : at - first + 1], *other, *self._of_patches())
@@ -152,6 +152,11 @@ def _channels(proto: ModelProto, every: Sequence[NodeProto], image: str) -> Iter
 def is_of_time(name: str) -> bool:
     """Whether an axis is of what comes one after the other, or in a set, if its name says so."""
     return any(word in name.lower() for word in _TIMES)
+
+
+def is_of_image(value: ValueInfoProto) -> bool:
+    """Whether an input has as many axes as images, or as volumes."""
+    return len(declared_shape(value) or ()) in _OF_IMAGES
 
 
 def colours_at(shape: Sequence[int | str]) -> int:

@@ -95,3 +95,17 @@ def test_sides_of_images_come_before_colours_too():
     proto = model([node("Relu", "x", "y")], {"x": ("?", "?", "?", 3)})
     any_size = Span(96, 224, 32)
     assert assumed(proto, {}) == {"x": (1, any_size, any_size, 3)}
+
+
+def test_a_text_may_be_shorter_than_usual_beside_images_that_are_not():
+    """As in CLIP, of which each tower has a table of positions."""
+    constants = {"w": randn(0, 4, 3, 16, 16), "rows": np.array([1, 16, 4]), "pos": randn(1, 16, 4)}
+    constants |= {"table": randn(2, 50, 4), "text_pos": randn(3, 7, 4), "zero": np.array(0)}
+    nodes = [node("Conv", "x w", "c", strides=[16, 16]), node("Reshape", "c rows", "r")]
+    nodes += [node("Add", "r pos", "image"), node("Cast", "ids", "i", to=TensorProto.INT64)]
+    nodes += [node("Gather", "table i", "e"), node("Shape", "i", "n", start=1, end=2)]
+    nodes += [node("Squeeze", "n", "m"), node("Range", "zero m one", "at")]
+    nodes += [node("Gather", "text_pos at", "p"), node("Add", "e p", "text")]
+    inputs = {"x": ("b", "channels", "h", "w"), "ids": ("b", "sequence")}
+    proto = model(nodes, inputs, ("image", "text"), {**constants, "one": np.array(1)})
+    assert assumed(proto, {}) == {"x": (1, 3, 64, 64), "ids": (1, Span(1, 7))}
