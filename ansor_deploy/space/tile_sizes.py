@@ -47,9 +47,10 @@ MOST_SUMS, WIDENED_LOAD, SPREAD_ROW = 8, 1 / 3, 2.0
 # register, and a load stands beside twelve instructions.
 MOST_LONG_SUMS, LONG_LOAD = 4, 1 / 6
 # And where the innermost loop of a reduction has a step for each of a few channels, as in the first
-# layer of a network, on x86: with more LLVM sends sums to the stack. As measured with 32 registers:
-# 12x32 takes 0.74 of 14x32's time, 16x16 0.79 of 28x16's.
-FEW_CHANNELS, FEW_CHANNELS_SUMS = 4, 24
+# layer of a network, on x86: with more LLVM sends sums to the stack, since it holds the inputs of a
+# row of taps as well. As measured with 32 registers: 5x48 takes 0.73 of 8x48's time, 4x64 0.82 to
+# 0.96 of 6x64's, and for 24 columns 8x32 0.71 of 12x32's.
+FEW_CHANNELS, FEW_CHANNELS_SUMS = 4, 16
 # What a vector of a panel costs, which may come from the second cache, beside an element of a row
 # from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
