@@ -9,7 +9,13 @@ from .dequantised.integers import integers
 from .dequantised.operators import as_conversions
 from .graph.added_convolutions import add_up_convolutions
 from .graph.affine import fold_affine
-from .graph.cleanup import drop_dead, drop_identity, sort_nodes, split_variadic
+from .graph.cleanup import (
+    drop_dead,
+    drop_identity,
+    drop_round_trips,
+    sort_nodes,
+    split_variadic,
+)
 from .graph.clips import scalar_clips
 from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
@@ -49,6 +55,8 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     scalar_clips,
     multiply_gates,
     *_TIDY,
+    drop_round_trips,
+    drop_identity,
     share_heads,
     drop_dead,
     turn_caches,

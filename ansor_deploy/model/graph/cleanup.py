@@ -49,6 +49,15 @@ def drop_identity(graph: Graph) -> None:
             _make_by_name(graph, node, captured)
 
 
+def drop_round_trips(graph: Graph) -> None:
+    """Reshape to another shape and back: users read what was there."""
+    producers, shapes = graph.producers(), graph.shapes
+    for node in [one for one in graph.nodes if is_op(one, "Reshape")]:
+        there, made = producers.get(node.input[0]), shapes.get(node.output[0])
+        if there is not None and is_op(there, "Reshape") and made == shapes.get(there.input[0], ()):
+            graph.replace(node, [helper.make_node("Identity", there.input[:1], node.output)])
+
+
 def _origin(name: str, sources: dict[str, str]) -> str:
     while name in sources:
         name = sources[name]

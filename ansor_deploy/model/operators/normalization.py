@@ -7,6 +7,7 @@ from math import prod
 
 from onnx import TensorProto
 
+from ..graph.graph import is_op
 from .emitter import Emitter
 from .long_sums import MANY, in_turn
 from .operator import Operator, contrib
@@ -112,12 +113,37 @@ def layer_normalization(emit: Emitter) -> list[str] | None:
 
 
 def instance_normalization(emit: Emitter) -> str | None:
-    """Of many elements by means of means, which round far less than one long sum; None of few."""
-    name, shape = emit.input(0), emit.shape(emit.input(0))
-    if prod(shape[2:]) < MANY or emit.dtype(name) != FLOAT:
+    """Of many elements by means of means, which round far less than one long sum; None of few.
+
+    Of a whole image, as one group of channels, where it lies: no reshape is then between others.
+    """
+    name, whole = emit.input(0), emit.shape(emit.input(0))
+    if emit.dtype(name) != FLOAT:
         return None
-    axes = range(2, len(shape))
-    scale, bias = (emit.reshape(emit.input(at), -1, *[1] * len(axes)) for at in (1, 2))
+    if whole[1] == 1 and len(whole) == 3 and (image := _reshaped(emit, name, whole[0])):
+        ones = [1] * len(emit.shape(image))
+        scale, bias = (emit.reshape(emit.input(at), *ones) for at in (1, 2))
+        return emit.reshape(_by_mean(emit, image, scale, bias, 1), *whole)
+    if prod(whole[2:]) < MANY:
+        return None
+    ones = [1] * (len(whole) - 2)
+    scale, bias = (emit.reshape(emit.input(at), -1, *ones) for at in (1, 2))
+    return _by_mean(emit, name, scale, bias, 2)
+
+
+def _reshaped(emit: Emitter, name: str, rows: int) -> str:
+    """The tensor of so many rows that was reshaped to this one; "" where there is none such."""
+    made = emit.graph.producers().get(name)
+    if made is None or not is_op(made, "Reshape"):
+        return ""
+    shape = emit.graph.shapes.get(made.input[0])
+    return str(made.input[0]) if shape and len(shape) > 3 and shape[0] == rows else ""
+
+
+def _by_mean(emit: Emitter, name: str, scale: str, bias: str, first: int) -> str:
+    """What is normalised over the axes from the first of them on."""
+    shape = emit.shape(name)
+    axes = range(first, len(shape))
     centred = emit("Sub", name, in_turn(emit, "ReduceMean", name, shape, axes))
     square = emit("Mul", centred, centred)
     variance = in_turn(emit, "ReduceMean", square, shape, axes)
