@@ -17,6 +17,7 @@ _MAP = (64, 32, 96, 128)  # of a latent image, or of a volume
 _SOUND = (16000, 512, 32000, 48000)  # samples: of a second, of a frame
 _FRAME = (512, 16000)  # of sound that comes bit by bit, with a state beside it
 _TOKENS = 128
+_UNREAD = 2  # rows of a table of positions that none is read of, as in RoBERTa's
 _MEMBERS = 1024  # of a graph, or of a cloud of points
 _PAST = 127  # tokens before the one of a step: 128 with it
 _PASTS = (_PAST, 31, 7, 1)  # fewer where there are fewer positions
@@ -121,7 +122,8 @@ class Usual:
             return (1,)
         if any(word in name.lower() for word in _SETS):
             return (_MEMBERS, _TOKENS, 1)
-        return (_TOKENS, *self._tables, *(2 * rows for rows in self._tables), 1)
+        counted = (rows - _UNREAD for rows in self._tables if rows > _UNREAD)
+        return (_TOKENS, *self._tables, *counted, *(2 * rows for rows in self._tables), 1)
 
 
 def _maps(proto: ModelProto, every: Sequence[NodeProto]) -> Iterator[int]:

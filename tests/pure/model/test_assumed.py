@@ -36,17 +36,20 @@ def test_text_is_no_longer_than_the_positions_that_a_run_counts():
     assert "reads row 66 of 66" in misfit(proto, {"ids": (1, 65)})
 
 
-def test_text_is_no_longer_than_the_positions_that_a_mask_counts():
+@pytest.mark.parametrize("least", [1, 16])
+def test_text_is_no_longer_than_the_positions_that_a_mask_counts(least):
     """OPT counts the ones of its mask, and leaves out those of tokens before."""
     numbers = {"one": 1, "two": 2, "from": [0], "to": [2**63 - 1], "axes": [1]}
     constants = {"positions": randn(1, 66, 8)}
     constants |= {name: np.array(value, np.int64) for name, value in numbers.items()}
     nodes = [node("CumSum", "mask one", "sum"), node("Mul", "sum mask", "counted")]
     nodes += [node("Sub", "counted one", "n"), node("Slice", "n from to axes", "new")]
-    nodes += [node("Add", "new two", "m"), node("Gather", "positions m", "y")]
+    nodes += [node("Add", "new two", "m"), node("Gather", "positions m", "p")]
+    nodes += [node("Gather", "p last", "l", axis=1), node("Add", "p l", "y")]
+    constants["last"] = np.array([least - 1])
     proto = model(nodes, {"mask": ("batch", "seq")}, constants=constants)
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    assert assumed(proto, {}) == {"mask": (1, Span(1, 64))}
+    assert assumed(proto, {}) == {"mask": (1, Span(least, 64))}
 
 
 def test_a_length_too_short_for_a_window_ends_no_process_in_the_slice_behind_it():
