@@ -7,7 +7,6 @@ not in the files of rules that ask for them, since a record is replayed with non
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from .._tvm import structural_map, tirx, tvm
@@ -19,7 +18,6 @@ from .winograd import winograd
 REWRITINGS: dict[str, Callable[[BlockView, int], Any]] = {"winograd": winograd}
 
 
-@lru_cache(maxsize=8)  # of one module: a search asks for it with each of its programs
 def rewritten(mod: tvm.IRModule, step: str) -> tvm.IRModule:
     """The program with a block replaced. step: as a trace names it.
 
