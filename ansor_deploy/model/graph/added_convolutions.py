@@ -77,6 +77,7 @@ def _taps_first(weight: np.ndarray) -> np.ndarray:
     return np.moveaxis(weight, (0, 1), (-2, -1))
 
 
+@np.errstate(all="ignore")
 def add_up_convolutions(graph: Graph) -> None:
     """One convolution for all of one tensor that are added up."""
     drop_identity(graph)  # as an offset of zero has become
