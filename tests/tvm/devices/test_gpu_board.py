@@ -118,10 +118,11 @@ def here(folder, monkeypatch):
     """Let this machine, and the processes that it starts, have a V100."""
     monkeypatch.setenv("LD_PRELOAD", str(folder / "libcuda.so.1"))
     monkeypatch.setenv("ANSOR_GPU", "sm_70")
-    cuda_on_cpu.be_a_gpu(cuda_on_cpu.driver(folder), "sm_70")
+    cuda_on_cpu.be_a_gpu(driver := cuda_on_cpu.driver(folder), "sm_70")
     monkeypatch.setattr(bare, "_spare", started := [])  # one of before knows of no GPU
     machine.local_gpu.cache_clear()
     yield
+    cuda_on_cpu.be_a_gpu(driver, "")
     machine.local_gpu.cache_clear()
     for worker in started:
         worker.close()
