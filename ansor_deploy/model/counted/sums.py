@@ -81,20 +81,13 @@ def reduced(step: Step) -> list[tuple[str, Axes]] | None:
             # Of equals the last: where nothing is more than what lies behind, the last that counts.
             made = step("Min", made, step("Sub", step.scalar(*within.values()), step.scalar(1)))
     elif op == "ReduceSum":
-        made = total(step, data, axes, keep) if axes else step("Identity", data)
+        made = step.reduce_in_turn(op, data, axes, keep) if axes else step("Identity", data)
     else:
         made = step.reduce(op, data, *axes, keepdims=keep) if axes else step("Identity", data)
     if mean:
         made = step("Div", made, elements(step, axes))
     kept = {at: at if keep else at - sum(one < at for one in axes) for at in own if at not in axes}
     return [(made, {new: own[at] for at, new in kept.items()})]
-
-
-def total(step: Step, name: str, axes: Sequence[int], keep: int = 1) -> str:
-    """The sum of an image: of each row, and of these, which rounds far less than one long sum."""
-    for axis in sorted(axes, reverse=True):
-        name = step.reduce("ReduceSum", name, axis, keepdims=keep)
-    return name
 
 
 def _axes(step: Step, rank: int) -> list[int] | None:

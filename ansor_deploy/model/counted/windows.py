@@ -16,7 +16,7 @@ import numpy as np
 from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number, least
-from .sums import elements, least_known, total
+from .sums import elements, least_known
 
 _FIRST = 2  # the axes before it are of images and channels
 
@@ -132,8 +132,8 @@ def averaged(step: Step) -> list[tuple[str, Axes]] | None:
         data = step.masked(step.input(0), within, least_known(step, step.input(0)))
         made = step.reduce("ReduceMax", data, *axes)
     else:
-        summed = total(step, step.masked(step.input(0), within), axes)
-        made = step("Div", summed, elements(step, axes))
+        total = step.reduce_in_turn("ReduceSum", step.masked(step.input(0), within), axes)
+        made = step("Div", total, elements(step, axes))
     return [(made, {0: own[0]} if 0 in own else {})]
 
 
@@ -157,10 +157,10 @@ def by_instance(step: Step) -> list[tuple[str, Axes]] | None:
     data, axes = step.input(0), list(range(_FIRST, len(shape)))
     within = {axis: n for axis, n in own.items() if axis >= _FIRST}
     count, form = elements(step, axes), (-1, *(1 for _ in axes))
-    mean = step("Div", total(step, step.masked(data, within), axes), count)
+    mean = step("Div", step.reduce_in_turn("ReduceSum", step.masked(data, within), axes), count)
     apart = step("Sub", data, mean)
     squares = step.masked(step("Mul", apart, apart), within)
-    spread_ = step("Div", total(step, squares, axes), count)
+    spread_ = step("Div", step.reduce_in_turn("ReduceSum", squares, axes), count)
     kind = step.dtype(data)
     steady = step("Add", spread_, step.constant(step.attribute("epsilon", 1e-5), kind))
     scale, bias = (step.reshape(step.input(at), *form) for at in (1, 2))

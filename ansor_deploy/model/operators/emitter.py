@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -132,6 +132,12 @@ class Emitter(Use):
         if self.graph.opset >= (13 if op == "ReduceSum" else 18):
             return self(op, name, self.constant(axes, TensorProto.INT64), keepdims=keepdims)
         return self(op, name, axes=axes, keepdims=keepdims)
+
+    def reduce_in_turn(self, op: str, name: str, axes: Iterable[int], keepdims: int = 1) -> str:
+        """A reduction along one axis after the other, which rounds far less than one long sum."""
+        for axis in sorted(axes, reverse=True):
+            name = self.reduce(op, name, axis, keepdims=keepdims)
+        return name
 
     def cast(self, name: str, kind: int) -> str:
         """A tensor in another element type."""

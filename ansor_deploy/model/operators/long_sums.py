@@ -26,9 +26,7 @@ def in_turn(emit: Emitter, op: str, name: str, shape: Shape, axes: Sequence[int]
         (axis,) = axes
         name = emit.reshape(name, *shape[:axis], shape[axis] // row, row, *shape[axis + 1 :])
         axes = (axis, axis + 1)
-    for axis in sorted(axes, reverse=True):
-        name = emit.reduce(op, name, axis)
-    return emit.reshape(name, *kept)
+    return emit.reshape(emit.reduce_in_turn(op, name, axes), *kept)
 
 
 def _averaged(emit: Emitter) -> str | None:
