@@ -309,7 +309,7 @@ static void *recorded(u64 from, u64 to) {
 }
 
 static int start_together(u64 from, u64 to, void *stream) {
-    if (to - from > 1 && state.together[from].runs++ == 1)
+    if (to - from > 1 && state.together[from].runs < 2 && state.together[from].runs++ == 1)
         state.together[from].whole = recorded(from, to);
     if (state.together[from].whole) {
         TRY("the kernels cannot be started", cuda.start(state.together[from].whole, stream));

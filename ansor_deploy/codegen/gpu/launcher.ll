@@ -1,4 +1,4 @@
-; Made by docs/make_llvm.py of launcher.c, aa7090561d0839b38e2b713950fe09ed19552b6dfd122b6d05ee7c8dd2e331db
+; Made by docs/make_llvm.py of launcher.c, aeddf6089e65725d0ad8c94d7c014a5e4382981854d8f2bf3025514a32da2cb2
 %struct.anon = type { %struct.opaque, i32, i32, ptr, ptr, ptr, i64, i64, ptr, ptr, i32, ptr }
 %struct.opaque = type { [64 x i8] }
 %struct.program = type { i64, i64, i64, i64, i64, i64, %struct.table, %struct.table, %struct.table }
@@ -574,7 +574,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   %37 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %27, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.4, ptr noundef nonnull @.str.5)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %27)
   call void @llvm.lifetime.end.p0(ptr nonnull %27)
-  br label %425
+  br label %427
 
 38:                                               ; preds = %30
   %39 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 80), align 8
@@ -595,7 +595,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   %51 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %26, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.4, ptr noundef nonnull @.str.6)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %26)
   call void @llvm.lifetime.end.p0(ptr nonnull %26)
-  br label %425
+  br label %427
 
 52:                                               ; preds = %38
   %53 = tail call i32 @pthread_mutex_lock(ptr noundef nonnull @state)
@@ -628,7 +628,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %24)
   call void @llvm.lifetime.end.p0(ptr nonnull %24)
   call void @llvm.lifetime.end.p0(ptr nonnull %25)
-  br label %422
+  br label %424
 
 69:                                               ; preds = %52
   %70 = getelementptr inbounds nuw i8, ptr %1, i64 32
@@ -690,7 +690,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %22)
   call void @llvm.lifetime.end.p0(ptr nonnull %22)
   call void @llvm.lifetime.end.p0(ptr nonnull %23)
-  br label %418
+  br label %420
 
 108:                                              ; preds = %92, %76
   %109 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 32), align 8
@@ -766,7 +766,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %20)
   call void @llvm.lifetime.end.p0(ptr nonnull %20)
   call void @llvm.lifetime.end.p0(ptr nonnull %21)
-  br label %392
+  br label %394
 
 159:                                              ; preds = %136, %118
   %160 = add nuw i64 %120, 1
@@ -781,7 +781,7 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   %167 = load i64, ptr %166, align 8
   %168 = add i64 %167, %165
   %169 = icmp ult i64 %165, %168
-  br i1 %169, label %170, label %345
+  br i1 %169, label %170, label %347
 
 170:                                              ; preds = %163
   %171 = load i64, ptr getelementptr inbounds nuw (i8, ptr @ansor_deploy_gpu_program, i64 64), align 8
@@ -791,8 +791,8 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
   %175 = ptrtoint ptr %19 to i64
   br label %176
 
-176:                                              ; preds = %342, %170
-  %177 = phi i64 [ %165, %170 ], [ %343, %342 ]
+176:                                              ; preds = %344, %170
+  %177 = phi i64 [ %165, %170 ], [ %345, %344 ]
   %178 = getelementptr inbounds nuw %struct.launch, ptr %172, i64 %177
   %179 = add nuw i64 %177, 1
   %180 = call i64 @llvm.umax.i64(i64 %168, i64 %179)
@@ -908,323 +908,327 @@ define range(i32 -1, 1) i32 @__tvm_ffi_ansor_deploy_gpu_run(ptr noundef readnone
 
 243:                                              ; preds = %240
   call void @llvm.lifetime.end.p0(ptr nonnull %19)
-  br label %342
+  br label %344
 
 244:                                              ; preds = %237, %222
   call void @llvm.lifetime.end.p0(ptr nonnull %19)
-  br label %392
+  br label %394
 
 245:                                              ; preds = %240
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.58, ptr noundef nonnull %196)
   %246 = load i32, ptr %19, align 4
   %247 = icmp eq i32 %246, 0
   call void @llvm.lifetime.end.p0(ptr nonnull %19)
-  br i1 %247, label %342, label %392
+  br i1 %247, label %344, label %394
 
 248:                                              ; preds = %190
   %249 = sub i64 %191, %177
   %250 = icmp ugt i64 %249, 1
-  br i1 %250, label %251, label %297
+  br i1 %250, label %251, label %299
 
 251:                                              ; preds = %248
   %252 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
   %253 = getelementptr inbounds nuw %struct.anon.0, ptr %252, i64 %177
   %254 = load i32, ptr %253, align 8
-  %255 = add nsw i32 %254, 1
-  store i32 %255, ptr %253, align 8
-  %256 = icmp eq i32 %254, 1
-  br i1 %256, label %257, label %297
+  %255 = icmp slt i32 %254, 2
+  br i1 %255, label %256, label %299
 
-257:                                              ; preds = %251
+256:                                              ; preds = %251
+  %257 = add nsw i32 %254, 1
+  store i32 %257, ptr %253, align 8
+  %258 = icmp eq i32 %254, 1
+  br i1 %258, label %259, label %299
+
+259:                                              ; preds = %256
   call void @llvm.lifetime.start.p0(ptr nonnull %13)
   store ptr null, ptr %13, align 8
   call void @llvm.lifetime.start.p0(ptr nonnull %14)
   store ptr null, ptr %14, align 8
-  %258 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 144), align 8
-  %259 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
-  %260 = call i32 %258(ptr noundef %259, i32 noundef 2)
-  %261 = icmp eq i32 %260, 0
-  br i1 %261, label %262, label %292
+  %260 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 144), align 8
+  %261 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %262 = call i32 %260(ptr noundef %261, i32 noundef 2)
+  %263 = icmp eq i32 %262, 0
+  br i1 %263, label %264, label %294
 
-262:                                              ; preds = %257
-  %263 = icmp ult i64 %177, %191
-  br i1 %263, label %273, label %264
+264:                                              ; preds = %259
+  %265 = icmp ult i64 %177, %191
+  br i1 %265, label %275, label %266
 
-264:                                              ; preds = %273, %262
-  %265 = phi i1 [ true, %262 ], [ %279, %273 ]
-  %266 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 152), align 8
-  %267 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
-  %268 = call i32 %266(ptr noundef %267, ptr noundef nonnull %13)
-  %269 = icmp eq i32 %268, 0
-  %270 = load ptr, ptr %13, align 8
-  %271 = icmp ne ptr %270, null
-  %272 = select i1 %269, i1 %271, i1 false
-  br i1 %272, label %281, label %292
+266:                                              ; preds = %275, %264
+  %267 = phi i1 [ true, %264 ], [ %281, %275 ]
+  %268 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 152), align 8
+  %269 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %270 = call i32 %268(ptr noundef %269, ptr noundef nonnull %13)
+  %271 = icmp eq i32 %270, 0
+  %272 = load ptr, ptr %13, align 8
+  %273 = icmp ne ptr %272, null
+  %274 = select i1 %271, i1 %273, i1 false
+  br i1 %274, label %283, label %294
 
-273:                                              ; preds = %262, %273
-  %274 = phi i64 [ %277, %273 ], [ %177, %262 ]
-  %275 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
-  %276 = call fastcc i32 @start_kernel(i64 noundef %274, ptr noundef %275)
-  %277 = add nuw i64 %274, 1
-  %278 = icmp ult i64 %277, %191
-  %279 = icmp eq i32 %276, 0
-  %280 = select i1 %278, i1 %279, i1 false
-  br i1 %280, label %273, label %264
+275:                                              ; preds = %264, %275
+  %276 = phi i64 [ %279, %275 ], [ %177, %264 ]
+  %277 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 112), align 16
+  %278 = call fastcc i32 @start_kernel(i64 noundef %276, ptr noundef %277)
+  %279 = add nuw i64 %276, 1
+  %280 = icmp ult i64 %279, %191
+  %281 = icmp eq i32 %278, 0
+  %282 = select i1 %280, i1 %281, i1 false
+  br i1 %282, label %275, label %266
 
-281:                                              ; preds = %264
-  br i1 %265, label %282, label %286
+283:                                              ; preds = %266
+  br i1 %267, label %284, label %288
 
-282:                                              ; preds = %281
-  %283 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 160), align 8
-  %284 = call i32 %283(ptr noundef nonnull %14, ptr noundef nonnull %270, i64 noundef 0)
-  %285 = icmp eq i32 %284, 0
-  br i1 %285, label %287, label %286
+284:                                              ; preds = %283
+  %285 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 160), align 8
+  %286 = call i32 %285(ptr noundef nonnull %14, ptr noundef nonnull %272, i64 noundef 0)
+  %287 = icmp eq i32 %286, 0
+  br i1 %287, label %289, label %288
 
-286:                                              ; preds = %282, %281
+288:                                              ; preds = %284, %283
   store ptr null, ptr %14, align 8
-  br label %287
+  br label %289
 
-287:                                              ; preds = %286, %282
-  %288 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 184), align 8
-  %289 = load ptr, ptr %13, align 8
-  %290 = call i32 %288(ptr noundef %289)
-  %291 = load ptr, ptr %14, align 8
-  br label %292
+289:                                              ; preds = %288, %284
+  %290 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 184), align 8
+  %291 = load ptr, ptr %13, align 8
+  %292 = call i32 %290(ptr noundef %291)
+  %293 = load ptr, ptr %14, align 8
+  br label %294
 
-292:                                              ; preds = %287, %264, %257
-  %293 = phi ptr [ null, %257 ], [ %291, %287 ], [ null, %264 ]
+294:                                              ; preds = %289, %266, %259
+  %295 = phi ptr [ null, %259 ], [ %293, %289 ], [ null, %266 ]
   call void @llvm.lifetime.end.p0(ptr nonnull %14)
   call void @llvm.lifetime.end.p0(ptr nonnull %13)
-  %294 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
-  %295 = getelementptr inbounds nuw %struct.anon.0, ptr %294, i64 %177
-  %296 = getelementptr inbounds nuw i8, ptr %295, i64 8
-  store ptr %293, ptr %296, align 8
-  br label %297
+  %296 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %297 = getelementptr inbounds nuw %struct.anon.0, ptr %296, i64 %177
+  %298 = getelementptr inbounds nuw i8, ptr %297, i64 8
+  store ptr %295, ptr %298, align 8
+  br label %299
 
-297:                                              ; preds = %292, %251, %248
-  %298 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
-  %299 = getelementptr inbounds nuw %struct.anon.0, ptr %298, i64 %177
-  %300 = getelementptr inbounds nuw i8, ptr %299, i64 8
-  %301 = load ptr, ptr %300, align 8
-  %302 = icmp eq ptr %301, null
-  br i1 %302, label %303, label %305
+299:                                              ; preds = %294, %256, %251, %248
+  %300 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 136), align 8
+  %301 = getelementptr inbounds nuw %struct.anon.0, ptr %300, i64 %177
+  %302 = getelementptr inbounds nuw i8, ptr %301, i64 8
+  %303 = load ptr, ptr %302, align 8
+  %304 = icmp eq ptr %303, null
+  br i1 %304, label %305, label %307
 
-303:                                              ; preds = %297
-  %304 = icmp ult i64 %177, %191
-  br i1 %304, label %317, label %342
+305:                                              ; preds = %299
+  %306 = icmp ult i64 %177, %191
+  br i1 %306, label %319, label %344
 
-305:                                              ; preds = %297
-  %306 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 168), align 8
-  %307 = call i32 %306(ptr noundef nonnull %301, ptr noundef %72)
-  %308 = icmp eq i32 %307, 0
-  br i1 %308, label %342, label %309
+307:                                              ; preds = %299
+  %308 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 168), align 8
+  %309 = call i32 %308(ptr noundef nonnull %303, ptr noundef %72)
+  %310 = icmp eq i32 %309, 0
+  br i1 %310, label %344, label %311
 
-309:                                              ; preds = %305
+311:                                              ; preds = %307
   call void @llvm.lifetime.start.p0(ptr nonnull %12)
   store ptr null, ptr %12, align 8
-  %310 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
-  %311 = call i32 %310(i32 noundef %307, ptr noundef nonnull %12)
-  %312 = icmp eq i32 %311, 0
-  %313 = load ptr, ptr %12, align 8
-  %314 = icmp ne ptr %313, null
-  %315 = select i1 %312, i1 %314, i1 false
-  br i1 %315, label %339, label %316
+  %312 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %313 = call i32 %312(i32 noundef %309, ptr noundef nonnull %12)
+  %314 = icmp eq i32 %313, 0
+  %315 = load ptr, ptr %12, align 8
+  %316 = icmp ne ptr %315, null
+  %317 = select i1 %314, i1 %316, i1 false
+  br i1 %317, label %341, label %318
 
-316:                                              ; preds = %309
+318:                                              ; preds = %311
   store ptr @.str.52, ptr %12, align 8
-  br label %339
+  br label %341
 
-317:                                              ; preds = %303, %333
-  %318 = phi i64 [ %334, %333 ], [ %177, %303 ]
-  %319 = call fastcc i32 @start_kernel(i64 noundef %318, ptr noundef %72)
-  %320 = icmp eq i32 %319, 0
-  br i1 %320, label %333, label %321
+319:                                              ; preds = %305, %335
+  %320 = phi i64 [ %336, %335 ], [ %177, %305 ]
+  %321 = call fastcc i32 @start_kernel(i64 noundef %320, ptr noundef %72)
+  %322 = icmp eq i32 %321, 0
+  br i1 %322, label %335, label %323
 
-321:                                              ; preds = %317
-  %322 = getelementptr inbounds nuw %struct.launch, ptr %172, i64 %318
-  %323 = getelementptr inbounds nuw i8, ptr %322, i64 8
-  %324 = load i64, ptr %323, align 8
-  %325 = getelementptr inbounds nuw i8, ptr %174, i64 %324
+323:                                              ; preds = %319
+  %324 = getelementptr inbounds nuw %struct.launch, ptr %172, i64 %320
+  %325 = getelementptr inbounds nuw i8, ptr %324, i64 8
+  %326 = load i64, ptr %325, align 8
+  %327 = getelementptr inbounds nuw i8, ptr %174, i64 %326
   call void @llvm.lifetime.start.p0(ptr nonnull %10)
   store ptr null, ptr %10, align 8
-  %326 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
-  %327 = call i32 %326(i32 noundef %319, ptr noundef nonnull %10)
-  %328 = icmp eq i32 %327, 0
-  %329 = load ptr, ptr %10, align 8
-  %330 = icmp ne ptr %329, null
-  %331 = select i1 %328, i1 %330, i1 false
-  br i1 %331, label %336, label %332
+  %328 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %329 = call i32 %328(i32 noundef %321, ptr noundef nonnull %10)
+  %330 = icmp eq i32 %329, 0
+  %331 = load ptr, ptr %10, align 8
+  %332 = icmp ne ptr %331, null
+  %333 = select i1 %330, i1 %332, i1 false
+  br i1 %333, label %338, label %334
 
-332:                                              ; preds = %321
+334:                                              ; preds = %323
   store ptr @.str.52, ptr %10, align 8
-  br label %336
+  br label %338
 
-333:                                              ; preds = %317
-  %334 = add i64 %318, 1
-  %335 = icmp eq i64 %334, %191
-  br i1 %335, label %342, label %317
+335:                                              ; preds = %319
+  %336 = add i64 %320, 1
+  %337 = icmp eq i64 %336, %191
+  br i1 %337, label %344, label %319
 
-336:                                              ; preds = %332, %321
-  %337 = phi ptr [ %329, %321 ], [ @.str.52, %332 ]
+338:                                              ; preds = %334, %323
+  %339 = phi ptr [ %331, %323 ], [ @.str.52, %334 ]
   call void @llvm.lifetime.start.p0(ptr nonnull %9)
-  %338 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %9, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull %325, ptr noundef nonnull %337)
+  %340 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %9, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull %327, ptr noundef nonnull %339)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %9)
   call void @llvm.lifetime.end.p0(ptr nonnull %9)
   call void @llvm.lifetime.end.p0(ptr nonnull %10)
-  br label %392
+  br label %394
 
-339:                                              ; preds = %316, %309
-  %340 = phi ptr [ %313, %309 ], [ @.str.52, %316 ]
+341:                                              ; preds = %318, %311
+  %342 = phi ptr [ %315, %311 ], [ @.str.52, %318 ]
   call void @llvm.lifetime.start.p0(ptr nonnull %11)
-  %341 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %11, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.59, ptr noundef nonnull %340)
+  %343 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %11, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.59, ptr noundef nonnull %342)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %11)
   call void @llvm.lifetime.end.p0(ptr nonnull %11)
   call void @llvm.lifetime.end.p0(ptr nonnull %12)
-  br label %392
+  br label %394
 
-342:                                              ; preds = %333, %305, %303, %245, %243
-  %343 = phi i64 [ %179, %245 ], [ %191, %305 ], [ %191, %303 ], [ %179, %243 ], [ %191, %333 ]
-  %344 = icmp ult i64 %343, %168
-  br i1 %344, label %176, label %345
+344:                                              ; preds = %335, %307, %305, %245, %243
+  %345 = phi i64 [ %179, %245 ], [ %191, %307 ], [ %191, %305 ], [ %179, %243 ], [ %191, %335 ]
+  %346 = icmp ult i64 %345, %168
+  br i1 %346, label %176, label %347
 
-345:                                              ; preds = %342, %163
-  %346 = icmp eq i64 %46, 0
-  br i1 %346, label %392, label %347
+347:                                              ; preds = %344, %163
+  %348 = icmp eq i64 %46, 0
+  br i1 %348, label %394, label %349
 
-347:                                              ; preds = %345, %388
-  %348 = phi i64 [ %389, %388 ], [ 0, %345 ]
-  %349 = phi ptr [ %390, %388 ], [ %164, %345 ]
-  %350 = getelementptr inbounds nuw %struct.place, ptr %116, i64 %348
-  %351 = getelementptr inbounds nuw i8, ptr %350, i64 8
-  %352 = load i64, ptr %351, align 8
-  %353 = icmp eq i64 %352, 0
-  br i1 %353, label %388, label %354
+349:                                              ; preds = %347, %390
+  %350 = phi i64 [ %391, %390 ], [ 0, %347 ]
+  %351 = phi ptr [ %392, %390 ], [ %164, %347 ]
+  %352 = getelementptr inbounds nuw %struct.place, ptr %116, i64 %350
+  %353 = getelementptr inbounds nuw i8, ptr %352, i64 8
+  %354 = load i64, ptr %353, align 8
+  %355 = icmp eq i64 %354, 0
+  br i1 %355, label %390, label %356
 
-354:                                              ; preds = %347
-  %355 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 96), align 8
-  %356 = getelementptr inbounds nuw i8, ptr %349, i64 8
-  %357 = load ptr, ptr %356, align 8
-  %358 = getelementptr inbounds nuw i8, ptr %357, i64 24
+356:                                              ; preds = %349
+  %357 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 96), align 8
+  %358 = getelementptr inbounds nuw i8, ptr %351, i64 8
   %359 = load ptr, ptr %358, align 8
-  %360 = getelementptr inbounds nuw i8, ptr %357, i64 64
-  %361 = load i64, ptr %360, align 8
-  %362 = getelementptr inbounds nuw i8, ptr %359, i64 %361
-  %363 = ptrtoint ptr %362 to i64
-  %364 = load i64, ptr %350, align 8
-  %365 = icmp sgt i64 %364, -1
-  br i1 %365, label %370, label %366
+  %360 = getelementptr inbounds nuw i8, ptr %359, i64 24
+  %361 = load ptr, ptr %360, align 8
+  %362 = getelementptr inbounds nuw i8, ptr %359, i64 64
+  %363 = load i64, ptr %362, align 8
+  %364 = getelementptr inbounds nuw i8, ptr %361, i64 %363
+  %365 = ptrtoint ptr %364 to i64
+  %366 = load i64, ptr %352, align 8
+  %367 = icmp sgt i64 %366, -1
+  br i1 %367, label %372, label %368
 
-366:                                              ; preds = %354
-  %367 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
-  %368 = and i64 %364, 9223372036854775807
-  %369 = add i64 %367, %368
-  br label %373
+368:                                              ; preds = %356
+  %369 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 104), align 8
+  %370 = and i64 %366, 9223372036854775807
+  %371 = add i64 %369, %370
+  br label %375
 
-370:                                              ; preds = %354
-  %371 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
-  %372 = add i64 %371, %364
-  br label %373
+372:                                              ; preds = %356
+  %373 = load i64, ptr getelementptr inbounds nuw (i8, ptr @state, i64 96), align 16
+  %374 = add i64 %373, %366
+  br label %375
 
-373:                                              ; preds = %370, %366
-  %374 = phi i64 [ %369, %366 ], [ %372, %370 ]
-  %375 = call i32 %355(i64 noundef %363, i64 noundef %374, i64 noundef %352, ptr noundef %72)
-  %376 = icmp eq i32 %375, 0
-  br i1 %376, label %388, label %377
+375:                                              ; preds = %372, %368
+  %376 = phi i64 [ %371, %368 ], [ %374, %372 ]
+  %377 = call i32 %357(i64 noundef %365, i64 noundef %376, i64 noundef %354, ptr noundef %72)
+  %378 = icmp eq i32 %377, 0
+  br i1 %378, label %390, label %379
 
-377:                                              ; preds = %373
+379:                                              ; preds = %375
   call void @llvm.lifetime.start.p0(ptr nonnull %8)
   store ptr null, ptr %8, align 8
-  %378 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
-  %379 = call i32 %378(i32 noundef %375, ptr noundef nonnull %8)
-  %380 = icmp eq i32 %379, 0
-  %381 = load ptr, ptr %8, align 8
-  %382 = icmp ne ptr %381, null
-  %383 = select i1 %380, i1 %382, i1 false
-  br i1 %383, label %385, label %384
+  %380 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %381 = call i32 %380(i32 noundef %377, ptr noundef nonnull %8)
+  %382 = icmp eq i32 %381, 0
+  %383 = load ptr, ptr %8, align 8
+  %384 = icmp ne ptr %383, null
+  %385 = select i1 %382, i1 %384, i1 false
+  br i1 %385, label %387, label %386
 
-384:                                              ; preds = %377
+386:                                              ; preds = %379
   store ptr @.str.52, ptr %8, align 8
-  br label %385
+  br label %387
 
-385:                                              ; preds = %384, %377
-  %386 = phi ptr [ %381, %377 ], [ @.str.52, %384 ]
+387:                                              ; preds = %386, %379
+  %388 = phi ptr [ %383, %379 ], [ @.str.52, %386 ]
   call void @llvm.lifetime.start.p0(ptr nonnull %7)
-  %387 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.56, ptr noundef nonnull %386)
+  %389 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %7, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.56, ptr noundef nonnull %388)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %7)
   call void @llvm.lifetime.end.p0(ptr nonnull %8)
-  br label %392
+  br label %394
 
-388:                                              ; preds = %373, %347
-  %389 = add nuw i64 %348, 1
-  %390 = getelementptr inbounds nuw i8, ptr %349, i64 16
-  %391 = icmp eq i64 %389, %46
-  br i1 %391, label %392, label %347
+390:                                              ; preds = %375, %349
+  %391 = add nuw i64 %350, 1
+  %392 = getelementptr inbounds nuw i8, ptr %351, i64 16
+  %393 = icmp eq i64 %391, %46
+  br i1 %393, label %394, label %349
 
-392:                                              ; preds = %245, %388, %385, %345, %339, %336, %244, %156
-  %393 = phi i1 [ true, %156 ], [ false, %388 ], [ true, %244 ], [ true, %339 ], [ true, %336 ], [ true, %385 ], [ false, %345 ], [ true, %245 ]
-  %394 = phi i32 [ -1, %156 ], [ 0, %388 ], [ -1, %244 ], [ -1, %339 ], [ -1, %336 ], [ -1, %385 ], [ 0, %345 ], [ -1, %245 ]
-  br i1 %77, label %401, label %395
+394:                                              ; preds = %245, %390, %387, %347, %341, %338, %244, %156
+  %395 = phi i1 [ true, %156 ], [ false, %390 ], [ true, %244 ], [ true, %341 ], [ true, %338 ], [ true, %387 ], [ false, %347 ], [ true, %245 ]
+  %396 = phi i32 [ -1, %156 ], [ 0, %390 ], [ -1, %244 ], [ -1, %341 ], [ -1, %338 ], [ -1, %387 ], [ 0, %347 ], [ -1, %245 ]
+  br i1 %77, label %403, label %397
 
-395:                                              ; preds = %392
-  %396 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 208), align 8
-  %397 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 120), align 8
-  %398 = call i32 %396(ptr noundef %397, ptr noundef %72)
-  %399 = icmp eq i32 %398, 0
-  %400 = zext i1 %399 to i32
-  store i32 %400, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
-  br i1 %399, label %418, label %402
+397:                                              ; preds = %394
+  %398 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 208), align 8
+  %399 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @state, i64 120), align 8
+  %400 = call i32 %398(ptr noundef %399, ptr noundef %72)
+  %401 = icmp eq i32 %400, 0
+  %402 = zext i1 %401 to i32
+  store i32 %402, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
+  br i1 %401, label %420, label %404
 
-401:                                              ; preds = %392
+403:                                              ; preds = %394
   store i32 0, ptr getelementptr inbounds nuw (i8, ptr @state, i64 128), align 16
-  br label %402
+  br label %404
 
-402:                                              ; preds = %401, %395
-  %403 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 136), align 8
-  %404 = call i32 %403(ptr noundef %72)
-  %405 = icmp eq i32 %404, 0
-  %406 = select i1 %393, i1 true, i1 %405
-  br i1 %406, label %418, label %407
+404:                                              ; preds = %403, %397
+  %405 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 136), align 8
+  %406 = call i32 %405(ptr noundef %72)
+  %407 = icmp eq i32 %406, 0
+  %408 = select i1 %395, i1 true, i1 %407
+  br i1 %408, label %420, label %409
 
-407:                                              ; preds = %402
+409:                                              ; preds = %404
   call void @llvm.lifetime.start.p0(ptr nonnull %6)
   store ptr null, ptr %6, align 8
-  %408 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
-  %409 = call i32 %408(i32 noundef %404, ptr noundef nonnull %6)
-  %410 = icmp eq i32 %409, 0
-  %411 = load ptr, ptr %6, align 8
-  %412 = icmp ne ptr %411, null
-  %413 = select i1 %410, i1 %412, i1 false
-  br i1 %413, label %415, label %414
+  %410 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 104), align 8
+  %411 = call i32 %410(i32 noundef %406, ptr noundef nonnull %6)
+  %412 = icmp eq i32 %411, 0
+  %413 = load ptr, ptr %6, align 8
+  %414 = icmp ne ptr %413, null
+  %415 = select i1 %412, i1 %414, i1 false
+  br i1 %415, label %417, label %416
 
-414:                                              ; preds = %407
+416:                                              ; preds = %409
   store ptr @.str.52, ptr %6, align 8
-  br label %415
+  br label %417
 
-415:                                              ; preds = %414, %407
-  %416 = phi ptr [ %411, %407 ], [ @.str.52, %414 ]
+417:                                              ; preds = %416, %409
+  %418 = phi ptr [ %413, %409 ], [ @.str.52, %416 ]
   call void @llvm.lifetime.start.p0(ptr nonnull %5)
-  %417 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.54, ptr noundef nonnull %416)
+  %419 = call i32 (ptr, i64, ptr, ...) @snprintf(ptr noundef nonnull dereferenceable(1) %5, i64 noundef 512, ptr noundef nonnull @.str.8, ptr noundef nonnull @.str.54, ptr noundef nonnull %418)
   call void @TVMFFIErrorSetRaisedFromCStr(ptr noundef nonnull @.str.9, ptr noundef nonnull %5)
   call void @llvm.lifetime.end.p0(ptr nonnull %5)
   call void @llvm.lifetime.end.p0(ptr nonnull %6)
-  br label %418
+  br label %420
 
-418:                                              ; preds = %105, %395, %402, %415
-  %419 = phi i32 [ -1, %105 ], [ -1, %415 ], [ %394, %402 ], [ %394, %395 ]
-  %420 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 40), align 8
-  %421 = call i32 %420(ptr noundef nonnull %28)
-  br label %422
+420:                                              ; preds = %105, %397, %404, %417
+  %421 = phi i32 [ -1, %105 ], [ -1, %417 ], [ %396, %404 ], [ %396, %397 ]
+  %422 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @cuda, i64 40), align 8
+  %423 = call i32 %422(ptr noundef nonnull %28)
+  br label %424
 
-422:                                              ; preds = %418, %66
-  %423 = phi i32 [ -1, %66 ], [ %419, %418 ]
-  %424 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
+424:                                              ; preds = %420, %66
+  %425 = phi i32 [ -1, %66 ], [ %421, %420 ]
+  %426 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @state)
   call void @llvm.lifetime.end.p0(ptr nonnull %28)
-  br label %425
+  br label %427
 
-425:                                              ; preds = %50, %422, %36
-  %426 = phi i32 [ -1, %36 ], [ -1, %50 ], [ %423, %422 ]
-  ret i32 %426
+427:                                              ; preds = %50, %424, %36
+  %428 = phi i32 [ -1, %36 ], [ -1, %50 ], [ %425, %424 ]
+  ret i32 %428
 }
 
 define internal fastcc void @failed(ptr noundef %0, i32 noundef %1) {
