@@ -76,7 +76,7 @@ class _Walk:
         return [node]
 
     def _noted(self, emit: Emitter) -> list[NodeProto]:
-        """Take note of a DequantizeLinear; the nodes that make its signed bytes unsigned."""
+        """Note a DequantizeLinear; what makes signed bytes unsigned, and unsigned words signed."""
         real = real_of(self.graph, emit.node)
         if real is None:
             return []
