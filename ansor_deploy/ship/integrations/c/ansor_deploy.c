@@ -4,6 +4,7 @@
 #endif
 
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "ansor_deploy.h"
@@ -21,7 +22,7 @@ struct ansor_deploy_model {
     TVMFFIAny machine; /* the virtual machine that runs it */
     runner *runners;   /* one a variant of the manifest */
     pthread_mutex_t running; /* held by the thread that runs it */
-    pid_t process;           /* that loaded it, or first ran it after a fork */
+    pid_t process; /* that loaded it, or first ran it after a fork; negative while it adopts it */
 };
 
 #ifdef __cplusplus
@@ -285,17 +286,33 @@ static int put_all(const runner *chosen, const ansor_deploy_input *inputs, size_
     return 0;
 }
 
-/* Wait until no other thread runs the model. In a child of fork there are none: neither one that ran
-   it, and left it half done, nor those that would help. */
-static int enter(ansor_deploy_model *model) {
-    if (model->process == getpid()) {
-        pthread_mutex_lock(&model->running);
-        return 0;
-    }
-    if (pthread_mutex_trylock(&model->running) != 0)
+/* Let a child of fork run the model, on one thread: neither is there one that ran it, and left it
+   half done, nor are there those that would help. */
+static int adopt(ansor_deploy_model *model) {
+    int whole = pthread_mutex_trylock(&model->running) == 0;
+    __atomic_store_n(&model->process, whole ? getpid() : 0, __ATOMIC_RELEASE);
+    if (!whole)
         return fail("%s: a thread ran it when this process was forked; load it again", model->path);
-    model->process = getpid();
-    return ansor_deploy_use_threads(model, 1);
+    if (ansor_deploy_use_threads(model, 1) == 0) return 0;
+    pthread_mutex_unlock(&model->running);
+    return -1;
+}
+
+/* Wait until no other thread runs the model. In a child of fork, the first thread that comes adopts
+   it, and others wait for that. */
+static int enter(ansor_deploy_model *model) {
+    pid_t here = getpid(), owner = __atomic_load_n(&model->process, __ATOMIC_ACQUIRE);
+    while (owner != here) {
+        if (owner == -here) {
+            sched_yield();
+            owner = __atomic_load_n(&model->process, __ATOMIC_ACQUIRE);
+        } else if (__atomic_compare_exchange_n(&model->process, &owner, -here, 0, __ATOMIC_ACQ_REL,
+                                               __ATOMIC_ACQUIRE)) {
+            return adopt(model);
+        }
+    }
+    pthread_mutex_lock(&model->running);
+    return 0;
 }
 
 static int run_variant(ansor_deploy_model *model, size_t variant, const ansor_deploy_input *inputs,
