@@ -18,6 +18,7 @@ from .lenient import as_onnx_says
 from .order import sort_model
 from .skeleton import attribute, domain_of, name_of, nodes, skeleton, tensors
 from .tensor_data import check_external, check_size, external_file, is_external, load_external
+from .text import check_text
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _POINTER = b"version https://git-lfs.github.com/spec/"  # begins what Git LFS has not fetched
@@ -63,6 +64,7 @@ def load(path: Path) -> OnnxModel:
     with blaming(path):
         proto = _parse(path)
         check_graph(proto)
+        check_text(proto)
         as_onnx_says(proto)
         _check_versions(proto)
         _check_tensor_names(proto)

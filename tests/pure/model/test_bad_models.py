@@ -144,6 +144,17 @@ def test_two_weights_of_one_name(tmp_path):
     refused(written(tmp_path, proto), "more than one initializer is named 'w'")
 
 
+@pytest.mark.parametrize("field", ["input", "string_data"])
+def test_text_that_is_no_utf_8(field, tmp_path):
+    proto = good()
+    proto.graph.initializer.append(helper.make_tensor("t", TensorProto.STRING, [1], [b"mark"]))
+    name = "mark" if field == "input" else "x"
+    proto.graph.node[0].input[0] = proto.graph.input[0].name = name
+    path = written(tmp_path, proto)
+    path.write_bytes(path.read_bytes().replace(b"mark", b"m\xffrk"))
+    refused(path, f"text is not UTF-8 (in a field '{field}'): b'm\\xffrk'")
+
+
 def test_undefined_input_and_unknown_operator(tmp_path):
     proto = good()
     proto.graph.node[0].input[0] = "nowhere"

@@ -1,0 +1,32 @@
+"""Text in an ONNX file, which has to be UTF-8: protobuf hands out what is not as bytes."""
+
+from collections.abc import Iterator
+
+from google.protobuf.message import Message
+from onnx import ModelProto
+
+from ...errors import ModelError
+
+_AS_BYTES = ("s", "strings", "string_data")  # fields of type bytes, in which ONNX keeps text
+_SHOWN = 60  # bytes of it
+
+
+def check_text(proto: ModelProto) -> None:
+    """ModelError where a name, or any other text of a model, is not UTF-8."""
+    for field, text in _bytes(proto):
+        if text.decode(errors="replace").encode() != text:
+            more = "..." if len(text) > _SHOWN else ""
+            fault = f"text is not UTF-8 (in a field '{field}'): {text[:_SHOWN]!r}{more}"
+            raise ModelError(fault, "The file is damaged: export or download the model again.")
+
+
+def _bytes(message: Message) -> Iterator[tuple[str, bytes]]:
+    """Every text of a message and of those in it that is given as bytes, with its field's name."""
+    for field, value in message.ListFields():
+        alone = isinstance(value, (str, bytes, Message))
+        several = (value,) if alone else value
+        if field.type == field.TYPE_MESSAGE:
+            for inner in several:
+                yield from _bytes(inner)
+        elif field.type == field.TYPE_STRING or field.name in _AS_BYTES:
+            yield from ((field.name, text) for text in several if isinstance(text, bytes))
