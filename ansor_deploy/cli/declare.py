@@ -44,12 +44,19 @@ def _check_place(path: Path, *, read: bool) -> None:
             raise UsageError(f"{path} is a folder: name a file", _nearby(path))
     except FileNotFoundError:
         if read:
-            raise UsageError(f"there is no file {path}", _nearby(path)) from None
+            raise UsageError(*_missing(path)) from None
     except PermissionError:
         pass
     except OSError as error:  # below another file, or with too long a name
         reason = (error.strerror or "").lower()
         raise UsageError(f"{path} can be no file: {reason}", "give another name") from None
+
+
+def _missing(path: Path) -> tuple[str, str]:
+    """What is said of a path at which no file is, and a hint."""
+    if path.is_symlink():
+        return f"{path} is a link to {path.readlink()}, which is not there", "make the link anew"
+    return f"there is no file {path}", _nearby(path)
 
 
 def _nearby(path: Path) -> str:

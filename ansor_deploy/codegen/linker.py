@@ -178,6 +178,7 @@ def _link(command: Sequence[str], path: Path, objects: Sequence[str]) -> None:
     linked = _ran([*command, "-o", str(path), *objects], path)
     if linked.returncode != 0:
         words = " | ".join(line.strip() for line in linked.stderr.splitlines() if line.strip())
+        words = words or f"{command[0]} ended with status {linked.returncode} and said nothing"
         raise LinkError(
             f"{path.name} cannot be linked: {words[:_MESSAGE_CHARS]}",
             "run `ansor-deploy doctor`: it names the linkers that are here",

@@ -34,8 +34,8 @@ def version(distribution: str) -> str:
     """The installed version of a distribution; "" where there is none."""
     name = re.compile(rf"{_plain(distribution)}_[^_]+\.dist_info")
     for folder in sys.path:
-        with suppress(OSError):  # no folder, but an archive, or nothing
-            for entry in os.scandir(folder or "."):
+        with suppress(OSError), os.scandir(folder or ".") as entries:  # no folder: an archive
+            for entry in entries:
                 if name.fullmatch(_plain(entry.name)) and (found := _said(Path(entry))):
                     return found
     from importlib import metadata  # which asks every kind of importer, and loads what reads mail

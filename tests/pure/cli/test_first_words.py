@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -55,6 +56,11 @@ def test_a_path_without_a_file_says_what_is_there(words, hint, folder):
     result = invoke(*words)
     assert result.exit_code == 2
     assert result.stderr.endswith(f"\n  hint: {hint}\n")
+
+
+def test_a_link_to_nothing_is_said_to_be_one(folder):
+    Path("linked.onnx").symlink_to("gone.onnx")
+    assert "linked.onnx is a link to gone.onnx, which is" in invoke("plan", "linked.onnx").stderr
 
 
 @pytest.mark.parametrize(
