@@ -129,6 +129,8 @@ def describe(error: BaseException, words: list[str]) -> Failure:
         code = 128 + next(number for number, kind in _RAISED.items() if isinstance(error, kind))
         message = "interrupted; what was measured is kept: the same command resumes"
         return Failure("interrupted", message, "", code)
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd
+        return Failure("usage", "the current folder was removed", "go to another: cd FOLDER", 2)
     if isinstance(error, OSError) and error.errno in SYSTEM_HINTS:
         return system_failure(error, SYSTEM_HINTS[error.errno])
     return bug(error, words)

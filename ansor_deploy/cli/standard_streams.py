@@ -1,10 +1,12 @@
 """The three streams of a process, whatever the caller left of them.
 
-One that is closed becomes the null device, or the next file that is opened would take its place:
-a registry would get the messages. Messages that nobody can read any more are dropped, and the work
-goes on: a terminal that hung up, a pipe without a reader, a full disk.
+One that is closed becomes the null device, or the next file that is opened would take its place: a
+registry would get the messages. So does a stdout or stderr that is open for reading alone. Messages
+that nobody can read any more are dropped, and the work goes on: a terminal that hung up, a pipe
+without a reader, a full disk.
 """
 
+import fcntl
 import io
 import os
 import select
@@ -16,9 +18,12 @@ from typing import Any
 def open_streams() -> None:
     """Give the process all three. A letter that an encoding lacks is no failure."""
     for descriptor in range(3):
-        if not _is_open(descriptor):
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
-            os.set_inheritable(opened, True)
+        if not _serves(descriptor):
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            os.set_inheritable(descriptor, True)
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     if sys.stderr is None or sys.stderr is sys.__stderr__:
@@ -57,12 +62,13 @@ class _Messages(io.FileIO):
         return len(data) if written is None else written  # none: a full pipe that must not wait
 
 
-def _is_open(descriptor: int) -> bool:
+def _serves(descriptor: int) -> bool:
+    """Whether a standard stream is open, and for writing if it is not the first."""
     try:
-        os.fstat(descriptor)
+        access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
     except OSError:
         return False
-    return True
+    return descriptor == 0 or access != os.O_RDONLY
 
 
 def _silence(descriptor: int) -> None:

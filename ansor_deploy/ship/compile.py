@@ -18,7 +18,7 @@ from ..space.rule import rule_set
 from .describe import described
 from .manifest import Code
 from .memory_limits import check_limits
-from .outputs.commit import staged
+from .outputs.commit import staged, writing_to
 
 if TYPE_CHECKING:
     from ..codegen.memory.weights import Weights
@@ -32,7 +32,8 @@ def compiled(shipment: Shipment) -> Iterator[tuple[Path, list[Code]]]:
     """The library under a temporary name, to be tried and committed; and what `write` gives."""
     library, tasks = shipment.outputs.library, shipment.model.tasks
     shipment.report.stage("compile", f"{len(shipment.records)} of {len(tasks)} tasks with a record")
-    check_space(shipment.model.imported, library.parent)
+    with writing_to(library.parent):
+        check_space(shipment.model.imported, library.parent)
     codes = list[Code]()
 
     def export(path: Path) -> None:

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..codegen.linker import linker_name
+from ..errors import blaming
+from ..model.onnx.file_digest import changed, digest
 from ..model.relax.byte_products import byte_products
 from ..model.relax.extract import readable
 from ..system.digest import file_sha256
@@ -191,12 +193,15 @@ def interface(one: runtime.interface.Interface) -> Interface:
 
 
 def _model(shipment: Shipment) -> Model:
-    path = shipment.model.path
+    path, external = shipment.model.path, shipment.model.external
+    with blaming(path):
+        if digest(path, external) != shipment.model.digest:
+            raise changed("built")
     return Model(
         name=path.name,
         digest=shipment.model.digest,
         sha256=file_sha256(path),
-        external=tuple(_file(one, path.parent) for one in shipment.model.external),
+        external=tuple(_file(one, path.parent) for one in external),
         input_shapes=shipment.request.shapes_json,
     )
 

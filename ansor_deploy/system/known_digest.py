@@ -34,11 +34,16 @@ def known_sha256(path: Path) -> str:
         if (said := read_regular(note, _MOST_BYTES).decode("ascii").split())[:-1] == signs:
             return said[-1]
     found = file_sha256(path)
-    if time.time() - touched.st_ctime > _AT_REST and _signs(_touched(path)) == _signs(touched):
+    if time.time() - touched.st_ctime > _AT_REST and signs_of(path) == _signs(touched):
         with suppress(OSError, AnsorError):
             text = " ".join([*_signs(touched), found])
             write_whole(_note(path), text.encode(), durable=False)
     return found
+
+
+def signs_of(path: Path) -> list[str]:
+    """What is another where a file's content is. OSError where it cannot be read."""
+    return _signs(_touched(path))
 
 
 def _touched(path: Path) -> os.stat_result:

@@ -1,5 +1,7 @@
 """What a Python program calls: the same as the command line does, with the same results."""
 
+import shutil
+
 import numpy as np
 import onnx
 import pytest
@@ -7,7 +9,7 @@ from helpers.cli_inside import answer
 from helpers.graphs import model, node, randn
 
 from ansor_deploy import api
-from ansor_deploy.errors import MissingRecordError, ModelError, UsageError
+from ansor_deploy.errors import AnsorError, MissingRecordError, ModelError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,36 @@ def test_a_model_is_tuned_built_and_run(folder):
     # A build by the command line sees the same.
     words = ("--input-shape", "x=4,32", "--effort", "quick", "--registry", "r.db", "--trials", 0)
     assert answer(folder, "build", "net.onnx", "-o", "net.so", *words)["up_to_date"]
+
+
+class Meddling(Heard):
+    """Does something to the files of a build, once that has read its model."""
+
+    def __init__(self, meddle):
+        super().__init__()
+        self._meddle = meddle
+
+    def stage(self, name, detail=""):
+        super().stage(name, detail)
+        if name == "compile":
+            self._meddle()
+
+
+def test_what_is_taken_away_or_changed_meanwhile_is_said(folder, tmp_path):
+    shutil.copy(folder / "net.onnx", tmp_path)
+    path, library = tmp_path / "net.onnx", tmp_path / "out" / "net.so"
+    content = path.read_bytes()
+    for meddle, says in (
+        (lambda: path.write_bytes(content + b"\x12\x00"), "it was changed while it was built"),
+        (path.unlink, "no such file"),
+        (lambda: shutil.rmtree(library.parent), "cannot write to .*out: No such file"),
+    ):
+        path.write_bytes(content)
+        common = {"registry": tmp_path / "r.db", "input_shapes": {"x": (4, 32)}, "trials": 0}
+        with pytest.raises(AnsorError, match=says) as caught:
+            api.build(path, library, report=Meddling(meddle), **common)
+        assert caught.value.hint
+        assert not library.exists()
 
 
 def test_a_build_of_ci_tunes_and_writes_nothing(folder):

@@ -10,10 +10,11 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto
 
 from ...errors import ModelError, blaming
+from ...system.known_digest import signs_of
 from ...system.regular_file import open_regular, read_regular
 from .bounds import check_graph
 from .class_labels import Labels, say_in_numbers
-from .file_digest import digest, unreadable
+from .file_digest import changed, digest, unreadable
 from .lenient import as_onnx_says
 from .order import sort_model
 from .skeleton import attribute, domain_of, name_of, nodes, skeleton, tensors
@@ -62,6 +63,7 @@ def load(path: Path) -> OnnxModel:
             data file missing, too short, or outside the model's folder.
     """
     with blaming(path):
+        was = {path: _signs(path)}
         proto = _parse(path)
         check_graph(proto)
         check_text(proto)
@@ -69,12 +71,22 @@ def load(path: Path) -> OnnxModel:
         _check_versions(proto)
         _check_tensor_names(proto)
         sort_model(proto)
-        external = _fetch(path, proto)
+        external = _fetch(path, proto, was)
         _type_outputs(proto)
         _check(proto)
         labels = say_in_numbers(proto)
         _check_tensors(proto)
-    return OnnxModel(path, proto, digest(path, external), external, labels)
+        found = digest(path, external)
+        if any(_signs(file) != seen for file, seen in was.items()):
+            raise changed("read")
+    return OnnxModel(path, proto, found, external, labels)
+
+
+def _signs(file: Path) -> list[str]:
+    try:
+        return signs_of(file)
+    except OSError as error:
+        raise unreadable(file, error) from error
 
 
 def _parse(path: Path) -> ModelProto:
@@ -98,10 +110,11 @@ def _parse(path: Path) -> ModelProto:
         raise ModelError(*next(kinds, ("not an ONNX file, or cut short", _AGAIN))) from error
 
 
-def _fetch(path: Path, proto: ModelProto) -> tuple[Path, ...]:
-    """Bring external data in; the files it came from."""
+def _fetch(path: Path, proto: ModelProto, was: dict[Path, list[str]]) -> tuple[Path, ...]:
+    """Bring external data in; the files it came from. was: gets what these were before."""
     named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
     files = {file for _, file in named}
+    was.update((file, _signs(file)) for file in files)
     for file in files:
         _check_fetched(file, f"its external data file {file.name}")
     check_external((tensor for tensor, _ in named), files)

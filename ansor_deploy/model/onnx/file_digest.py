@@ -40,3 +40,8 @@ def unreadable(path: Path, error: OSError) -> ModelError:
         return ModelError("no such file", "Check the path of the model.", path)
     reason = error.strerror or type(error).__name__
     return ModelError(f"cannot be read: {reason}", "Give the path of a readable ONNX file.", path)
+
+
+def changed(did: str) -> ModelError:
+    """The user's error for a model of which a file became another. did: what it was meanwhile."""
+    return ModelError(f"it was changed while it was {did}", "Repeat the command once it is whole.")

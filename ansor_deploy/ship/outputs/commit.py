@@ -209,5 +209,5 @@ def writing_to(folder: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(folder)
         raise_if_fault(error)
-        hint = "free some space, or give another place with -o/--output"
+        hint = "check that it is there, and a folder; or give another place with -o/--output"
         raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -46,6 +46,7 @@ def test_the_traceback_of_an_error_ends_with_its_hint():
         (HungUp(), "interrupted", 129),
         (EOFError(), "bug", 70),
         (FileNotFoundError(errno.ENOENT, "No such file", "x"), "bug", 70),
+        (FileNotFoundError(errno.ENOENT, "No such file"), "usage", 2),  # of the current folder
     ],
 )
 @pytest.mark.usefixtures("model")
@@ -205,7 +206,9 @@ def test_what_nohup_ignores_stays_ignored(tmp_path):
     assert subprocess.run([sys.executable, "-c", script], check=False, env=env).returncode == 0
 
 
-@pytest.mark.parametrize(("end", "code"), [(">&-", 0), ("<&- >&-", 0), ("> /dev/full", 9)])
+@pytest.mark.parametrize(
+    ("end", "code"), [(">&-", 0), ("<&- >&-", 0), ("1< /dev/null", 0), ("> /dev/full", 9)]
+)
 def test_stdout_that_takes_nothing(end, code):
     script = f'exec "$0" -m ansor_deploy targets list {end}'
     result = subprocess.run(

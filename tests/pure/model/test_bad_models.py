@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonical_graph
+from ansor_deploy.model.onnx import file
 from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.model.onnx.file import load
 from ansor_deploy.model.onnx.tensor_data import check_size
@@ -153,6 +154,21 @@ def test_text_that_is_no_utf_8(field, tmp_path):
     path = written(tmp_path, proto)
     path.write_bytes(path.read_bytes().replace(b"mark", b"m\xffrk"))
     refused(path, f"text is not UTF-8 (in a field '{field}'): b'm\\xffrk'")
+
+
+@pytest.mark.parametrize("which", ["m.onnx", "w.bin"])
+def test_a_file_that_is_changed_while_it_is_read(which, tmp_path, monkeypatch):
+    """Another model in its place would else be taken for what was read."""
+    path = external(tmp_path, "w.bin")
+    (path.parent / "w.bin").write_bytes(bytes(200))
+    check = file._check
+
+    def change_and_check(proto):
+        (path.parent / which).write_bytes((path.parent / which).read_bytes() + b"\0")
+        check(proto)
+
+    monkeypatch.setattr(file, "_check", change_and_check)
+    refused(path, "it was changed while it was read")
 
 
 def test_undefined_input_and_unknown_operator(tmp_path):
