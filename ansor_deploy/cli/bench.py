@@ -118,14 +118,13 @@ def command(
     if engines and (streams > 1 or rate):
         option = "--rate" if rate else "--streams"
         raise UsageError("--beside times one copy of the library", f"leave out {option}")
-    one = bool(engines or devices)
-    width, streams = split_of(artifact, threads, 1 if one else streams)
+    width, streams = split_of(artifact, threads, 1 if engines or devices else streams)
     here = bool(engines or threads or model or streams > 1)
     if devices and here:
         what = "--beside, --streams and --threads are for this machine"
         raise UsageError(what, "leave out --device")
+    where = () if here else devices
     with report() as events:
-        where = () if here else devices
         if rate:
             served = bench_rate(artifact, rate, run_seconds, width, streams, where, events)
             rated = Rated.of(served, rate, width, streams)
@@ -134,15 +133,21 @@ def command(
             timed = bench_streams(artifact, run_seconds, width, streams)
         else:
             timed = bench(artifact, run_seconds, threads, where, events, engines, model)
-    each = {shape.interface: statistics(shape.seconds, streams, shape.beside) for shape in timed}
+    return _answer(
+        {one.interface: statistics(one.seconds, streams, one.beside) for one in timed}, run_seconds
+    )
+
+
+def _answer(each: Mapping[Interface, Bench], seconds: float) -> Answer:
+    """The figures of each of a library's shapes. seconds: that it was given in all."""
     if len(each) == 1:
         (figures,) = each.values()
-        return Answer(figures, lines(figures, run_seconds))
+        return Answer(figures, lines(figures, seconds))
     variants = [
         BenchVariant(**structs.asdict(figures), inputs=interface.input_shapes)
         for interface, figures in each.items()
     ]
-    return Answer(BenchVariants(variants), list(named_lines(each, run_seconds)))
+    return Answer(BenchVariants(variants), list(named_lines(each, seconds)))
 
 
 def lines(figures: Bench, seconds: float) -> list[str]:

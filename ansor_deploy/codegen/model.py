@@ -142,19 +142,7 @@ def compile_model(
         of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
         objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
         if len(objects) == len(of_kernels):
-            compiled = Compiled(
-                lowered.mod,
-                lowered.weights,
-                lowered.memory,
-                objects,
-                lowered.functions,
-                lowered.tasks,
-                choices.fallbacks,
-                choices.rewritings,
-                choices.schedules,
-                choices.unfit,
-            )
-            return compiled if target.gpu is None else _with_program(compiled, lowered, target.gpu)
+            return _compiled(lowered, choices, objects, target)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
 
@@ -194,6 +182,25 @@ def _said(error: Exception) -> str:
     """The first line of what TVM says, which has the check that failed."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return brief((lines or [type(error).__name__])[0], _BRIEF)
+
+
+def _compiled(
+    lowered: Lowered, choices: _Choices, objects: Mapping[str, bytes], target: Target
+) -> Compiled:
+    """A lowered model with the code of its kernels."""
+    compiled = Compiled(
+        lowered.mod,
+        lowered.weights,
+        lowered.memory,
+        objects,
+        lowered.functions,
+        lowered.tasks,
+        choices.fallbacks,
+        choices.rewritings,
+        choices.schedules,
+        choices.unfit,
+    )
+    return compiled if target.gpu is None else _with_program(compiled, lowered, target.gpu)
 
 
 def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:

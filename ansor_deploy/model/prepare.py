@@ -96,50 +96,97 @@ def prepare(
     """
     stage("read", str(path))
     source, proto = _loaded(path)
-    input_shapes, rows, may_be_fixed = _completed(proto, input_shapes, rows, stage)
-    lengths = ranges.asked_of(proto, input_shapes[0])
-    span = None if lengths else span_of(input_shapes[0])
-    least = [with_rows(one, span.least if span else 0) for one in input_shapes]
-    tried = _tried(input_shapes[0], lengths) if lengths else least
-    fixed = fixed_caches(proto, tried[0]) if rows and may_be_fixed else tried[0]
+    sizes = _Sizes.of(proto, *_completed(proto, input_shapes, rows, stage))
     with blaming(path):
-        if lengths and (fault := misfit(proto, tried[-1])):
-            raise ModelError(f"with the least length, {fault}", "let the range begin with more")
-        protos, opened = _bound(proto, tried, rows)
+        protos, opened = _opened(proto, sizes)
         del proto  # it has the weights once more
-        if lengths:
-            opened = [(protos[0], partial(ranges.prepare, asked=lengths))]
         try:
-            with instead(fixed if lengths else {}):
-                graphs = _sound_graphs(path, tried, protos, opened)
+            with instead(sizes.fixed if sizes.lengths else {}):
+                graphs = _sound_graphs(path, sizes.tried, protos, opened)
         except ModelError as error:
-            if not may_be_fixed:
+            if not sizes.may_be_fixed:
                 raise
             del protos, opened
-            stage("sizes", f"{options(fixed)} alone, since {error.text}")
-            return prepare(path, target, [fixed], stage, step)
+            stage("sizes", f"{options(sizes.fixed)} alone, since {error.text}")
+            return prepare(path, target, [sizes.fixed], stage, step)
         del opened  # it has the weights once more
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
         from .relax.extract import extract
-        from .relax.importer import import_model
         from .relax.labels import calls, placed
         from .relax.variants import joined
 
-        steps = partial(step, "passes")
-        each = [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
-        batch = _batch(span, input_shapes[0], each[0]) if span else None
-        if batch:
-            more, graphs = _of_batch(path, input_shapes[0], batch)
-            protos += more
-            each += [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
-            _check(each[-1], batch)
+        each, more, batch = _imported(path, target, sizes, graphs, partial(step, "passes"))
         imported = joined(each)
         stage("tasks", f"of {len(imported.mod.functions) - len(each)} fused functions")
         called = tuple(calls(imported))
         tasks = placed(extract(imported.mod, target, partial(step, "tasks")), called)
     others = tuple(one for one in called if one[0] not in tasks)
-    return Prepared(path, *source, protos, imported, tasks, others, batch, lengths)
+    protos = (*protos, *more)
+    return Prepared(path, *source, protos, imported, tasks, others, batch, sizes.lengths)
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a model's inputs: what was asked for, and what of it is bound.
+
+    tried: the shapes that are bound, the largest first. lengths: the ranges that are left open.
+    span: of batches. rows: that caches have room for. fixed: one shape, which does instead where
+    may_be_fixed says so.
+    """
+
+    asked: Asked
+    rows: int
+    may_be_fixed: bool
+    lengths: tuple[Range, ...]
+    span: Span | None
+    tried: Sequence[Mapping[str, tuple[int, ...]]]
+    fixed: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(
+        cls, proto: ModelProto, shapes: Sequence[Asked], rows: int, may_be_fixed: bool
+    ) -> _Sizes:
+        """The sizes of these shapes."""
+        first = shapes[0]
+        lengths = ranges.asked_of(proto, first)
+        span = None if lengths else span_of(first)
+        least = [with_rows(one, span.least if span else 0) for one in shapes]
+        tried = _tried(first, lengths) if lengths else least
+        fixed = fixed_caches(proto, tried[0]) if rows and may_be_fixed else tried[0]
+        return cls(first, rows, may_be_fixed, lengths, span, tried, fixed)
+
+
+def _opened(proto: ModelProto, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
+    """The model with each of its shapes, and what is compiled where that is of open sizes."""
+    if sizes.lengths and (fault := misfit(proto, sizes.tried[-1])):
+        raise ModelError(f"with the least length, {fault}", "let the range begin with more")
+    protos, opened = _bound(proto, sizes.tried, sizes.rows)
+    if sizes.lengths:
+        opened = [(protos[0], partial(ranges.prepare, asked=sizes.lengths))]
+    return protos, opened
+
+
+def _imported(
+    path: Path,
+    target: Target,
+    sizes: _Sizes,
+    graphs: list[Graph],
+    steps: Callable[[int, int], None],
+) -> tuple[list[Imported], tuple[ModelProto, ...], Batch | None]:
+    """What there is to be code for, and what a range of batches adds: models, and which they are.
+
+    graphs: are taken from the list, since they have the weights.
+    """
+    from .relax.importer import import_model
+
+    each = [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
+    if sizes.span is None:
+        return each, (), None
+    batch = _batch(sizes.span, sizes.asked, each[0])
+    protos, graphs = _of_batch(path, sizes.asked, batch)
+    each += [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
+    _check(each[-1], batch)
+    return each, protos, batch
 
 
 def _completed(

@@ -15,45 +15,34 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .._tvm import tirx
-from ..marks.added_prefetch import fetching_added
 from ..marks.dot import STEPS
-from ..marks.prefetch import prefetching, prefetching_rows
 from ..marks.row_vectors import ROW_LANES, reading_vectors
-from ..marks.streamed import streaming
 from ..target import Target
 from .block_view import BlockView
-from .cores import keeps_busy, shared
 from .fitting import first_that_fits
-from .loops import extent, inline_producers, is_marked, parallel_map, vectorized, written_out
+from .loops import extent, inline_producers, parallel_map, vectorized, written_out
 from .matrix_sizes import groups_of_steps, matrix_sizes, sums_matrices
 from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import (
     in_words,
-    made_float32,
     pack_operands,
     packed_steps,
     panel_bytes,
-    panel_elements,
     panel_room,
     rows_of,
 )
 from .rows import fuse_rows
 from .state import State
+from .tile_nest import PANEL_SHARE, Tiles, nested
 from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
 from .tiles import divisors
-from .widening import widen_once
 
-# Of the second cache, what panels may take: all rows pass by them, and want some as well.
-PANEL_SHARE = 0.5
 # Bytes of rows for each of the panels from which rows are read once, and panels again and again.
 ROWS_WORTH = 3
 
 # Steps of a long reduction that are written out at once, and how many are the guess.
 WRITTEN = (1, 2, 4, 8)
 WRITTEN_GUESS = 4
-# Axes of what has been widened as one row after the other, wherever a row of an image ends.
-ROW = 2
 # Weights of four bits that share a word.
 IN_WORD = 8
 
@@ -66,98 +55,69 @@ def tile_reduction(
     phases: for axes (their variables) how many remainders of each differ. A tile holds whole sets
     of remainders, and the reducing axis's are written out, so that conditions on them vanish.
     """
-    sch, reduction = state.sch, view.rv
-    (epilogue,) = view.consumers
+    sch, (epilogue,) = state.sch, view.consumers
     # The reduction's, and the epilogue's others: none may stand outside of the loops it moves to.
     inline_producers(sch, epilogue.rv)
     width = fuse_rows(sch, view) if phases is None else 0
     rank, columns = len(view.spatial), view.spatial[-1]
+    tiles = _cut(state, view, target, phases, width)
+    parts, tile_columns = tiles.parts, tiles.sizes[-1]
+    nest = nested(state, view, epilogue, target, tiles)
+    sch.reverse_compute_at(epilogue.rv, nest.results, preserve_unit_loops=True)
+    if nest.is_wide:
+        _place_rows(state, view, nest.task, target)
+    _place_producers(state, view, None if parts or tiles.crosses else nest.task, target)
+    axes = 1 if parts or tiles.groups else rank
+    written_out(sch, epilogue.rv, axes, target, columns=tile_columns)
+    init = write_out_tile(sch, view, tiles.sizes, (parts or tiles.reduced)[0], target)
+    cut_columns(sch, [init, view.rv, epilogue.rv], columns, tile_columns)
+    state.finish(init, view.rv, epilogue.rv)
+
+
+def _cut(
+    state: State, view: BlockView, target: Target, phases: Mapping[Any, int] | None, width: int
+) -> Tiles:
+    """Cut a reduction into tiles of a size that is chosen, its constant operand packed for them.
+
+    width: of a row of an image, if rows of several are one axis; else 0.
+    """
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
+    of_sums = steps[len(view.spatial) :]
     groups = groups_of_steps(view) if phases is None and sums_matrices(view, target) else 0
     offered = _matrices(view, target, width) if groups else register_tiles(view, target, steps)
+    sizes = _chosen(state, view, offered, target, is_model=not groups)
+    rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, sizes, target)
+    is_packed = view.is_contraction and pack_operands(state, view, sizes[-1], target)
+    outer, inner, reducing = split_tiles(state.sch, view, sizes, groups)
+    room = panel_room(BlockView(state.sch, view.rv), sizes[-1], target)
+    parts, reduced = _in_parts(state, outer, reducing, room, target)
+    written, most = _whole_words(view, of_sums), _written(state, view.rv, target)
+    if not groups:
+        reduced = _unrolled_steps(state, reduced, written, most, by_lane=by_lane)
+    crosses = bool(width and width % sizes[-2])
+    return Tiles(sizes, outer, inner, parts, reduced, groups, is_packed, rows_outside, crosses)
+
+
+def _chosen(
+    state: State,
+    view: BlockView,
+    offered: list[tuple[int, ...]],
+    target: Target,
+    *,
+    is_model: bool,
+) -> tuple[int, ...]:
+    """The sizes of a tile, which is a choice. is_model: whether the first may not fit registers."""
     if not offered:
         raise ValueError("no tile fits the registers")
-    guess = 0 if groups else first_that_fits(view, epilogue, offered, target)
-    tile = state.choose("register", offered, guess, ordered=True)
-    rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, tile, target)
-    constant = view.is_contraction and pack_operands(state, view, tile[-1], target)
-    outer, inner, reducing = split_tiles(sch, view, tile, groups)
-    room = panel_room(BlockView(sch, reduction), tile[-1], target)
-    parts, depth = _in_parts(state, outer, reducing, room, target)
-    written, most = _whole_words(view, steps[rank:]), _written(state, reduction, target)
-    reduced = depth if groups else _unrolled_steps(state, depth, written, most, by_lane=by_lane)
-    # A tile that begins in one row of an image and ends in the next reads now more, now less of it.
-    crosses, wide = bool(width and width % tile[-2]), False
-    if parts:
-        *rows, task = outer
-        sch.reorder(task, *parts, *rows, *reduced, *inner)
-        if constant:
-            widen_once(state, view, [task, *parts], rows, target)
-        sch.parallel(task)
-    else:
-        order = _ordered(state, outer, batch_axes(view), rows_outside)
-        sch.reorder(*order, *reduced, *inner)
-        if constant:
-            at = order.index(outer[-1]) + 1
-            widen_once(state, view, order[:at], order[at:], target)
-            _fetch_ahead(state, order, outer[-1], panel_elements(view, tile[-1]), target)
-            _fetch_steps(state, view, [*order[: at - 1], *order[at:]], reduced, target)
-        wide = order[-1] is outer[-1] and _widens_rows(
-            state, view, order[:-1], target, crosses=crosses
-        )
-        if not wide and rank > 1:
-            _fetch_rows(state, view, order, tile[-2], target)
-        task = shared(sch, order[:-1] if wide else order, target.cores)
-        if _adds_a_tensor(view, epilogue):
-            fetching_added(sch, task)
-    sch.reverse_compute_at(epilogue.rv, order[-1] if wide else task, preserve_unit_loops=True)
-    if wide:
-        _place_rows(state, view, task, target)
-    _place_producers(state, view, None if parts or crosses else task, target)
-    written_out(sch, epilogue.rv, 1 if parts or groups else rank, target, columns=tile[-1])
-    init = write_out_tile(sch, view, tile, (parts or reduced)[0], target)
-    cut_columns(sch, [init, reduction, epilogue.rv], columns, tile[-1])
-    state.finish(init, reduction, epilogue.rv)
+    (epilogue,) = view.consumers
+    guess = first_that_fits(view, epilogue, offered, target) if is_model else 0
+    return state.choose("register", offered, guess, ordered=True)
 
 
 def _matrices(view: BlockView, target: Target, width: int) -> list[tuple[int, ...]]:
     """Tile sizes of matrices. width: of a row of an image, if rows of several are one axis."""
     apart = len(view.spatial) > 1 and any(steps[-2] is None for steps in view.steps)
     return matrix_sizes(view, target, width if apart else 0)
-
-
-def _adds_a_tensor(view: BlockView, epilogue: BlockView) -> bool:
-    """Whether the epilogue reads another tensor as large as its result, such as a residual."""
-    (made,) = [region.source for region in view.node.writes]
-    others = [buffer for buffer, _ in epilogue.operands if not buffer.same_as(made)]
-    return any(math.prod(map(int, one.shape)) >= math.prod(view.spatial) for one in others)
-
-
-def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool) -> list[Any]:
-    """The loops over tiles: a panel of columns over all rows, rows over all panels, or in blocks.
-
-    With panels outermost, one packed panel is reused over all rows while it is in cache; in
-    blocks, the rows of a block stay in cache as well. own: of the loops, which have panels of their
-    own, and stand before all. rows_outside: what is tried first.
-    """
-    sch, panels = state.sch, outer[-1]
-    batch = [outer[at] for at in own]
-    rows = [loop for at, loop in enumerate(outer[:-1]) if at not in own]
-    wide = next((loop for loop in rows if extent(sch, loop) > 1), None)
-    if extent(sch, panels) == 1 and not batch:
-        return outer
-    if extent(sch, panels) == 1 or wide is None:
-        return [*batch, panels, *rows]
-    halves = [2] if extent(sch, wide) % 2 == 0 and extent(sch, wide) > 2 else []
-    if is_marked(sch, wide):
-        halves = []
-    blocks = state.choose("order", [1, 0, *halves], guess=int(rows_outside))
-    if blocks == 0:
-        return [*batch, *rows, panels]
-    if blocks == 1:
-        return [*batch, panels, *rows]
-    block, row = sch.split(wide, [blocks, None])
-    return [*batch, block, panels, *[row if loop is wide else loop for loop in rows]]
 
 
 def _in_parts(
@@ -179,62 +139,6 @@ def _in_parts(
         return [], reduced
     part, rest = sch.split(reduced[-1], [count, None])
     return [part], [*reduced[:-1], rest]
-
-
-def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target: Target) -> None:
-    """Let the tiles of rows that share a panel fetch the next, which is a choice.
-
-    panel: its elements.
-    """
-    sch, at = state.sch, order.index(panels) + 1
-    rows = [loop for loop in order[at:] if extent(sch, loop) > 1]
-    count = math.prod(extent(sch, loop) for loop in order[:at])
-    if len(rows) != 1 or count < 2 * target.cores or not keeps_busy(count, target.cores):
-        return
-    if state.choose("prefetch", [True, False]):
-        prefetching(sch, rows[0], panel)
-
-
-def _fetch_steps(
-    state: State, view: BlockView, rows: list[Any], reduced: list[Any], target: Target
-) -> None:
-    """Let steps fetch short weights of later ones, which is a choice, where one row uses them.
-
-    Or one tile of rows, of those in words. rows: loops over tiles of rows.
-
-    Of float32 a processor fetches enough by itself: as measured, fetches cost it 4%.
-    """
-    sch = state.sch
-    serial = [loop for loop in reduced if sch.get(loop).kind == tirx.ForKind.SERIAL]
-    several = math.prod(view.spatial[:-1]) > 1
-    weights = [*([] if several else made_float32(view)), *in_words(view)]
-    short = max((math.prod(map(int, b.shape)) for b in weights), default=0)
-    tiles = math.prod(extent(sch, loop) for loop in rows)
-    if short <= target.l1_bytes or not serial or tiles > 1:
-        return
-    if state.choose("stream", [True, False]):
-        streaming(sch, serial[-1])
-
-
-def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, target: Target) -> None:
-    """Let each tile of rows fetch those of the next, which is a choice, where no cache holds all.
-
-    They lie one after the other, and each is done with before the next. size: rows of a tile.
-    """
-    sch, depth = state.sch, math.prod(view.reduced)
-    elements = math.prod(view.spatial[:-1]) * depth
-    read = {math.prod(map(int, region.source.shape)): region.source for region in view.node.reads}
-    wide = [loop for loop in order if extent(sch, loop) > 1]
-    if elements not in read or batch_axes(view):
-        return
-    if elements * read[elements].dtype.itemsize <= PANEL_SHARE * target.l2_bytes:
-        return
-    outside = len(wide) == 1 or (len(wide) == 2 and wide[1] is order[-1])
-    count = extent(sch, wide[0]) if outside else 0
-    if count < 2 * target.cores or not keeps_busy(count, target.cores):
-        return
-    if state.choose("ahead", [True, False]):
-        prefetching_rows(sch, wide[0], size * depth)
 
 
 def _rows_outside(view: BlockView, target: Target) -> bool:
@@ -309,22 +213,6 @@ def unrolled_innermost(
     if by_lane and step % ROW_LANES == 0:
         reading_vectors(sch, inner)
     return [*loops[:-1], outer], [inner]
-
-
-def _widens_rows(
-    state: State, view: BlockView, rows: list[Any], target: Target, *, crosses: bool
-) -> bool:
-    """Whether each tile of rows is widened by itself, for all panels, which is a choice.
-
-    crosses: whether tiles begin and end in different rows of an image.
-    """
-    widened = [one for one in view.producers if one.widens_bytes]
-    tiles = math.prod(extent(state.sch, loop) for loop in rows)
-    apart = crosses and any(len(one.spatial) > ROW for one in widened)
-    if not widened or tiles == 1 or apart:
-        return False
-    idle = not keeps_busy(tiles, target.cores)
-    return state.choose("rows", [True, False], guess=int(idle))
 
 
 def _place_rows(state: State, view: BlockView, rows: Any, target: Target) -> None:
