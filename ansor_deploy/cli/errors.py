@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -129,11 +130,20 @@ def describe(error: BaseException, words: list[str]) -> Failure:
         code = 128 + next(number for number, kind in _RAISED.items() if isinstance(error, kind))
         message = "interrupted; what was measured is kept: the same command resumes"
         return Failure("interrupted", message, "", code)
-    if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
         return Failure("usage", "the current folder was removed", "go to another: cd FOLDER", 2)
     if isinstance(error, OSError) and error.errno in SYSTEM_HINTS:
         return system_failure(error, SYSTEM_HINTS[error.errno])
     return bug(error, words)
+
+
+def _is_somewhere() -> bool:
+    """Whether the current folder is still there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _fault_of(error: BaseException) -> BaseException | None:

@@ -46,7 +46,7 @@ def test_the_traceback_of_an_error_ends_with_its_hint():
         (HungUp(), "interrupted", 129),
         (EOFError(), "bug", 70),
         (FileNotFoundError(errno.ENOENT, "No such file", "x"), "bug", 70),
-        (FileNotFoundError(errno.ENOENT, "No such file"), "usage", 2),  # of the current folder
+        (FileNotFoundError(errno.ENOENT, "No such file"), "bug", 70),  # as of a socket
     ],
 )
 @pytest.mark.usefixtures("model")
@@ -61,6 +61,17 @@ def test_errors_become_messages(monkeypatch, error, kind, code):
 
 def raises(error):
     raise error
+
+
+def test_a_current_folder_that_was_removed_is_named(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as caught:
+        Path.cwd()
+    failure = describe(caught.value, [])
+    assert (failure.message, failure.exit_code) == ("the current folder was removed", 2)
 
 
 def test_messages_name_the_file_and_the_remedy():
