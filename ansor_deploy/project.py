@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UsageError
-from .system.environment import shipped, user_folder
+from .system.environment import expanded, shipped, user_folder
 from .system.ownership import foreign_owner, is_open_to_all
 from .system.toml_file import Line, Lines, Table, TomlFile, read_toml
 
@@ -160,4 +160,4 @@ def _targets(
 
 
 def _path(root: Path, text: str | None) -> Path | None:
-    return root / Path(text).expanduser() if text else None
+    return root / expanded(text) if text else None

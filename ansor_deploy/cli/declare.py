@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ..errors import UsageError
+from ..system.apart import check_apart
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -89,6 +90,24 @@ def _listed(names: list[str]) -> str:
 
 existing_file = _Named(exists=True, dir_okay=False, readable=True, path_type=Path)
 new_file = _Named(dir_okay=False, path_type=Path)
+
+
+def check_files(ctx: click.Context, **known: Path) -> None:
+    """UsageError where the files that a command writes are not apart, and from those that it reads.
+
+    known: parameters that have become known since.
+    """
+    given = {**ctx.params, **known}
+    files: dict[Any, list[Path]] = {existing_file: [], new_file: []}
+    for param in ctx.command.params:
+        if param.type in files and (value := given.get(param.name or "")):
+            files[param.type] += value if isinstance(value, tuple) else [value]
+    read = files[existing_file]
+    if any(path.suffix == ".so" for path in read):
+        from ..ship.manifest import output_paths
+
+        read = [one for path in read for one in output_paths(path, header=True)]
+    check_apart(files[new_file], read, "give each file a name of its own")
 
 
 def together(*options: Decorator) -> Decorator:

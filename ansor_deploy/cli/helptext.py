@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
+from .declare import check_files
+
 _Made = TypeVar("_Made", bound=click.Command)
 
 
@@ -44,6 +46,11 @@ class Command(_Help):
             help="Say nothing on stderr but warnings and errors.",
         )
         quiet(self)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, unless it would write over what it reads."""
+        check_files(ctx)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group that the command has options of."""

@@ -12,7 +12,15 @@ from ..project import Project
 from ..request import EFFORTS
 from .codes import several_targets
 from .completion import target_names
-from .declare import Command, Decorator, choice_option, new_file, number_option, together
+from .declare import (
+    Command,
+    Decorator,
+    check_files,
+    choice_option,
+    new_file,
+    number_option,
+    together,
+)
 from .output import say
 from .quantising import quantising_options
 from .requests import chosen_devices, with_request, with_requests
@@ -126,7 +134,9 @@ def registry_path(command: Command) -> Command:
     @registry_option
     @wraps(command)
     def with_path(registry: Path | None, **rest: Any) -> Any:
-        return command(registry=Project.find().registry_path(registry), **rest)
+        path = Project.find().registry_path(registry)
+        check_files(click.get_current_context(), registry=path)
+        return command(registry=path, **rest)
 
     return with_path
 

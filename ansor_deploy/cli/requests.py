@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import UsageError
 from ..project import Project
 from ..request import EFFORTS, Budget, Limits, Request
+from ..system.apart import check_apart
 from ..system.environment import in_ci, shipped
 from ..system.printable import printable
 from ..target import HOST, Target, load_target, target_files
@@ -132,7 +133,7 @@ def make_request(
     return Request(
         target=best_here(codes) if codes else chosen_target(target, *(chosen or ())),
         codes=codes,
-        registry=_NO_REGISTRY if frozen else project.registry_path(registry),
+        registry=_NO_REGISTRY if frozen else _apart(project.registry_path(registry), lock),
         input_shapes=shapes_together(input_shapes),
         rules=tuple(rule_files(rules)),
         budget=make_budget(effort, _trials(trials, seconds, others), seconds, min_impact),
@@ -145,6 +146,12 @@ def make_request(
         limits=Limits(max_size, max_memory),
         **others,
     )
+
+
+def _apart(registry: Path, lock: Path | None) -> Path:
+    """The registry. UsageError where the lock would be written over it."""
+    check_apart([registry, *([lock] if lock else [])], [], "name another lock, or registry")
+    return registry
 
 
 def _trials(trials: int | None, seconds: float | None, asked: Mapping[str, Any]) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 import paramiko
 
 from ..errors import UsageError
+from ..system.environment import expanded
 from .inventory import Device
 from .known_hosts import host_name
 
@@ -52,7 +53,7 @@ def resolve(device: Device) -> Route:
         host=host,
         port=int(port),
         user=device.user or options.get("user", "") or _local_user(),
-        identities=tuple(Path(name).expanduser() for name in named) or tuple(usual),
+        identities=tuple(map(expanded, named)) or tuple(usual),
         explicit=bool(device.identity),
         only=bool(device.identity) or options.get("identitiesonly", "no").lower() == "yes",
         jumps=() if jump.lower() == "none" else tuple(jump.replace(" ", "").split(",")),
@@ -100,7 +101,7 @@ def _lines(path: Path, section: str, depth: int) -> list[str]:
             found.append(line)
             continue
         for name in rest.split():
-            pattern = ssh_folder() / Path(name.strip('"')).expanduser()
+            pattern = ssh_folder() / expanded(name.strip('"'))
             for file in sorted(Path("/").glob(str(pattern)[1:])):
                 found += [*_lines(file, section, depth + 1), section]
     return found

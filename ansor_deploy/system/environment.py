@@ -60,6 +60,14 @@ def _said(folder: Path) -> str:
     return ""
 
 
+def expanded(text: str) -> Path:
+    """A path with the home that "~" means; as it is written where there is none."""
+    path = Path(text)
+    with suppress(RuntimeError):
+        return path.expanduser()
+    return path
+
+
 def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
     """Our folder below `$XDG_CACHE_HOME` or the like, else below the home directory.
 

@@ -1,4 +1,4 @@
-"""What a build reads and what it writes lie in different places, which is asked before any work."""
+"""Names that a build's outputs cannot have, which is asked before any work."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ...system.apart import check_apart
 from ..manifest import output_paths
 from .depfile import escaped
 
@@ -22,16 +23,9 @@ def check_places(model: Path, outputs: Outputs, request: Request) -> None:
     written = output_paths(outputs.library, header=outputs.header)
     written += outputs.elsewhere
     written += [] if request.frozen else locks
-    places: dict[Path, Path] = {}
-    for path in written:
-        if path.resolve() in places:
-            raise UsageError("the build would write it twice", _HINT, path)
-        places[path.resolve()] = path
     asked = [one for one in request.files if request.frozen or one != request.lock]
     read = [model, *asked, *([] if request.frozen else [request.registry])]
-    for path in read:
-        if path.resolve() in places:
-            raise UsageError("the build reads it, and would write over it", _HINT, path)
+    check_apart(written, read, _HINT)
     if outputs.library.suffix != ".so":  # by which a process knows what it loads
         hint = f"end it in .so: -o {outputs.library.with_name(f'{outputs.library.name}.so')}"
         raise UsageError("this is no name of a library", hint, outputs.library)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from helpers.cli_process import everything
 
 from ansor_deploy import cli
 
@@ -94,3 +95,26 @@ def test_more_threads_than_processors_are_refused(command, folder, monkeypatch):
     assert result.exit_code == 2
     assert "--threads 3: this process may use 2 processors" in result.stderr
     assert result.stderr.endswith("\n  hint: give --threads 2, or fewer\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "registry export r.db --registry r.db",
+        "registry export r.db",  # the project's
+        "registry backup ./r.db",
+        "registry restore r.db --replace",
+        "tune model.onnx --lock r.db",
+        "run out/net.so -o out/net.so",
+        "report out/net.so -o out/net.json",
+        "profile out/net.so --trace out/net.so",
+    ],
+)
+def test_no_file_of_a_command_is_written_over_another(words, folder):
+    Path("ansor-deploy.toml").write_text('registry = "r.db"')
+    Path("r.db").write_bytes(b"records")
+    before = everything(Path())
+    result = invoke(*words.split())
+    assert result.exit_code == 2
+    assert "error: the command uses it twice, and would write over it" in result.stderr
+    assert everything(Path()) == before

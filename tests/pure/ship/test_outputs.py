@@ -74,17 +74,17 @@ BUILD = ("build", "net.onnx", "--frozen", "--lock", "r.lock", "-o", "m.so")
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--depfile", "m.so"), "m.so: error: the build would write it twice"),
-        (("--depfile", "m.json"), "m.json: error: the build would write it twice"),
-        (("--report", "m.json"), "m.json: error: the build would write it twice"),
-        (("--depfile", "m.md", "--report", "m.md"), "m.md: error: the build would write it twice"),
-        (("--depfile", "net.onnx"), "net.onnx: error: the build reads it"),
-        (("--depfile", "r.lock"), "r.lock: error: the build reads it"),
-        (("-o", "./net.onnx"), "net.onnx: error: the build reads it"),
-        (("--no-frozen", "--lock", "m.json"), "m.json: error: the build would write it twice"),
+        (("--depfile", "m.so"), "m.so: error: the command uses it twice"),
+        (("--depfile", "m.json"), "m.json: error: the command uses it twice"),
+        (("--report", "m.json"), "m.json: error: the command uses it twice"),
+        (("--depfile", "m.md", "--report", "m.md"), "m.md: error: the command uses it twice"),
+        (("--depfile", "net.onnx"), "net.onnx: error: the command uses it twice"),
+        (("--depfile", "r.lock"), "r.lock: error: the command uses it twice"),
+        (("-o", "./net.onnx"), "net.onnx: error: the command uses it twice"),
+        (("--no-frozen", "--lock", "m.json"), "m.json: error: the command uses it twice"),
         (
             ("--no-frozen", "--lock", "x.lock", "--registry", "m.so"),
-            "m.so: error: the build reads it",
+            "m.so: error: the command uses it twice",
         ),
     ],
 )

@@ -1,0 +1,27 @@
+"""What a command reads and what it writes lie in different places: asked before any work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import UsageError
+
+_NULL = Path(os.devnull)  # which many may write to
+
+
+def check_apart(written: Iterable[Path], read: Iterable[Path], hint: str) -> None:
+    """UsageError where a file would be written twice, or in the place of one that is read."""
+    places = set[Path]()
+    for path in written:
+        if (place := path.resolve()) in places:
+            raise UsageError(_TWICE, hint, path)
+        if place != _NULL:
+            places.add(place)
+    for path in read:
+        if path.resolve() in places:
+            raise UsageError(_TWICE, hint, path)
+
+
+_TWICE = "the command uses it twice, and would write over it"
