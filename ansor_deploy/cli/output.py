@@ -146,8 +146,6 @@ def in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 @contextmanager
 def stdout_kept_clean() -> Iterator[None]:
     """Within it, what libraries, compilers and child processes print to stdout goes to stderr."""
-    import ctypes
-
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -155,6 +153,9 @@ def stdout_kept_clean() -> Iterator[None]:
         yield
     finally:
         sys.stdout.flush()
-        ctypes.CDLL(None).fflush(None)  # what C++ has printed waits in a buffer of its own
+        if "numpy" in sys.modules:  # without which no library is loaded that prints
+            import ctypes
+
+            ctypes.CDLL(None).fflush(None)  # what C++ has printed waits in a buffer of its own
         os.dup2(kept, 1)
         os.close(kept)

@@ -1,8 +1,9 @@
 """The outcome of one candidate: its times, or why there are none."""
 
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
+
+from ..system.run_times import median
 
 UNMEASURED = "unmeasured"  # what `ReplayMeasurer` answers about what was never recorded
 INFRASTRUCTURE = "infrastructure"  # a failure of what builds or runs, not of the candidate

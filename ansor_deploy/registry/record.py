@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from statistics import median
 from typing import Any, TypeVar
 
 from ..system.digest import canonical_json, sha256
-from ..system.run_times import CALL_SECONDS, impossible
+from ..system.run_times import CALL_SECONDS, impossible, median
 from ..target import Target
 from .title import title
 

@@ -5,7 +5,6 @@ set, the cores this process may use and the cache sizes. The two figures of the 
 estimates.
 """
 
-import ctypes
 import math
 import os
 from collections.abc import Iterable
@@ -155,6 +154,8 @@ def ask_for_matrices() -> None:
     A library asks by itself, before its code runs (`processor.c`).
     """
     if "amx_tile" in processor_flags():
+        import ctypes  # which an unchanged build has no use for
+
         ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA)
 
 

@@ -2,11 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 CALL_SECONDS = 2e-9  # the call of an empty function; of small kernels some take 6 ns
 SLOWEST = 3600.0  # seconds
+
+
+def median(seconds: Sequence[float]) -> float:
+    """The time in the middle. `statistics` says the same, and takes 2 ms of an unchanged build."""
+    ordered, half = sorted(seconds), len(seconds) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def spread(seconds: Sequence[float]) -> float:

@@ -7,7 +7,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from ..system.printable import printable
@@ -106,6 +105,8 @@ def unique_names(names: Mapping[str, str]) -> dict[str, str]:
 
 def fitted(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]]:
     """The rows of a table, its column `at` cut so that a line of it fits the terminal."""
+    from shutil import get_terminal_size  # it imports every compression that Python has
+
     widths = [max(map(len, map(printable, column))) for column in zip(*rows, strict=True)]
     others = sum(widths) - widths[at] + 2 * (len(widths) - 1)
     room = max(_LEAST, get_terminal_size((WIDTH, 24)).columns - others)

@@ -3,19 +3,18 @@
 The manifest is the commit mark: it has the digests of the library and the header, so that a crash
 between two moves leaves files that are known not to be the manifest's. An output that would be
 what it is already is left alone, its time of change too.
+
+An unchanged build asks `previous`, and has no use for what is imported in functions.
 """
 
 from __future__ import annotations
 
+import errno
 import filecmp
 import os
-import secrets
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ from ...system.atomic_file import held
 from ...system.interrupt import in_any_case
 from ...system.known_digest import known_sha256
 from ...system.machine_fault import raise_if_fault
-from ...system.scratch import remove_unheld
 from ..manifest import (
     Draft,
     Manifest,
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
 
 def check_writable(output: Path, *others: Path) -> None:
     """AnsorError if outputs could not be written there: before the work, not after it."""
+    import tempfile
+
     for path in (output, *others):
         with writing_to(path.parent):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +64,9 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
 
     What builds of this output that were killed have left there goes as well.
     """
+    import secrets
+    import shutil
+
     _sweep(output)
     folder = output.parent / f"{_prefix(output)}{secrets.token_hex(4)}"
     with in_any_case(partial(shutil.rmtree, folder, ignore_errors=True)):  # also while it is made
@@ -145,6 +148,8 @@ def _kept(place: Path, copy: Path) -> Path | None:
     try:
         os.link(place, copy)
     except OSError:
+        import shutil
+
         shutil.copy2(place, copy)
     return copy
 
@@ -190,6 +195,10 @@ def _prefix(output: Path) -> str:
 
 def _sweep(output: Path) -> None:
     """Remove the folders that no process holds."""
+    from glob import escape
+
+    from ...system.scratch import remove_unheld
+
     for folder in output.parent.glob(escape(_prefix(output)) + "[a-z0-9_]" * 8):
         with suppress(OSError):
             remove_unheld(folder)
@@ -209,5 +218,7 @@ def writing_to(folder: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(folder)
         raise_if_fault(error)
-        hint = "check that it is there, and a folder; or give another place with -o/--output"
+        is_long = error.errno == errno.ENAMETOOLONG
+        hint = "give it a shorter name" if is_long else "check that it is there, and a folder"
+        hint += ", or give another place with -o/--output"
         raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error
