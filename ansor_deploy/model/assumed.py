@@ -19,11 +19,12 @@ from .caches import found_caches
 from .misfit import held, longest, misfit, tried
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
-from .onnx.sizes import Axis, open_axes, proposals
-from .onnx.usual_sizes import colours_at, is_line, is_of_time
+from .onnx.sizes import Axis, is_length, open_axes, proposals
+from .onnx.usual_sizes import colours_at, is_line, is_of_batch, is_of_image, is_of_time
 
 Shape = tuple[int, ...]
 _OF_IMAGES = 4  # axes, at least
+_LINE = 4  # times as long as it is high, at least
 _MOST = 1 << 26  # elements of a tensor, where other sizes have fewer
 _STEP = 32  # whole numbers of which networks take that halve their data often
 
@@ -41,12 +42,12 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
     if not (fitting := _proposals(proto, fixed)):
         return {}
     known = _names(proto, given)
-    lengths = [axis for axis in axes if not (_is_batch(axis, fitting[0]) or _is_channels(axis))]
+    lengths = [axis for axis in axes if _is_free(axis, fitting[0])]
     lengths = [axis for axis in lengths if not isinstance(known.get(axis.name), int)]
     names = {axis.name for axis in lengths}
     if any(SizeName(name, names).is_sum for name in names):
         return {}
-    if any(not axis.at and not is_of_time(axis.name) for axis in lengths):
+    if any(not (is_length(axis, axes) or is_side(axis, fitting[0])) for axis in lengths):
         return {}
     if span:
         return _with(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
@@ -56,12 +57,18 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
 def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, Shape]]:
     """The shapes that fit, those with a huge tensor only where there are no others.
 
-    Attention between the pixels of a large image has a tensor with their number squared.
+    Attention between the pixels of a large image has a tensor with their number squared. One of
+    images is enough; of lengths, all say how far these go.
     """
-    every = [(one, *tried(proto, {**given, **one})) for one in proposals(proto, given)]
-    fitting = [(one, largest) for one, why, largest in every if not why]
-    usual = [one for one, largest in fitting if largest <= _MOST] or [one for one, _ in fitting]
-    return usual or [*_exported(proto, given)]
+    usual, huge = list[dict[str, Shape]](), list[dict[str, Shape]]()
+    axes = [axis for axis in open_axes(proto) if axis.value.name not in given]
+    for one in proposals(proto, given):
+        why, largest = tried(proto, {**given, **one})
+        if not why:
+            (huge if largest > _MOST else usual).append(one)
+        if usual and all(is_side(axis, one) for axis in axes if _is_free(axis, one)):
+            break
+    return usual or huge or [*_exported(proto, given)]
 
 
 def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
@@ -86,7 +93,8 @@ def _opened(
     """
     sides = [axis for axis in lengths if is_side(axis, fitting[0])]
     made: Asked = {**fitting[0], **any_size(proto, given, fitting[0], sides)}
-    others = sorted((axis for axis in lengths if axis not in sides), key=lambda axis: axis.name)
+    others = [axis for axis in lengths if axis not in sides and not _is_height(axis, fitting[0])]
+    others.sort(key=lambda axis: axis.name)
     for _, named in groupby(others, key=lambda axis: axis.name):
         places = list(named)
         most = _most(proto, given, fitting, places)
@@ -136,11 +144,29 @@ def any_size(
 
 def is_side(axis: Axis, shapes: Asked) -> bool:
     """Whether it is the height or the width of images."""
-    shape, rank = declared_shape(axis.value) or (), len(shapes[axis.value.name])
-    if rank < _OF_IMAGES or is_line(shape):
+    shape = declared_shape(axis.value) or ()
+    rank = len(shape)
+    if not is_of_image(axis.value) or _is_line(axis, shapes):
         return False
-    behind = rank if colours_at(shape) == 1 else rank - 1
+    behind = rank - 1 if colours_at(shape) == rank - 1 else rank
     return behind - 2 <= axis.at < behind and not is_of_time(axis.name)
+
+
+def _is_line(axis: Axis, shapes: Asked) -> bool:
+    """Whether images are lines of text, by the file, or by the height that the graph takes."""
+    declared, chosen = declared_shape(axis.value) or (), shapes[axis.value.name]
+    if is_line(declared) or len(declared) != _OF_IMAGES:
+        return is_line(declared)
+    high, long = (one.most if isinstance(one, Span) else one for one in chosen[2:])
+    return long >= _LINE * high and is_line((*declared[:2], high, declared[3]))
+
+
+def _is_height(axis: Axis, shapes: Asked) -> bool:
+    return axis.at == 2 and _is_line(axis, shapes)
+
+
+def _is_free(axis: Axis, shapes: Asked) -> bool:
+    return not (_is_batch(axis, shapes) or _is_channels(axis))
 
 
 def _is_channels(axis: Axis) -> bool:
@@ -161,8 +187,8 @@ def _names(proto: ModelProto, given: Asked) -> dict[str, int | Span]:
 
 
 def _is_batch(axis: Axis, shapes: Asked) -> bool:
-    named = "batch" in axis.name.lower()
-    return shapes[axis.value.name][axis.at] == 1 and (named or axis.at == 0)
+    size, one_image = shapes[axis.value.name][axis.at], is_side(axis, shapes)
+    return size == 1 and (is_of_batch(axis.name) or (axis.at == 0 and not one_image))
 
 
 def _fitting(

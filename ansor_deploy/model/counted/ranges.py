@@ -11,8 +11,7 @@ from ..batches import Asked, Span
 from ..graph.graph import OWN, Graph
 from ..misfit import misfit
 from ..onnx.bind import model_inputs
-from ..onnx.sizes import open_axes
-from ..onnx.usual_sizes import is_of_time
+from ..onnx.sizes import is_length, open_axes
 from ..operators.emitter import INT64
 from ..ranges import Place, Range, fixed
 from . import rooms
@@ -25,15 +24,17 @@ _LENGTH = "length"
 def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
     """The ranges of a model's shapes with one of a length; none of others, which are of a batch.
 
-    A length is what lies beyond a first axis, or has a name of time.
+    A length is what lies beyond a first axis, or has a name of time, or is all that an input has.
 
     Axes of the same range are as long as each other, unless they have names and the graph takes
     each of its own length, or an input has two of them: then those of one name are, or, where a
     model names none, those that are the same axis. Several lengths are named after their axes.
     """
-    names = {(axis.value.name, axis.at): axis.name for axis in open_axes(proto)}
+    axes = open_axes(proto)
+    names = {(axis.value.name, axis.at): axis.name for axis in axes}
+    long = {(axis.value.name, axis.at) for axis in axes if is_length(axis, axes)}
     spans = {place: size for place, size in _places(shapes) if isinstance(size, Span)}
-    if not any(place[1] or is_of_time(names.get(place, "")) for place in spans):
+    if not any(place[1] or place in long for place in spans):
         return ()
     apart = set(_apart(shapes, names))
     free = set(_free(proto, shapes, spans, names))

@@ -13,7 +13,7 @@ from onnx import ModelProto, ValueInfoProto
 
 from .bind import declared_shape, model_inputs
 from .size_names import SizeName
-from .usual_sizes import Sizes, Usual, is_of_image, is_of_time
+from .usual_sizes import Sizes, Usual, is_of_batch, is_of_image, is_of_time
 
 Shape = tuple[int, ...]
 _OF_NO_RANK = (1, 3, 224, 224)
@@ -35,6 +35,18 @@ def open_axes(proto: ModelProto) -> list[Axis]:
         for at, size in enumerate(declared_shape(value) or ())
         if isinstance(size, str)
     ]
+
+
+def is_length(axis: Axis, axes: Iterable[Axis]) -> bool:
+    """Whether an axis may be of a length: not the first, or of time, or an input's only one.
+
+    axes: all that are open. One by whose name another input has an axis too is of a batch.
+    """
+    if axis.at or is_of_time(axis.name):
+        return True
+    others = {other.name for other in axes if other.value.name != axis.value.name}
+    alone = len(declared_shape(axis.value) or ()) == 1
+    return alone and axis.name not in others and not is_of_batch(axis.name)
 
 
 def proposals(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:

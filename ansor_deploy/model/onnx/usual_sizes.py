@@ -25,12 +25,19 @@ _HEAD = (64, 128, 32, 96)
 _LARGEST = 1 << 14  # of an image that a file mentions
 _COLOURS = (1, 3)
 _OF_IMAGES = (4, 5)  # axes
+_OF_ONE = 3  # of an image without a batch
 _PIXELS = ("image", "channel", "row", "column")
 _MOVES = ("Cast", "Identity", "Reshape", "Transpose")
 _SCALING = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
 _LINE = 64  # rows of pixels at most, of a line of text
 _LONG = 20  # times as long as it is high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
+_LINE_HEIGHTS = (48, 32, 64)  # of those that leave both sides of a line open
+_BATCHES = ("batch", "graphs")  # words for a batch, and the letters for one
+_BATCH_LETTERS = ("b", "bs")
+_TIME_LETTERS = ("t", "l")
+_SIDES = ("height", "width", "rows", "cols", "columns", "h", "w")
+_STATES = ("state", "hidden", "cell")
 _SETS = ("node", "edge", "point", "patch")
 _TIMES = ("past", "seq", "len", "time", "token", "frame", *_SETS)
 
@@ -44,23 +51,27 @@ class Usual:
         self._has_past = any("past" in name for name in (*names, *given))
         floats = [value for value in model_inputs(proto) if not _is_integer(value)]
         self._has_state = len(floats) > 1
+        self._has_batch = any(map(_has_batch, model_inputs(proto)))
         self._nodes = list(nodes(proto.graph))
         self._tables = sorted({t.dims[-2] for t in proto.graph.initializer if _is_table(t)})[:4]
         self._maps = sorted(set(_maps(proto, self._nodes)))[:4]
 
     def sizes(self, value: ValueInfoProto, at: int, name: str) -> Sizes:
         """What an open axis of an input may be, the likeliest first."""
+        of_time, of_image = is_of_time(name), is_of_image(value)
         shape = declared_shape(value) or ()
-        of_time = is_of_time(name)
-        if "batch" in name.lower() or (at == 0 and len(shape) > 1 and not of_time):
+        is_one_image = of_image and len(shape) == _OF_ONE
+        is_first = at == 0 and len(shape) > 1 and not (of_time or is_one_image)
+        if is_of_batch(name) or is_first or _is_batch_of_state(value, at):
             return (1,)
         if "past" in value.name.lower() and len(shape) == 4:
             return self._cache(at)
-        if is_of_image(value) and not of_time:
+        if of_image and not of_time:
             return self._image(value, at)
+        one = (1,) if len(shape) == 1 and self._has_batch and not of_time else ()
         if self._is_sound(value, at):
-            return _FRAME if self._has_state else _SOUND
-        return self._length(value, name)
+            return (*one, *(_FRAME if self._has_state else _SOUND))
+        return (*one, *self._length(value, name))
 
     def _cache(self, at: int) -> Sizes:
         """Of keys and values (batch, heads, past, width); rotation of a width has half as many."""
@@ -73,7 +84,7 @@ class Usual:
     def _image(self, value: ValueInfoProto, at: int) -> Sizes:
         shape = declared_shape(value) or ()
         colours = colours_at(shape)
-        first = 2 if colours == 1 else 1
+        first = colours + 1 if colours < len(shape) - 1 else min(1, len(shape) - _OF_ONE)
         read = [shape[colours], *_channels(self._proto, self._nodes, value.name)]
         channels = tuple(size for size in read if isinstance(size, int))[:1] or _COLOURS[::-1]
         if at == colours:
@@ -85,7 +96,8 @@ class Usual:
             return (*other, *_MAP)
         large = any(node.op_type in ("Resize", "Upsample") for node in self._nodes)
         known = (*self._told()[at - first : at - first + 1], *other, *self._of_patches())
-        return (*known, *(_LARGE_IMAGE if large else _IMAGE))
+        lines = _LINE_HEIGHTS if at == first else [_LONG * height for height in _LINE_HEIGHTS]
+        return (*known, *(_LARGE_IMAGE if large else (*_IMAGE, *lines)))
 
     def _told(self) -> list[int]:
         """Height and width, where the exporter writes them into the file, as ultralytics does."""
@@ -107,7 +119,7 @@ class Usual:
     def _is_sound(self, value: ValueInfoProto, at: int) -> bool:
         """Whether it is an axis of samples: convolutions in one dimension shrink it, or frames."""
         shape = declared_shape(value) or ()
-        plain = len(shape) == 2 or (len(shape) == 3 and shape[1] == 1)
+        plain = len(shape) < 3 or (len(shape) == 3 and shape[1] == 1)
         if not plain or at != len(shape) - 1 or _is_integer(value):
             return False
         steps = (attribute(n, "strides", []) for n in self._nodes if n.op_type == "Conv")
@@ -153,18 +165,32 @@ def _channels(proto: ModelProto, every: Sequence[NodeProto], image: str) -> Iter
 
 def is_of_time(name: str) -> bool:
     """Whether an axis is of what comes one after the other, or in a set, if its name says so."""
-    return any(word in name.lower() for word in _TIMES)
+    return name.lower() in _TIME_LETTERS or any(word in name.lower() for word in _TIMES)
+
+
+def is_of_batch(name: str) -> bool:
+    """Whether an axis is of what is computed apart from each other, if its name says so."""
+    return name.lower() in _BATCH_LETTERS or any(word in name.lower() for word in _BATCHES)
 
 
 def is_of_image(value: ValueInfoProto) -> bool:
-    """Whether an input has as many axes as images, or as volumes."""
-    return len(declared_shape(value) or ()) in _OF_IMAGES
+    """Whether an input has as many axes as images or volumes, or is one image by their names."""
+    shape = declared_shape(value) or ()
+    return len(shape) in _OF_IMAGES or (len(shape) == _OF_ONE and _is_one_image(shape))
+
+
+def _is_one_image(shape: Sequence[int | str]) -> bool:
+    sides = [at for at, size in enumerate(shape) if str(size).lower() in _SIDES]
+    return (sides, shape[2] in _COLOURS) == ([0, 1], True) or (
+        (sides, shape[0] in _COLOURS) == ([1, 2], True)
+    )
 
 
 def colours_at(shape: Sequence[int | str]) -> int:
     """The axis of the colours, or of the channels, of images."""
-    last = shape[-1] in _COLOURS and shape[1] not in _COLOURS
-    return len(shape) - 1 if last else 1
+    first = len(shape) - _OF_ONE and 1
+    last = shape[-1] in _COLOURS and shape[first] not in _COLOURS
+    return len(shape) - 1 if last else first
 
 
 def is_line(shape: tuple[int | str, ...]) -> bool:
@@ -172,6 +198,20 @@ def is_line(shape: tuple[int | str, ...]) -> bool:
     if len(shape) != 4 or shape[1] not in _COLOURS or isinstance(shape[3], int):
         return False
     return isinstance(shape[2], int) and shape[2] <= _LINE
+
+
+def _has_batch(value: ValueInfoProto) -> bool:
+    """Whether the first of several axes is open, and of no time."""
+    shape = declared_shape(value) or ()
+    return len(shape) > 1 and isinstance(shape[0], str) and not is_of_time(shape[0])
+
+
+def _is_batch_of_state(value: ValueInfoProto, at: int) -> bool:
+    """Whether it is the batch of a recurrent layer's state (layers, batch, width)."""
+    shape = declared_shape(value) or ()
+    if len(shape) != 3 or at != 1 or not all(isinstance(size, int) for size in shape[::2]):
+        return False
+    return shape[0] > 1 or any(word in value.name.lower() for word in _STATES)
 
 
 def _is_integer(value: ValueInfoProto) -> bool:

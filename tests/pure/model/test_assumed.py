@@ -112,3 +112,31 @@ def test_a_text_may_be_shorter_than_usual_beside_images_that_are_not():
     inputs = {"x": ("b", "channels", "h", "w"), "ids": ("b", "sequence")}
     proto = model(nodes, inputs, ("image", "text"), {**constants, "one": np.array(1)})
     assert assumed(proto, {}) == {"x": (1, 3, 64, 64), "ids": (1, Span(1, 7))}
+
+
+@pytest.mark.parametrize(
+    ("shape", "found"),
+    [
+        (("n",), (Span(1, 128),)),
+        (("T", "B", 8), (Span(1, 128), 1, 8)),
+        (("H", "W", 3), (Span(96, 224, 32), Span(96, 224, 32), 3)),
+        ((3, "height", "width"), (3, Span(96, 224, 32), Span(96, 224, 32))),
+        ((2, "?", 16), (2, 1, 16)),  # a state of a recurrent layer
+    ],
+)
+def test_what_an_axis_is_of_is_known_by_its_letter_and_by_the_axes_beside_it(shape, found):
+    assert assumed(model([node("Relu", "x", "y")], {"x": shape}), {}) == {"x": found}
+
+
+def test_all_that_an_input_has_is_of_the_batch_that_is_beside_it_where_the_graph_takes_that():
+    inputs = {"x": ("DynamicDimension.0", 8), "length": ("DynamicDimension.1",)}
+    proto = model([node("Mul", "x length", "y")], inputs)
+    assert assumed(proto, {}) == {"x": (1, 8), "length": (1,)}
+
+
+def test_a_line_of_text_is_as_high_as_the_graph_takes_and_of_any_length():
+    """Its exporter left both sides open, and a sum holds what the height comes to."""
+    constants = {"w": randn(0, 8, 3, 16, 1), "v": randn(1, 8, 3, 1)}
+    nodes = [node("Conv", "x w", "c", strides=[16, 1]), node("Add", "c v", "y")]
+    proto = model(nodes, {"x": ("batch", 3, "?", "?")}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 3, 48, Span(1, 960))}
