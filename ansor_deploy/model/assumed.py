@@ -98,7 +98,7 @@ def _opened(
     for _, named in groupby(others, key=lambda axis: axis.name):
         places = list(named)
         most = _most(proto, given, fitting, places)
-        least = next(_fitting(proto, given, fitting[0], places, most), most)
+        least = _least(proto, given, fitting[0], places, most)
         step = next(_steps(proto, given, fitting[0], places, most), most)
         if (first := max(least, step)) < most:
             made = _with(made, places, Span(first, most, step))
@@ -191,16 +191,16 @@ def _is_batch(axis: Axis, shapes: Asked) -> bool:
     return size == 1 and (is_of_batch(axis.name) or (axis.at == 0 and not one_image))
 
 
-def _fitting(
+def _least(
     proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
-) -> Iterator[int]:
-    """Lengths that the graph takes, from the least on, each twice the last."""
-    length = 1
-    while length < most:
-        asked = _with(shapes, places, length)
-        if not misfit(proto, {**given, **asked}):  # type: ignore[dict-item]
-            yield length
-        length *= 2
+) -> int:
+    """The least length that the graph takes, of 1 and its doubles; the most where it takes none."""
+
+    def fits(doubled: int) -> bool:
+        asked = _with(shapes, places, 1 << doubled)
+        return not misfit(proto, {**given, **asked})  # type: ignore[dict-item]
+
+    return 1 if fits(0) else min(most, 2 << longest(0, (most - 1).bit_length(), fits))
 
 
 def _steps(

@@ -69,7 +69,7 @@ def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
     return Graph.of(bind_shapes(bare, shapes))
 
 
-def longest(fits: int, beyond: int, fault: Callable[[int], str]) -> int:
+def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
     """The largest length without a fault, between one that fits and one that does not."""
     while beyond - fits > 1:
         middle = (fits + beyond) // 2

@@ -1,7 +1,7 @@
 """Tensors without elements: there is nothing to compute of them, whatever makes them."""
 
 import numpy as np
-from onnx import helper
+from onnx import NodeProto, helper
 
 from ..onnx.bind import model_inputs
 from .graph import Graph
@@ -15,31 +15,32 @@ def fold_empty(graph: Graph) -> bool:
     Returns:
         Whether there was such a tensor that something reads or the caller gets.
     """
-    consumed = graph.consumers()
     made = {name for node in graph.nodes for name in node.output}
     found = [
         name
         for name in [*(value.name for value in model_inputs(graph.proto)), *sorted(made)]
         if 0 in graph.shapes.get(name, ()) and graph.dtypes.get(name)
     ]
+    if not found:
+        return False
+    consumed, producers, captured = graph.consumers(), graph.producers(), graph.captured()
     changed = False
     for name in found:
-        producer = graph.producers().get(name)
+        producer = producers.get(name)
         given = name in graph.output_names and producer is not None
         passed_on = producer is not None and producer.op_type == "Identity"
-        if name in graph.captured() or not (consumed.get(name) or (given and not passed_on)):
+        if name in captured or not (consumed.get(name) or (given and not passed_on)):
             continue
-        _replace(graph, name, given=given)
+        _replace(graph, name, producer, given=given)
         changed = True
     return changed
 
 
-def _replace(graph: Graph, name: str, *, given: bool) -> None:
+def _replace(graph: Graph, name: str, producer: NodeProto | None, *, given: bool) -> None:
     """Let what reads a tensor read an empty constant; and what makes it, pass that on."""
     kind = helper.tensor_dtype_to_np_dtype(graph.dtypes[name])
     constant = graph.add_constant(np.zeros(graph.shapes[name], kind), name)
     graph.rename_uses({name: constant})
-    producer = graph.producers().get(name)
     if producer is None:
         return
     producer.output[list(producer.output).index(name)] = graph.fresh(name)

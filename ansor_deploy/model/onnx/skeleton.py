@@ -20,7 +20,8 @@ def nested(node: NodeProto) -> Iterator[GraphProto]:
     for entry in node.attribute:
         if entry.type == onnx.AttributeProto.GRAPH:
             yield entry.g
-        yield from entry.graphs
+        elif entry.type == onnx.AttributeProto.GRAPHS:
+            yield from entry.graphs
 
 
 def nodes(graph: GraphProto) -> Iterator[NodeProto]:
