@@ -41,7 +41,7 @@ def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
 
 
 def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
-    """The sizes in the first node that these shapes do not go with: a Reshape, or a sum.
+    """The sizes in the first node that these shapes do not go with: a Reshape, a sum, a product.
 
     An exporter may have written there what its own input had.
     """
@@ -51,6 +51,8 @@ def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
         known = [graph.shapes[name] for name in node.input if name in graph.shapes]
         if is_op(node, *_TOGETHER) and (apart := _apart(known)):
             return apart
+        if is_op(node, "MatMul") and (inner := _inner(known)):
+            return inner
         if is_op(node, "Reshape") and known and (made := _other_sizes(graph, node, known[0])):
             return made
     return []
@@ -62,6 +64,13 @@ def _apart(shapes: Sequence[Shape]) -> list[int]:
         if len(several := {*sizes} - {1}) > 1:
             return sorted(several)
     return []
+
+
+def _inner(shapes: Sequence[Shape]) -> list[int]:
+    """Sizes of a product's two sides that should be one size; none where they are."""
+    if len(shapes) != 2 or min(map(len, shapes)) < 2 or shapes[0][-1] == shapes[1][-2]:
+        return []
+    return sorted((shapes[0][-1], shapes[1][-2]))
 
 
 def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:

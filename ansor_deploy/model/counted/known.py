@@ -20,8 +20,9 @@ from ..graph.graph import FLOATS, Graph, Shape
 from ..onnx.skeleton import attribute, domain_of, nested
 from ..operators.emitter import INT64, Emitter
 from .numbers import Number, Sum, Symbol, floored, least, most, symbol
+from .quotients import Quotients
 from .shares import is_fine
-from .values import Divided, Values, certain, named, objects, tracked
+from .values import Values, certain, named, objects, tracked
 
 Axes = Mapping[int, Number]  # how much counts along each counted axis
 _SMALL = 64  # elements of a constant that is looked into
@@ -39,7 +40,7 @@ class Known:
         self.least: dict[str, np.float32] = {}  # of tensors of numbers that integers stand for
         self.words: dict[str, str] = {}  # for a node of a branch, by its result
         self._values: dict[str, Values] = {}
-        self.divided: Divided = {}
+        self.divided = Quotients()
         self._scalars: dict[Number, str] = {}
         self._masks: dict[Any, str] = {}
         self._opsets = list(graph.proto.opset_import)
@@ -214,13 +215,12 @@ class Step(Emitter):
         """
         if (known := floored(number, by)) is not None:
             return known
-        facts = self.facts.divided
-        if (number, by) not in facts:
-            made = self("Div", self.scalar(number + by), self.constant(by, INT64))
-            bounds = least(number + by) // by, most(number + by) // by
-            cause = number.cause if isinstance(number, Sum) else self.cause
-            facts[number, by] = symbol(made, 0, bounds, cause) - 1
-        return facts[number, by]
+        if (known := self.facts.divided.find(number, by)) is not None:
+            return known
+        made = self("Div", self.scalar(number + by), self.constant(by, INT64))
+        bounds = least(number + by) // by, most(number + by) // by
+        cause = number.cause if isinstance(number, Sum) else self.cause
+        return self.facts.divided.note(number, by, symbol(made, 0, bounds, cause) - 1)
 
     def counts(self, shape: Shape, axes: Axes) -> str:
         """Booleans that a shape spreads to: whether an element counts; empty where all do."""

@@ -15,16 +15,16 @@ from onnx import NodeProto
 
 from ..onnx.skeleton import attribute, name_of
 from .numbers import Number, Sum, floored, is_less, larger, least, most, quotient, smaller, symbol
+from .quotients import Quotients
 from .shares import is_whole, plain, rounded, share
 
 Values: TypeAlias = np.ndarray  # of objects: a `Number` each
-Divided: TypeAlias = dict[tuple[Number, ...], Number]  # two that are not below zero, rounded down
 _MOST = 64  # elements of a tensor that is followed
 _MOST_TERMS = 4  # of a number that is multiplied by another
 
 
 def tracked(
-    node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Divided
+    node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Quotients
 ) -> Values | None:
     """What a node makes of what is known; None where nothing is known, or no node of these.
 
@@ -264,7 +264,7 @@ _TRUTHS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "
 
 
 def _computed(
-    node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Divided
+    node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Quotients
 ) -> Values | None:
     """Element by element; what is open is an element of the result, between its bounds."""
     operator = _REDUCED.get(node.op_type, node.op_type)
@@ -306,7 +306,7 @@ def _rows(
 
 
 def _element(
-    node: NodeProto, operator: str, at: int, given: tuple[Number, ...], divided: Divided
+    node: NodeProto, operator: str, at: int, given: tuple[Number, ...], divided: Quotients
 ) -> Number | None:
     function = _PAIRS[operator]
     fold = node.op_type in _REDUCED or operator in ("Min", "Max")
@@ -318,7 +318,7 @@ def _element(
     cause = next(one.cause for one in given if isinstance(one, Sum))
     made = symbol(node.output[0], at, bounds, cause)
     is_floor = operator == "Div" and least(given[0]) >= 0
-    return divided.setdefault(given, made) if is_floor else made
+    return divided.note(given[0], least(given[1]), made) if is_floor else made
 
 
 def _folded(function: Callable[..., Number | None], given: Sequence[Number]) -> Number | None:

@@ -208,10 +208,11 @@ def _has_batch(value: ValueInfoProto) -> bool:
 
 def _is_batch_of_state(value: ValueInfoProto, at: int) -> bool:
     """Whether it is the batch of a recurrent layer's state (layers, batch, width)."""
-    shape = declared_shape(value) or ()
-    if len(shape) != 3 or at != 1 or not all(isinstance(size, int) for size in shape[::2]):
+    layers, width = (*(declared_shape(value) or ()), "", "")[:3:2]
+    if len(declared_shape(value) or ()) != 3 or at != 1 or isinstance(width, str):
         return False
-    return shape[0] > 1 or any(word in value.name.lower() for word in _STATES)
+    named = any(word in value.name.lower() for word in _STATES)
+    return isinstance(layers, int) and (layers > 1 or named)
 
 
 def _is_integer(value: ValueInfoProto) -> bool:

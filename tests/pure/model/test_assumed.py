@@ -140,3 +140,10 @@ def test_a_line_of_text_is_as_high_as_the_graph_takes_and_of_any_length():
     nodes = [node("Conv", "x w", "c", strides=[16, 1]), node("Add", "c v", "y")]
     proto = model(nodes, {"x": ("batch", 3, "?", "?")}, constants=constants)
     assert assumed(proto, {}) == {"x": (1, 3, 48, Span(1, 960))}
+
+
+def test_a_length_is_that_which_a_graph_was_exported_with_where_a_product_holds_it():
+    """A layer over tokens has a weight for each."""
+    nodes = [node("Transpose", "x", "t", perm=[0, 2, 1]), node("MatMul", "t w", "y")]
+    proto = model(nodes, {"x": ("batch", "seq", 8)}, constants={"w": randn(0, 10, 6)})
+    assert assumed(proto, {}) == {"x": (1, 10, 8)}

@@ -356,3 +356,16 @@ def test_elements_of_rows_are_looked_up_by_rows_of_fixed_length(axis):
     """As the best of a list are, wherever its end is."""
     at = np.array([[[0, 2, -1, -3], [1, -2, 3, 0], [3, 3, 2, -4]]])
     check([node("GatherElements", "x at", "y", axis=axis)], ROWS, constants={"at": at})
+
+
+def test_sizes_that_an_exporter_computed_at_once_are_those_that_convolutions_come_to():
+    """(n - 7) // 4 rows are left by two convolutions of three at every second."""
+    constants = {"v": randn(0, 4, 4, 3), "w": randn(1, 4, 4, 3)}
+    constants |= {"seven": np.array([7]), "four": np.array([4]), "one": np.array([1])}
+    constants |= {"heads": np.array([-1]), "pairs": np.array([2])}
+    nodes = [node("Shape", "x", "n", start=2, end=3), node("Sub", "n seven", "m")]
+    nodes += [node("Div", "m four", "k"), node("Add", "k one", "rows")]
+    nodes += [node("Concat", "one rows heads pairs", "sizes", axis=0)]
+    nodes += [node("Conv", "x v", "c", strides=[2]), node("Conv", "c w", "d", strides=[2])]
+    nodes += [node("Transpose", "d", "t", perm=[0, 2, 1]), node("Reshape", "t sizes", "y")]
+    check(nodes, {"x": (1, 4, Span(9, 40))}, (40, 9, 22), constants)
