@@ -5,6 +5,7 @@ from collections.abc import Callable
 from onnx import ModelProto, helper, inliner
 
 from .counted.walk import bound_sizes
+from .dequantised.halves import without_halves
 from .dequantised.integers import integers
 from .dequantised.operators import as_conversions
 from .graph.added_convolutions import add_up_convolutions
@@ -46,6 +47,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_dead,
     fold_constants,
     bound_sizes,
+    without_halves,
     as_conversions,
     integers,
     _rewrite,

@@ -63,7 +63,8 @@ def _needed(graph: Graph, names: Sequence[str]) -> list[NodeProto]:
 
 def _is_known(graph: Graph, node: NodeProto) -> bool:
     kinds = {graph.dtypes.get(name, 0) for name in (*node.input, *node.output) if name}
-    if node.domain not in ("", "ai.onnx") or kinds & {*FLOATS} - {TensorProto.FLOAT}:
+    narrow = kinds & {*FLOATS} - {TensorProto.FLOAT} and node.op_type != "Cast"
+    if node.domain not in ("", "ai.onnx") or narrow:
         return False
     if node.op_type in _INTEGER_ONLY and kinds & {0, TensorProto.FLOAT}:
         return False

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import graphs
 from helpers.graphs import model, node
+from onnx import TensorProto
 
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.evaluation import evaluated
@@ -39,16 +40,16 @@ def around(nodes, shape, weights, kind="uint8", **constants):
     return model([*before, *nodes, *after], {"x": shape}, constants=known, opset=21)
 
 
-def assert_integers(proto, shape):
+def assert_integers(proto, shape, atol=0.11, kind="float32"):
     """Nothing but integers is multiplied, and all is within a step of ONNX Runtime's."""
-    feed = {"x": RNG.standard_normal(shape).astype("f")}
+    feed = {"x": RNG.standard_normal(shape).astype(kind)}
     graph = canonical_graph(proto)
     assert FLOATS.isdisjoint(one.op_type for one in graph.nodes)
     (wanted,) = graphs.run(proto, feed)
     (name,) = (one.name for one in proto.graph.output)
     found = evaluated(graph, feed, [name])[name]
     assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=0.11)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
     assert np.ptp(found) > 2
 
 
@@ -131,3 +132,31 @@ def test_a_gemm_adds_a_bias_of_integers_that_its_factor_makes_of_the_sums_scale(
 def test_weights_on_the_left(shape):
     weight = integers("int8", 5, 12)
     assert_integers(around([node("MatMul", "w d", "y")], shape, (weight, 0, 5)), shape)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.FLOAT16])
+def test_halves_between_integers(kind):
+    """Of an input and an output of either type, and with a constant that is computed with."""
+    weight, scale = integers("int8", 4, 6, 3, 3), np.float16(RNG.random(4) * 0.01 + 0.005)
+    known = {
+        "s": np.float16(0.03), "z": np.uint8(90), "v": weight, "vs": scale,
+        "vz": np.zeros(4, "int8"), "b": np.float16([1, -2, 3, -4]), "t": np.float16(0.1),
+        "o": np.uint8(120), "two": np.float16(2),
+    }  # fmt: skip
+    nodes = [
+        node("Cast", "x", "h", to=TensorProto.FLOAT16),
+        node("QuantizeLinear", "h s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "v vs vz", "w", axis=0),
+        node("Conv", "d w b", "c"),
+        node("Mul", "c two", "twice"),
+        node("QuantizeLinear", "twice t o", "r"),
+        node("DequantizeLinear", "r t o", "e"),
+        node("Cast", "e", "y", to=kind),
+    ]
+    shape = (1, 6, 7, 5)
+    proto = model(nodes, {"x": shape}, constants=known, opset=21)
+    proto.graph.output[0].type.tensor_type.elem_type = kind
+    assert_integers(proto, shape, 0.21)
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    assert_integers(proto, shape, 0.21, "float16")

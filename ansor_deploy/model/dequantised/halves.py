@@ -1,0 +1,80 @@
+"""Networks of half precision whose activations are quantised: float32 between their integers.
+
+    QuantizeLinear(x: float16) ; DequantizeLinear ; Conv: float16 ; QuantizeLinear
+    -->
+    QuantizeLinear(x: float32) ; DequantizeLinear ; Conv: float32 ; QuantizeLinear
+
+All halves are computed in float32 in the end (`relax/precision.py`). Here they are so at once, and
+sums of bytes are found whichever precision a quantiser left around them. Inputs and outputs of the
+model stay as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+
+from ..graph.graph import Graph, optional_input
+from ..onnx.bind import model_inputs
+from .real import is_quantize
+
+_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_FLOAT = TensorProto.FLOAT
+# Of attributes, those that name an element type.
+_TYPES = ("to", "dtype", "output_dtype", "precision", "stash_type", "softmax_precision")
+
+
+def without_halves(graph: Graph) -> None:
+    """Compute in float32, where activations of halves are quantised.
+
+    graph: its constants folded, its types known. One with nested graphs stays as it is.
+    """
+    if not any(_quantises_halves(graph, node) for node in graph.nodes) or graph.captured():
+        return
+    for name, tensor in list(graph.constants.items()):
+        if tensor.data_type in _HALVES:
+            graph.keep(numpy_helper.from_array(_single(tensor), name))
+    for node in graph.nodes:
+        for attribute in node.attribute:
+            _in_single(attribute)
+    graph.nodes = [*_widened_inputs(graph), *graph.nodes, *_rounded_outputs(graph)]
+    graph.infer()
+
+
+def _quantises_halves(graph: Graph, node: NodeProto) -> bool:
+    if not is_quantize(node) or node.input[0] in graph.constants:
+        return False
+    return graph.dtypes.get(optional_input(node, 1)) in _HALVES
+
+
+def _single(tensor: TensorProto) -> np.ndarray:
+    return numpy_helper.to_array(tensor).astype(np.float32)
+
+
+def _in_single(attribute: AttributeProto) -> None:
+    """Let an attribute that names a type of halves, or holds numbers of one, be of float32."""
+    if attribute.type == AttributeProto.TENSOR and attribute.t.data_type in _HALVES:
+        attribute.t.CopyFrom(numpy_helper.from_array(_single(attribute.t), attribute.t.name))
+    if attribute.name in _TYPES and attribute.i in _HALVES:
+        attribute.i = _FLOAT
+
+
+def _widened_inputs(graph: Graph) -> list[NodeProto]:
+    """Casts of the model's inputs, which the nodes read in their place."""
+    halves = [one.name for one in model_inputs(graph.proto) if graph.dtypes[one.name] in _HALVES]
+    wide = {name: graph.fresh(name) for name in halves}
+    graph.rename_uses(wide)
+    return [helper.make_node("Cast", [name], [wide[name]], to=_FLOAT) for name in halves]
+
+
+def _rounded_outputs(graph: Graph) -> list[NodeProto]:
+    """Casts to the model's outputs, of what the nodes make in their place."""
+    casts = []
+    for node in graph.nodes:
+        for at, name in enumerate(node.output):
+            if name in graph.output_names and graph.dtypes.get(name) in _HALVES:
+                node.output[at] = graph.fresh(name)
+                graph.rename_uses({name: node.output[at]})
+                kind = graph.dtypes[name]
+                casts.append(helper.make_node("Cast", [node.output[at]], [name], to=kind))
+    return casts
