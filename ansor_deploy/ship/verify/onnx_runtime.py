@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,13 +21,18 @@ def version() -> str:
 
 
 def open_session(
-    model: Path | bytes, threads: int, *, judging: bool = False, as_written: bool = False
+    model: Path | bytes,
+    threads: int,
+    *,
+    judging: bool = False,
+    as_written: bool = False,
+    without: Sequence[str] = (),
 ) -> Any:
     """A model ready to run on this machine's processor; raises what ONNX Runtime does.
 
     model: a file, or what is in one. threads: 0 for all cores. judging: whether it leaves what is
     measured beside it alone, and multiplies floats where the model says so. as_written: whether it
-    runs node by node, with nothing fused.
+    runs node by node, with nothing fused. without: which of its optimisations it leaves out.
     """
     options = _options(threads)
     if as_written:
@@ -36,7 +42,8 @@ def open_session(
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # Else it multiplies activations of 8 bits where weights are quantised in blocks.
         options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
-    return _module().InferenceSession(model, options, providers=[_PROVIDER])
+    left_out = {"disabled_optimizers": list(without)} if without else {}
+    return _module().InferenceSession(model, options, providers=[_PROVIDER], **left_out)
 
 
 def _options(threads: int) -> Any:

@@ -12,7 +12,7 @@ from ...errors import ModelError
 from ...model.graph.activations import in_float32, rounds_rows
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
-from ...model.onnx.skeleton import nodes
+from ...model.onnx.skeleton import attribute, nodes, tensors
 from ...model.operators.wide_sums import with_wide_sums
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
@@ -29,6 +29,8 @@ SAMPLES = 4  # runs with noise
 _SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
 _COUNTS = 5  # the input of GroupQueryAttention that has the counts of keys
 _SEED = 20_260_101  # of the noise: the same in each build
+# Where ONNX Runtime looks for other layouts across halves, it may end the process.
+_HALVES, _LAYOUTS = (10, 16), ("NchwcTransformer",)
 
 
 class Oracle:
@@ -54,10 +56,11 @@ class Oracle:
         # Its threads round each its own rows of a state, by their own range.
         rounded = any(node.op_type == "DynamicQuantizeLSTM" for node in nodes(proto.graph))
         self._threads = threads = 1 if rounded else threads
+        self._without = _LAYOUTS if _has_halves(proto) else ()
         try:
             # Its idle threads would spin beside the code that is measured between two questions.
             given = with_wide_sums(self.proto).SerializeToString()
-            self._session = open_session(given, threads, judging=True)
+            self._session = open_session(given, threads, judging=True, without=self._without)
         except Exception as error:
             raise_if_fault(error)
             raise _refused("refuses", error) from error
@@ -129,7 +132,8 @@ class Oracle:
         """A session of the model in another way; None where it does not take that."""
         try:
             made = with_wide_sums(make()).SerializeToString()
-            return open_session(made, self._threads, judging=True, as_written=as_written)
+            ways: Any = {"as_written": as_written, "without": self._without}
+            return open_session(made, self._threads, judging=True, **ways)
         except Exception as error:  # noqa: BLE001 - noise, or an operator that only fusing makes
             raise_if_fault(error)
             return None
@@ -140,6 +144,13 @@ def _refused(how: str, error: Exception) -> ModelError:
         f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
         "mend the model, or build it with --no-verify: nothing can be verified without an oracle",
     )
+
+
+def _has_halves(proto: onnx.ModelProto) -> bool:
+    """Whether a model has numbers of 16 bits, or makes some."""
+    casts = (attribute(node, "to") for node in nodes(proto.graph) if node.op_type == "Cast")
+    kinds = (tensor.data_type for tensor in tensors(proto.graph))
+    return any(kind in _HALVES for kind in (*casts, *kinds))
 
 
 def _masks(proto: onnx.ModelProto) -> set[str]:

@@ -174,6 +174,30 @@ def test_the_oracle_multiplies_floats_by_weights_of_blocks():
     np.testing.assert_allclose(outputs["y"], product, atol=1e-5 * np.abs(product).max())
 
 
+def test_halves_around_an_lstm_are_judged_with_noise():
+    """ONNX Runtime ended the process when it looked for other layouts across that noise."""
+    weights = {"w": (32, 8, 5), "lw": (2, 128, 32), "lr": (2, 128, 32), "m": (64, 8)}
+    known = {name: np.full(shape, 0.1, np.float16) for name, shape in weights.items()}
+    nodes = [
+        node("Cast", "x", "half", to=TensorProto.FLOAT16),
+        node("Conv", "half w", "c", pads=[2, 2]),
+        node("Relu", "c", "positive"),
+        node("Transpose", "positive", "steps", perm=[2, 0, 1]),
+        node("LSTM", "steps lw lr", "states", hidden_size=32, direction="bidirectional"),
+        node("Transpose", "states", "turned", perm=[0, 2, 1, 3]),
+        node("Reshape", "turned shape", "flat"),
+        node("Transpose", "flat", "rows", perm=[1, 0, 2]),
+        node("MatMul", "rows m", "o"),
+        node("Cast", "o", "y", to=TensorProto.FLOAT),
+    ]
+    proto = model(nodes, {"x": (1, 8, 40)}, constants={**known, "shape": np.int64([40, 1, 64])})
+    oracle = Oracle(proto, 1)
+    feed, outputs = oracle.ask([TensorInfo("x", (1, 8, 40), "float32")], 0)
+    samples = [one["y"] for one in oracle.samples(feed)]
+    assert samples
+    assert any((one != outputs["y"]).any() for one in samples)
+
+
 def test_a_model_that_the_oracle_refuses_is_a_model_error():
     proto = model([node("Relu", "x", "y")], {"x": (1,)})
     proto.graph.node[0].op_type = "NoSuchOperator"
