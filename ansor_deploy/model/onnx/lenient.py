@@ -9,10 +9,14 @@ from onnx import ModelProto
 from .skeleton import with_nested
 
 _OF_INPUTS = 3  # the last version in which every weight has to be an input
+_CONTRIB = "com.microsoft"
 
 
 def as_onnx_says(proto: ModelProto) -> None:
-    """Change a model in place: weights need be no inputs, and ONNX's own domain has one name."""
+    """Change a model in place: weights need be no inputs, and ONNX's own domain has one name.
+
+    ONNX Runtime's own operators need no import: its quantisers of weights leave it out.
+    """
     inputs = {value.name for value in proto.graph.input}
     if any(tensor.name not in inputs for tensor in proto.graph.initializer):
         proto.ir_version = max(proto.ir_version, _OF_INPUTS + 1)
@@ -22,3 +26,6 @@ def as_onnx_says(proto: ModelProto) -> None:
     for named in (*opsets, *nodes):
         if named.domain == "ai.onnx":
             named.domain = ""
+    used = {node.domain for node in with_nested(proto.graph.node)}
+    if _CONTRIB in used - {opset.domain for opset in proto.opset_import}:
+        proto.opset_import.add(domain=_CONTRIB, version=1)

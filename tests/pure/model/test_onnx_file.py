@@ -99,6 +99,15 @@ def test_files_that_onnx_runtime_lets_pass_are_read_as_they_are_meant(proto, tmp
     np.testing.assert_array_equal(run(read, feeds), run(proto, feeds))
 
 
+def test_operators_of_onnx_runtime_need_no_import(tmp_path):
+    """Its quantisers of weights leave it out."""
+    proto = model([node("FastGelu", "x", "y", domain="com.microsoft")], {"x": (3, 4)})
+    del proto.opset_import[:]
+    proto.opset_import.append(helper.make_opsetid("", 17))
+    read = load(save(proto, tmp_path / "m.onnx")).proto
+    assert [one.domain for one in read.opset_import].count("com.microsoft") == 1
+
+
 def test_names_within_a_graph_may_be_those_outside(tmp_path):
     """A Scan of which an output, and that of its body, are both called y."""
     row = helper.make_tensor_value_info("row", TensorProto.FLOAT, [4])
