@@ -8,6 +8,9 @@ from ..._lazy_tvm import relax
 from .converting import Call
 from .operator import Operator
 
+# The opset from which slopes are broadcast as other operands are, and not along the second axis.
+_BROADCASTS = 7
+
 
 def clip(call: Call) -> Any:
     """Clip with constant bounds as scalar operators: TVM makes two opaque calls."""
@@ -87,6 +90,19 @@ def hard_swish(call: Call) -> Any:
     return relax.op.multiply(data, relax.op.multiply(clipped, relax.const(1 / 6, kind)))
 
 
+def prelu(call: Call) -> Any:
+    """A choice between a number and its product with a slope.
+
+    TVM makes a call of it that knows no layout but the graph's and with which nothing is fused, and
+    a branch for each number.
+    """
+    if call.opset < _BROADCASTS:
+        return call.by_tvm()
+    data, slope = call.inputs
+    below = call.emit(relax.op.less(data, relax.const(0, call.dtype(0))))
+    return relax.op.where(below, call.emit(relax.op.multiply(data, slope)), data)
+
+
 def sign(call: Call) -> Any:
     """One of -1, 0 and 1, or NaN, for which TVM has 0."""
     data = call.inputs[0]
@@ -109,6 +125,7 @@ OPERATORS = (
     Operator("HardSwish", since=14, convert=hard_swish),
     Operator("Max", convert=extremum),
     Operator("Min", convert=extremum),
+    Operator("PRelu", convert=prelu),
     Operator("Pow", convert=power),
     Operator("Sign", since=9, convert=sign),
     Operator("ThresholdedRelu", since=10, convert=thresholded_relu),

@@ -27,7 +27,7 @@ _PLAIN = {  # by the first opset
         "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
         "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "LRN",
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
-        "Or", "PRelu", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+        "Or", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
         "ReduceProd", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size",
         "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",
         "Transpose", "Xor",

@@ -365,8 +365,10 @@ def _permute(walk: _Walk, call: Any) -> Value | None:
     return Value(first=walk.emit(relax.op.permute_dims(last, composed)))
 
 
-_UNARY = "abs ceil clip cos erf exp floor log negative round rsqrt sigmoid sin sqrt square tanh"
+_UNARY = "abs ceil clip cos erf exp floor isnan log logical_not negative round rsqrt sigmoid sign"
+_UNARY += " sin sqrt square tanh"
 _BINARY = "add subtract multiply divide maximum minimum power"
+_COMPARING = "equal greater greater_equal less less_equal logical_and logical_or not_equal"
 _NN_UNARY = "relu relu6 leakyrelu gelu gelu_tanh selu silu softplus"
 _POOLING = "pool_size strides padding dilation ceil_mode count_include_pad"
 _REDUCE = "mean sum max min variance"
@@ -374,7 +376,7 @@ _REDUCE = "mean sum max min variance"
 CONVOLUTIONS = {f"relax.nn.conv{n}d" for n in (1, 2, 3)}
 POOLS = {f"relax.nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_avg") for n in (1, 2, 3)}
 REDUCTIONS = {f"relax.{name}" for name in _REDUCE.split()}
-ELEMENTWISE = {f"relax.{name}" for name in f"{_UNARY} {_BINARY} astype where".split()}
+ELEMENTWISE = {f"relax.{name}" for name in f"{_UNARY} {_BINARY} {_COMPARING} astype where".split()}
 ELEMENTWISE |= {f"relax.nn.{name}" for name in _NN_UNARY.split()}
 
 RULES: dict[str, Rule] = {

@@ -185,7 +185,7 @@ def test_a_classifier_is_not_transposed_after_its_pooling():
     "name",
     [
         *("squeeze and excite", "add channels", "add vector", "concat on 1", "clip both", "pad"),
-        *("softmax over channels", "mean over [1] keeping 1", "where"),
+        *("softmax over channels", "mean over [1] keeping 1", "where", "prelu"),
     ],
 )
 def test_layout_blind_operators_stay_channels_last(name):
