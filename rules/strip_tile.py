@@ -35,6 +35,7 @@ from ansor_deploy.space import (
     groups_of_steps,
     inline_producers,
     is_marked,
+    is_mostly_padding,
     keeps_busy,
     lanes,
     matrix_sizes,
@@ -141,6 +142,8 @@ def _pays(strips, target):
     if sums_pairs(view, target):
         return True
     if strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS:
+        return False
+    if is_mostly_padding(view):  # whose rows most strips would have to share
         return False
     results, padded = math.prod(view.spatial), math.prod(strips.padding.spatial)
     tasks = math.prod(view.spatial[: strips.axis + 1])

@@ -20,6 +20,7 @@ from ..system.checks import Check
 class Place(Enum):
     """Where in lowering a mark's pass comes, in this order."""
 
+    BLOCKS = auto()  # the program is as it was scheduled, with its blocks
     LOOPS = auto()  # loops over flat buffers, as they were scheduled, become other statements
     STEPS = auto()  # statements are added to the steps of loops
     BEFORE = auto()  # and before all that a loop's step does

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from ..marks.outside import PADDED
+
 if TYPE_CHECKING:
     from ..model.tasks import Task
     from ..runtime.profile import KernelTime, Profile
@@ -22,6 +24,7 @@ SAVED = 2.0
 # Operators that read their weights in every step, of which each waits for the one before.
 STEPWISE = ("gru", "lstm", "rnn")
 _FLOAT = 4  # bytes
+_DENSE = re.compile(r"conv\dd ")
 _STEPS = re.compile(r" ([sd])(\d+)(?= )")  # of a title: the stride and the dilation
 
 Shapes = Sequence[Sequence[int]]
@@ -51,7 +54,7 @@ class Roof:
         if "bytes" not in task:
             return None
         size = task["bytes"]
-        computed = flops(task) - _on_padding(task["title"], kernel.shapes)
+        computed = flops(task) - _on_padding(task["title"], kernel.shapes, task["flops"])
         least = self._least(computed, size, task.get("byte_products", 0.0))
         return max(least, self._stepping(kernel.op, kernel.shapes, size)) or None
 
@@ -68,7 +71,7 @@ class Roof:
         """
         made = task.workload
         axes = _windows(task.title) if rewrites and made.op.startswith("conv") else ()
-        computed = task.flops - _on_padding(task.title, made.shapes)
+        computed = task.flops - _on_padding(task.title, made.shapes, task.flops)
         fewest = computed / SAVED ** sum(window > 1 for window in axes)
         least = self._least(fewest, made.bytes, products)
         return max(least, self._stepping(made.op, made.shapes, made.bytes))
@@ -124,27 +127,38 @@ def _saved(task: Mapping[str, Any]) -> float:
     return math.prod(size * r / (size + r - 1) for r in _windows(task["title"]) if r > 1)
 
 
-def _on_padding(title: str, shapes: Shapes) -> float:
-    """Operations of a depthwise convolution on zeros around its image, which it may leave out."""
+def _on_padding(title: str, shapes: Shapes, computed: float) -> float:
+    """Operations of a convolution on zeros around its image, which it may leave out.
+
+    computed: all that it does. Channels of weights and results are as they lie in memory.
+    """
     windows, steps = _windows(title), dict(_STEPS.findall(title))
     image, result = (shapes[0], shapes[-1]) if shapes else ((), ())
-    if not title.startswith("depthwise") or {len(image), len(result)} != {len(windows) + 2}:
+    if {len(image), len(result)} != {len(windows) + 2}:
         return 0.0
     stride, dilation = (int(steps.get(letter, 1)) for letter in "sd")
-    axes = zip(image[1:], windows, result[1:], strict=False)
-    read = math.prod(_reading(n, (w, stride, dilation), count) for n, w, count in axes)
-    return 2.0 * result[0] * result[-1] * (math.prod(result[1:-1]) * math.prod(windows) - read)
+    axes = [
+        (n, _places((w, stride, dilation), count))
+        for n, w, count in zip(image[1:], windows, result[1:], strict=False)
+    ]
+    products = math.prod(len(places) for _, places in axes)
+    left_out = products - math.prod(_reading(n, places) for n, places in axes)
+    if title.startswith("depthwise"):
+        return 2.0 * result[0] * result[-1] * left_out
+    padded = math.prod(max(places) + 1 for _, places in axes)
+    large = padded >= PADDED * math.prod(image[1:-1])
+    return computed * left_out / products if large and _DENSE.match(title) else 0.0
 
 
-def _reading(size: int, window: tuple[int, int, int], results: int) -> int:
-    """The taps of an axis that read the image, which is taken to lie amid its padding.
-
-    window: its taps, stride and dilation.
-    """
+def _places(window: tuple[int, int, int], results: int) -> list[int]:
+    """What the taps of an axis read. window: its taps, stride and dilation."""
     taps, stride, dilation = window
-    places = [at * stride + tap * dilation for at in range(results) for tap in range(taps)]
-    padded = max(0, max(places) + 1 - size)
-    before = -(-padded // 2)
+    return [at * stride + tap * dilation for at in range(results) for tap in range(taps)]
+
+
+def _reading(size: int, places: Sequence[int]) -> int:
+    """How many of them are in the image, which is taken to lie amid its padding."""
+    before = -(-max(0, max(places) + 1 - size) // 2)
     return sum(0 <= at - before < size for at in places)
 
 

@@ -24,7 +24,7 @@ _OF_THIS_ROOM = {
     "matrix_sizes": "groups_of_steps matrix_sizes sums_matrices",
     "packing": "pack_operands panel_bytes sums_pairs",
     "widening": "widen_once",
-    "micro_kernel": "cut_columns split_tiles write_out_tile",
+    "micro_kernel": "cut_columns is_mostly_padding split_tiles write_out_tile",
     "register_tile": "tile_reduction unrolled_innermost",
     "thread_tile": "hardly_reuses tile_over_threads",
     "window": "Window",

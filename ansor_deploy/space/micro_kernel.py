@@ -9,6 +9,7 @@ from .._tvm import tirx
 from ..marks.dot import STEPS, summed_at_once
 from ..marks.long_dot import summed_by_sixteens
 from ..marks.matrix_tiles import is_summed_by_matrices, summed_by_matrices
+from ..marks.outside import PADDED, leaving_outside
 from ..marks.partition import partitioned
 from ..marks.tap_pairs import summed_by_pairs
 from ..target import Target
@@ -16,17 +17,23 @@ from .block_view import BlockView
 from .loops import extent, partition_columns, written_out
 from .packing import WIDE, packed_steps, sums_pairs
 
+# Channels of a tap from which it may be asked whether any of them is in the image.
+WORTH_ASKING = 16
+
 
 def split_tiles(
     sch: Any, view: BlockView, tile: tuple[int, ...], groups: int = 0
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """A reduction's loops as (over tiles, within a tile, over what it reduces).
 
-    Those over tiles are marked where the last one is cut short. Of steps that are summed up some at
-    once, these are the last loop within a tile. groups: of four steps, that a matrix has.
+    Those over tiles are marked where the last one is cut short, and those over taps where some meet
+    nothing but padding. Of steps that are summed up some at once, these are the last loop within a
+    tile. groups: of four steps, that a matrix has.
     """
     extents, loops = view.spatial, sch.get_loops(view.rv)
     reduced = loops[len(tile) :]
+    for loop in reduced[:-1] if is_mostly_padding(view) else []:
+        leaving_outside(sch, loop)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(loops, tile, strict=False)]
     for (outer, _), whole, size in zip(pairs, extents, tile, strict=True):
         if whole % size:
@@ -54,6 +61,19 @@ def _split_groups(sch: Any, reduced: list[Any], groups: int) -> tuple[list[Any],
     over, some = sch.split(some, [None, groups])
     summed_by_matrices(sch, some)
     return [*outer, over], [some, four]
+
+
+def is_mostly_padding(view: BlockView) -> bool:
+    """Whether it multiplies floats of an image around which is at least as much padding.
+
+    And enough of them at a tap to ask first. Of whole numbers padding may be others than zero.
+    """
+    (written,) = [region.source for region in view.node.writes]
+    asks = view.is_contraction and written.dtype == "float32" and view.reduced[-1] >= WORTH_ASKING
+    if not asks or (made := view.padding) is None:
+        return False
+    images = [math.prod(map(int, image.shape)) for image, _ in made.operands]
+    return len(images) == 1 and math.prod(made.spatial) >= PADDED * images[0]
 
 
 def write_out_tile(

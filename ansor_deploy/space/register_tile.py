@@ -22,7 +22,7 @@ from .block_view import BlockView
 from .fitting import first_that_fits
 from .loops import extent, inline_producers, parallel_map, vectorized, written_out
 from .matrix_sizes import groups_of_steps, matrix_sizes, sums_matrices
-from .micro_kernel import cut_columns, split_tiles, write_out_tile
+from .micro_kernel import cut_columns, is_mostly_padding, split_tiles, write_out_tile
 from .packing import (
     in_words,
     pack_operands,
@@ -58,7 +58,7 @@ def tile_reduction(
     sch, (epilogue,) = state.sch, view.consumers
     # The reduction's, and the epilogue's others: none may stand outside of the loops it moves to.
     inline_producers(sch, epilogue.rv)
-    width = fuse_rows(sch, view) if phases is None else 0
+    width = 0 if phases is not None or is_mostly_padding(view) else fuse_rows(sch, view)
     rank, columns = len(view.spatial), view.spatial[-1]
     tiles = _cut(state, view, target, phases, width)
     parts, tile_columns = tiles.parts, tiles.sizes[-1]

@@ -127,6 +127,7 @@ def _until_partitioned() -> list[Any]:
     """TVM's own passes up to that one, and ours before it."""
     t = tvm.s_tir.transform
     return [
+        *passes_at(Place.BLOCKS),
         *flattening(),
         *passes_at(Place.LOOPS),
         *passes_at(Place.STEPS),

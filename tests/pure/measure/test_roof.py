@@ -74,6 +74,14 @@ def test_a_depthwise_convolution_may_leave_out_what_pads_its_image(title, image,
     assert ROOF.least(program, rewrites=True) == pytest.approx(seconds)
 
 
+@pytest.mark.parametrize(("dilation", "read"), [(18, (20 + 2 + 2) ** 2), (2, 400 * 9)])
+def test_so_may_one_whose_taps_lie_far_apart(dilation, read):
+    title, shapes = f"conv2d 3x3 d{dilation} 96->48 @20x20", ((1, 20, 20, 96), (3, 3, 96, 48))
+    task = {"flops": 2.0 * 400 * 9 * 96 * 48, "bytes": 1.0, "title": title}
+    kernel = KernelTime("k", "conv2d", 1.0, (*shapes, (1, 20, 20, 48)), task)
+    assert ROOF.seconds(kernel) == pytest.approx(2 * read * 96 * 48 / 100e9)
+
+
 class Program:
     """The part of a task that its limit is read from."""
 

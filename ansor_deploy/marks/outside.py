@@ -1,0 +1,156 @@
+"""Taps that lie in the padding of an image for a whole tile, which are left out.
+
+    for r (marked): for c: for w (unrolled): acc[w] += p[w0 + w + r * D, c] * k[r, c]
+    -->
+    for r: if L <= w0 + 3 + r * D and w0 + r * D < H: for c: ..        of four results, w
+
+where p is zero but from L to H. So a convolution whose taps lie far apart, such as those of
+DeepLab, takes the time of those that meet the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm, uses
+from ..system.checks import flag
+from . import Mark, Place
+from .prefetch import with_body
+
+# Of a loop over taps.
+OUTSIDE = "ansor.outside"
+# Of an image, how large it is with its padding where that is worth it.
+PADDED = 2
+
+
+@dataclass
+class _Padded:
+    """A buffer that is zero outside of an image.
+
+    limits: from where to where the image is, by axis. reach: how far beyond that a tile reads which
+    meets it, of axes along which all others are left out.
+    """
+
+    buffer: Any
+    limits: dict[int, tuple[Any, Any]]
+    reach: dict[int, int] = field(default_factory=dict)
+
+
+def leaving_outside(sch: Any, loop: Any) -> None:
+    """Let lowering leave out the taps of a loop that meet nothing but padding."""
+    sch.annotate(loop, OUTSIDE, True)
+
+
+def inside(func: Any) -> Any:
+    """The function, its marked loops with conditions. Its blocks are there still."""
+    blocks = collect(func.body, tvm.s_tir.SBlock)
+    padded = [made for block in blocks if (made := _padded(block)) is not None]
+    read = [load.source for load in collect(func.body, tvm.ir.TensorLoad)]
+    once = [one for one in padded if sum(one.buffer.same_as(buffer) for buffer in read) == 1]
+    body = structural_map(func.body, (tirx.For, lambda loop: _marked(loop, once)))
+    return func.with_body(structural_map(body, (tirx.For, lambda loop: _padding(loop, once))))
+
+
+def _marked(loop: Any, padded: Sequence[_Padded]) -> Any:
+    """A loop over taps, if it is marked with the condition that a tile of one meets the image."""
+    if OUTSIDE not in (loop.annotations or {}):
+        return loop
+    conditions: list[Any] = []
+    for one, at, index in _indices(loop, padded, tvm.ir.TensorLoad):
+        if uses(index, loop.loop_var) and _grows(index, loop):
+            first, last = _ends(index, loop)
+            low, high = one.limits[at]
+            conditions += [low <= last, first < high]
+            reach = tvm.sym.Analyzer().simplify(last - first)
+            if isinstance(reach, tirx.IntImm):
+                one.reach[at] = int(reach)
+    return with_body(loop, _guarded(conditions, loop.body), OUTSIDE)
+
+
+def _padding(loop: Any, padded: Sequence[_Padded]) -> Any:
+    """A loop that writes padding, with the condition that a tile reads it."""
+    inner = collect(loop.body, tirx.For)
+    conditions: list[Any] = []
+    for one, at, index in _indices(loop, padded, tirx.BufferStore):
+        moves = uses(index, loop.loop_var) and not any(uses(index, n.loop_var) for n in inner)
+        if moves and at in one.reach:
+            low, high = one.limits[at]
+            conditions += [low - one.reach[at] <= index, index < high + one.reach[at]]
+    if not conditions:
+        return loop
+    return with_body(loop, _guarded(conditions, loop.body), OUTSIDE)
+
+
+def _guarded(conditions: Sequence[Any], body: Any) -> Any:
+    return tirx.IfThenElse(tirx.all(*conditions), body, None) if conditions else body
+
+
+def _indices(loop: Any, padded: Sequence[_Padded], kind: Any) -> Iterator[tuple[_Padded, int, Any]]:
+    """Where padded buffers are read, or written, within a loop: of each axis the index by loops."""
+    for realize in collect(loop.body, tvm.s_tir.SBlockRealize):
+        axes = [axis.var for axis in realize.block.iter_vars]
+        values = list(zip(axes, realize.iter_values, strict=True))
+        for access in collect(realize.block.body, kind):
+            for one in padded:
+                if _buffer(access).same_as(one.buffer):
+                    for at in one.limits:
+                        yield one, at, _substituted(access.indices[at], values)
+
+
+def _buffer(access: Any) -> Any:
+    return access.buffer if isinstance(access, tirx.BufferStore) else access.source
+
+
+def _padded(block: Any) -> _Padded | None:
+    """What a block pads with zeros, if it does."""
+    store = block.body
+    if not isinstance(store, tirx.BufferStore) or op_name(store.value) != "prim.if_then_else":
+        return None
+    condition, _, other = store.value.args
+    if getattr(other, "value", None) != 0:
+        return None
+    limits: dict[int, tuple[Any, Any]] = {}
+    for one in _conjuncts(condition):
+        for at, index in enumerate(store.indices):
+            low, high = limits.get(at, (0, store.buffer.shape[at]))
+            if isinstance(one, tirx.LE) and one.b.same_as(index):
+                limits[at] = one.a, high
+            if isinstance(one, tirx.LT) and one.a.same_as(index):
+                limits[at] = low, one.b
+    return _Padded(store.buffer, limits)
+
+
+def _conjuncts(condition: Any) -> list[Any]:
+    if isinstance(condition, tirx.And):
+        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
+    return [condition]
+
+
+def _grows(index: Any, loop: Any) -> bool:
+    """Whether an index grows with all loops within one."""
+    inner = [one.loop_var for one in collect(loop.body, tirx.For)]
+    others = collect(index, tirx.Sub, tirx.FloorMod)
+    if any(uses(other, var) for other in others for var in inner):
+        return False
+    factors = [getattr(product.b, "value", -1) for product in collect(index, tirx.Mul)]
+    return min(factors, default=1) > 0
+
+
+def _ends(index: Any, loop: Any) -> tuple[Any, Any]:
+    """An index that grows with all loops, at the first steps of those within one, and the last."""
+    inner = collect(loop.body, tirx.For)
+    first = _substituted(index, [(one.loop_var, one.min) for one in inner])
+    last = _substituted(index, [(one.loop_var, one.min + one.extent - 1) for one in inner])
+    return first, last
+
+
+def _substituted(expr: Any, values: Sequence[tuple[Any, Any]]) -> Any:
+    def value(var: Any) -> Any:
+        return next((new for old, new in values if old.same_as(var)), var)
+
+    return structural_map(expr, (tirx.Var, value))
+
+
+MARK = Mark({OUTSIDE: flag}, Place.BLOCKS, inside, verbs=("leaving_outside",))
