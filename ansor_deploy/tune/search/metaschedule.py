@@ -4,8 +4,10 @@ Our own engine is compared with it. Its database is a private one in memory: wha
 registry is committed to it at the start.
 """
 
-import importlib
+import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 from ..._tvm import load_backend, parsing, tvm_target
@@ -23,6 +25,9 @@ GENERATIONS = 4
 UNMEASURED = 50
 ROUND = 64
 
+_INTRINSICS = "tvm.s_tir.tensor_intrin"
+_OF_KIND = {"llvm": ("x86", "arm_cpu", "riscv_cpu"), "cuda": ("cuda",)}
+
 
 class MetaScheduleSearch:
     """Evolutionary search over MetaSchedule's design space of one task."""
@@ -32,7 +37,7 @@ class MetaScheduleSearch:
         self._context = _context(task, target, seed)
         self._database = ms.database.MemoryDatabase()
         self._workload = self._database.commit_workload(task.mod)
-        self._model = ms.cost_model.XGBModel()
+        self._model = ms.cost_model.XGBModel(num_tuning_cores=1)  # threads would wait for a tree
         self._strategy = self._context.search_strategy
         self._queue: list[tuple[str, Any]] = []
         self._candidates: dict[str, Any] = {}
@@ -98,15 +103,22 @@ class MetaScheduleSearch:
             self._model.update(self._context, candidates, results)
 
 
-def load_intrinsics() -> None:
-    """Import what every context imports: 497 programs, parsed as TVM does it in 15 s."""
+def load_intrinsics(kind: str) -> None:
+    """Import the instructions that a kind of target has, before a context imports those of all.
+
+    Most of the 497 programs that it would parse are a GPU's.
+    """
+    if _INTRINSICS not in sys.modules and (package := find_spec(_INTRINSICS)):
+        sys.modules[_INTRINSICS] = module_from_spec(package)
     with parsing():
-        load_backend("cuda")  # of which these are made, whatever the target is
-        importlib.import_module("tvm.s_tir.tensor_intrin")
+        if kind == "cuda":
+            load_backend(kind)  # of which they are made
+        for name in _OF_KIND[kind]:
+            import_module(f"{_INTRINSICS}.{name}")
 
 
 def _context(task: Task, target: Target, seed: int) -> Any:
-    load_intrinsics()
+    load_intrinsics(target.kind)
     return ms.TuneContext(
         mod=task.mod,
         target=tvm_target(target),

@@ -1,6 +1,7 @@
 """The MetaSchedule search: candidates that fit, none twice, learning from what was measured."""
 
 import os
+import sys
 
 import pytest
 import tvm
@@ -125,6 +126,18 @@ def test_an_outcome_of_the_default_schedule_does_no_harm(task):
     batch = search.propose(4)
     assert batch
     assert all(isinstance(replay(task.mod, text).mod, tvm.IRModule) for text in batch)
+
+
+def test_it_learns_on_one_thread(proposed):
+    search, _, _ = proposed
+    assert search._model.config.nthread == 1
+
+
+def test_for_a_cpu_no_instruction_of_a_gpu_is_parsed(monkeypatch):
+    for name in ("tvm.s_tir.tensor_intrin", gpus := "tvm.s_tir.tensor_intrin.cuda"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    metaschedule.load_intrinsics(HOST.kind)
+    assert gpus not in sys.modules
 
 
 def test_a_search_that_is_not_there_is_a_usage_error(task):
