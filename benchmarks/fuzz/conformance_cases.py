@@ -76,14 +76,27 @@ def case_of(name: str) -> Any:
 
 
 def _make_file_of(name: str) -> None:
-    quoted = f'"{re.sub("_expanded.*", "", name)}"'
-    folder = Path(onnx_cases.__file__).parent
+    """Import the files that have the name, or the longest beginning of it that any has."""
+    begin = re.sub("_expanded.*", "", name)
+    while not (found := [file for file, text in _texts().items() if f'"{begin}' in text]):
+        begin = begin.rpartition("_")[0]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for path in folder.rglob("*.py"):
-            if quoted in path.read_text(encoding="utf-8"):
-                within = path.relative_to(folder).with_suffix("")
-                import_module(".".join((onnx_cases.__name__, *within.parts)))
+        for file in found:
+            import_module(file)
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """The modules that make cases, with their sources."""
+    folder = Path(onnx_cases.__file__).parent
+    paths = {
+        path.relative_to(folder).with_suffix("").parts: path for path in folder.rglob("[!_]*.py")
+    }
+    return {
+        ".".join((onnx_cases.__name__, *parts)): path.read_text(encoding="utf-8")
+        for parts, path in paths.items()
+    }
 
 
 def operator(case: Any) -> str:
