@@ -196,21 +196,16 @@ def test_a_disk_too_small_for_temporary_files_is_not_needed(folder, small_disk):
 # The registry
 
 
-@pytest.fixture(scope="module", autouse=True)
-def waiting(tmp_path_factory):
-    """A build whose registry another process holds: it waits as long as a build does."""
-    place = tmp_path_factory.mktemp("waiting")
-    onnx.save(dense(), place / "net.onnx")
-    hold = [sys.executable, registry_samples.__file__, "hold", str(place / "r.db")]
+def test_a_registry_that_another_process_holds(folder, monkeypatch):
+    monkeypatch.setitem(Registry.open.__func__.__kwdefaults__, "busy_seconds", 0.1)
+    hold = [sys.executable, registry_samples.__file__, "hold", str(folder / "r.db")]
     with subprocess.Popen(hold, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "locked\n"
-        words = ["build", "net.onnx", "-o", "out/net.so", "--registry", "r.db", "--trials", "0"]
-        with subprocess.Popen(
-            [*PROGRAM, *words], cwd=place, stdout=-1, stderr=-1, text=True
-        ) as builder:
-            yield builder, holder, place
-            builder.kill()
+        result = untuned(folder)
         holder.kill()
+    refused(result, 8, "is in use by")
+    assert not Path("/proc/locks").exists() or f"process {holder.pid} " in result.stderr
+    assert everything(folder / "out") == {}
 
 
 def test_a_registry_without_permission(copied):
@@ -387,14 +382,3 @@ def test_the_same_command_resumes_and_finishes(story):
     assert set(everything(folder / "out")) == {"net.so", "net.intoto.json", "net.json"}
     with Registry.open(folder / "r.db", write=False) as registry:
         assert registry.stats()["measurements"] == killed.measured + made["trials"]
-
-
-# Last, since it began with the module and takes as long as a build waits
-
-
-def test_a_registry_that_another_process_holds(waiting):
-    builder, holder, place = waiting
-    out, err = builder.communicate(timeout=120)
-    refused(subprocess.CompletedProcess([], builder.returncode, out, err), 8, "is in use by")
-    assert not Path("/proc/locks").exists() or f"process {holder.pid} " in err
-    assert everything(place / "out") == {}
