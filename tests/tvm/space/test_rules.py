@@ -1,4 +1,4 @@
-"""Whatever the rules derive computes what the program computes, and few decisions do not fit."""
+"""Whatever the rules derive computes what the program computes, and random decisions fit."""
 
 import random
 from dataclasses import replace
@@ -137,10 +137,10 @@ def fits(sketch, rng) -> bool:
 
 
 @pytest.mark.parametrize("name", [*OPERATORS, *FAST])
-def test_random_decisions_rarely_fail(name):
+def test_random_decisions_fit(name):
     rng = random.Random(1)
     for sketch in sketches(name, TARGETS[0]):
-        assert sum(not fits(sketch, rng) for _ in range(10)) <= 1, str(sketch)
+        assert all(fits(sketch, rng) for _ in range(5)), str(sketch)
 
 
 @pytest.mark.parametrize(
