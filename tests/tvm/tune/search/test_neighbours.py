@@ -81,7 +81,6 @@ def refitted(old, new, traces):
 
 PAIRS = {
     "conv of another size": lambda: (conv2d(14, 16, 32), conv2d(28, 16, 32)),
-    "conv of other channels": lambda: (strided(14, 16, 32), strided(14, 24, 40)),
     "conv of prime channels": lambda: (strided(14, 16, 32), strided(13, 7, 37)),
     "conv of another kernel": lambda: (conv2d(14, 8, 16, 3, 2, 1), conv2d(15, 8, 16, 5, 2, 1)),
     "conv of another batch": lambda: tuple(conv_batch(n, 10, 8, 16, 3, 2) for n in (1, 4)),
