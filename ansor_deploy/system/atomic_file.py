@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from .machine_fault import about
+
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
     """Write a file beside its place and move it there; a failure leaves what was there before.
@@ -25,7 +27,7 @@ def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Ite
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
+        with about(path), open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
             yield stream
             stream.flush()
             if durable:  # the name must not survive a power cut that this does not
