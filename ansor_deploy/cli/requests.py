@@ -3,13 +3,14 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UsageError, blaming
 from ..project import Project
 from ..request import EFFORTS, Budget, Limits, Request
 from ..system.apart import check_apart
@@ -129,7 +130,7 @@ def make_request(
     alone = chosen or lock or others.get("require_hits")
     codes = code_targets(target or "", several and not alone)
     names = target.split(",") if target and codes else [_target_name(target, project)]
-    files = [one for name in names for one in target_files(name, project.target_path())]
+    files = _target_files(names, project, said_there=not target)
     return Request(
         target=best_here(codes) if codes else chosen_target(target, *(chosen or ())),
         codes=codes,
@@ -187,6 +188,13 @@ def chosen_target(name: str | None, *devices: str) -> Target:
         return target_of(Inventory.find().get(devices[0]))
     project = Project.find()
     return load_target(_target_name(name, project), project.target_path())
+
+
+def _target_files(names: Sequence[str], project: Project, *, said_there: bool) -> list[Path]:
+    """The files of targets. UsageError, which names the project's file where the name is there."""
+    blamed = project.files() if said_there and project.target else []
+    with blaming(blamed[0]) if blamed else nullcontext():
+        return [one for name in names for one in target_files(name, project.target_path())]
 
 
 def _target_name(given: str | None, project: Project) -> str:

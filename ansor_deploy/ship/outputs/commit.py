@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     from ..shipment import Shipment
 
 
+_REMEDIES = {
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.EACCES: "check its permissions",
+    errno.EROFS: "mount it for writing",
+}
+
+
 def check_writable(output: Path, *others: Path) -> None:
     """AnsorError if outputs could not be written there: before the work, not after it."""
     import tempfile
@@ -218,7 +225,8 @@ def writing_to(folder: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(folder)
         raise_if_fault(error)
-        is_long = error.errno == errno.ENAMETOOLONG
-        hint = "give it a shorter name" if is_long else "check that it is there, and a folder"
-        hint += ", or give another place with -o/--output"
+        hint = (
+            f"{_REMEDIES.get(error.errno or 0, 'check that it is there, and a folder')}, or give "
+        )
+        hint += "another place with -o/--output"
         raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -118,3 +118,9 @@ def test_no_file_of_a_command_is_written_over_another(words, folder):
     assert result.exit_code == 2
     assert "error: the command uses it twice, and would write over it" in result.stderr
     assert everything(Path()) == before
+
+
+def test_a_target_that_the_project_names_and_nobody_has(folder):
+    Path("ansor-deploy.toml").write_text('target = "no-such"')
+    said = invoke("plan", "model.onnx").stderr
+    assert "ansor-deploy.toml: error: there is no target 'no-such'" in said
