@@ -23,6 +23,7 @@ from ..graph.graph import Graph
 from ..operators.emitter import Emitter
 from ..operators.quantization import INT32, UINT8, Range
 from .averages import averaged, is_average
+from .dynamic import product_of_run
 from .layers import layer
 from .moves import is_beside, is_move, moved
 from .pairs import is_pair, paired
@@ -71,6 +72,8 @@ class _Walk:
         if (found := layer(emit, self.reals)) is not None:
             self.sums[node.output[0]] = found
             return _named(emit, found.real(emit))
+        if (numbers := product_of_run(emit, self.makers, self.reals)) is not None:
+            return _named(emit, numbers)
         if (reals := moved(emit, self.reals)) is not None:
             return self._moved(emit, reals)
         return [node]

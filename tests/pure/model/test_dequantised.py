@@ -160,3 +160,28 @@ def test_halves_between_integers(kind):
     assert_integers(proto, shape, 0.21)
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
     assert_integers(proto, shape, 0.21, "float16")
+
+
+@pytest.mark.parametrize(
+    ("product", "shape", "weight", "axis"),
+    [
+        (("Conv", {"pads": [1] * 4}), (1, 6, 7, 5), (4, 6, 3, 3), 0),
+        (("MatMul", {}), (3, 6), (6, 4), 1),
+        (("Gemm", {"alpha": 0.5, "transB": 1}), (3, 6), (4, 6), 0),
+    ],
+)
+@pytest.mark.parametrize("bias", ["", " b"])
+def test_activations_that_a_run_quantises(product, shape, weight, axis, bias):
+    """Whoever wrote them: their scale and zero point are tensors."""
+    known = {
+        "v": integers("int8", *weight), "vs": (RNG.random(4) * 0.01 + 0.005).astype("f"),
+        "vz": integers("int8", 4), "b": np.float32([1, -2, 3, -4]),
+    }  # fmt: skip
+    (op, attributes), bias = product, "" if product[0] == "MatMul" else bias
+    nodes = [
+        node("DynamicQuantizeLinear", "x", "q s z"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "v vs vz", "w", axis=axis),
+        node(op, f"d w{bias}", "y", **attributes),
+    ]
+    assert_integers(model(nodes, {"x": shape}, constants=known), shape, 1e-4)
