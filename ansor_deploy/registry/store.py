@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 
 from .additions import Additions
@@ -25,7 +26,13 @@ class Registry(Lookups, Listing, Additions, Eviction, Forgetting, Leases):
     def copy_into(self, other: sqlite3.Connection) -> None:
         """Make another database what this one is at one moment; who writes to either waits."""
         with explained(self.path):
-            self._connection.backup(other)
+            try:
+                self._connection.backup(other)
+            except sqlite3.OperationalError as error:
+                if "is full" not in str(error):
+                    raise
+                (*_, name), *_ = other.execute("PRAGMA database_list")  # it is the one that grows
+                raise OSError(errno.ENOSPC, str(error), name) from error
 
     def become(self, other: Registry) -> None:
         """Hold what another one holds, and nothing else."""

@@ -1,12 +1,15 @@
 """`registry backup` copies all while others write, and `registry restore` puts it back."""
 
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.registry_samples import TVM, fill, key, record
 
+from ansor_deploy.errors import MachineError
 from ansor_deploy.registry.store import Registry
 
 
@@ -71,3 +74,13 @@ def test_what_is_not_whole_is_no_backup(path, tmp_path):
     refused(program(tmp_path, "registry", "restore", path, "--registry", "n.db"), 8, "is damaged")
     refused(program(tmp_path, "registry", "backup", "c.db", "--registry", "no.db"), 8, "no.db")
     assert not (tmp_path / "c.db").exists()
+
+
+def test_a_disk_that_is_full_is_said_of_the_copy(path, tmp_path):
+    with (
+        Registry.open(path, write=False) as registry,
+        closing(sqlite3.connect(tmp_path / "copy.db")) as copy,
+    ):
+        copy.execute("PRAGMA max_page_count = 4")
+        with pytest.raises(MachineError, match=r"no space left on device: .*copy\.db"):
+            registry.copy_into(copy)
