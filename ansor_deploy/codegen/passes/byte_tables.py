@@ -60,9 +60,10 @@ def byte_tables(func: Any, _mod: Any, _context: Any) -> Any:
 
 def _looked_up(load: Any, ways: list[_Finding]) -> Any:
     """A load of bytes at places that are bytes; any other one as it is."""
-    table, places = load.source, load.indices[-1]
-    if table.dtype.itemsize != 1 or len(load.indices) != 1:  # nearly all; to print extents is slow
+    table = load.source
+    if table.dtype.itemsize != 1 or len(load.indices) != 1:  # nearly all: what follows is slow
         return load
+    (places,) = load.indices
     if isinstance(places, tirx.Cast):  # an index has 32 bits
         places = places.value
     kind, lanes = str(places.ty.dtype.with_lanes(1)), places.ty.dtype.lanes
