@@ -1,9 +1,9 @@
 """What this machine's cores do at best: multiply and add numbers of float32, and read bytes.
 
 Sums that never leave registers, as many as there are, less four for factors, are bounded by nothing
-but the units that compute; eight sums of what is read one after the other, by where that lies. What
-is written moves no faster, so that no kernel beats either. Calls are short and many: some of them
-run between what other processes do.
+but the units that compute; sums of what is read, by where that lies. Memory gives several streams
+more than one. What is written moves no faster, but caches move it beside what is read (`roof.py`).
+Calls are short and many: some of them run between what other processes do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from ..system.host import ask_for_matrices
 from ..target import Target
 
 _STEPS, _REPEATS = 10_000, 500  # of arithmetic: a call takes some 50 us
-_SUMS = 8
+_SUMS, _STREAMS = 8, 4
+# Where a part lies that is read over and over: first caches read some places at half their speed.
+_PLACES = 3
 _FILLED = 4  # a cache is read from a fourth of it, and of no more than so many bytes
 _LARGEST = 1 << 24
 _BEYOND = 1 << 27  # bytes that lie in no cache, or hardly; a call reads the next part of them
@@ -49,9 +51,11 @@ def main(
 ):
     T.func_attr({{"tirx.noalias": True}})
     for _, i in T.grid(counts[0], counts[1]):
-        for j in T.unroll({sums}):
+        for k in T.unroll({streams} * {sums}):
             for v in T.vectorized({lanes}):
-                sums[j, v] = sums[j, v] + data[counts[3] * counts[1] + i, j, v]
+                sums[k % {sums}, v] = sums[k % {sums}, v] + data[
+                    (counts[3] * {streams} + k // {sums}) * counts[1] + i, k % {sums}, v
+                ]
     counts[3] = T.truncmod(counts[3] + 1, counts[2])
 """
 
@@ -89,17 +93,27 @@ def _rates(target: Target, threads: int, sizes: Sequence[int]) -> list[float]:
     lanes = _lanes(target)
     row = 4 * _SUMS * lanes
     rows = max(sizes) // row
-    library, _ = compiled(_READING.format(rows=rows, sums=_SUMS, lanes=lanes), target)
-    data = [np.ones((rows, _SUMS, lanes), "float32") for _ in range(threads)]
+    text = _READING.format(rows=rows, sums=_SUMS, streams=_STREAMS, lanes=lanes)
+    library, _ = compiled(text, target)
+    data = [_in_lines(rows, lanes) for _ in range(threads)]
 
     def rate(of_thread: np.ndarray, size: int) -> float:
         again, parts = max(1, _READ // size), max(1, size // _READ)
-        counts = np.array([again, size // parts // row, parts, 0], "int32")
-        given = [of_thread, counts, np.zeros((_SUMS, lanes), "float32")]
-        return int(counts[:2].prod()) * row / _fastest(library, given, _TIMES)
+        places = parts if parts > 1 else _PLACES
+        counts = np.array([again, size // parts // row // _STREAMS, places, 0], "int32")
+        given = [of_thread, counts, _in_lines(1, lanes)[0]]
+        return int(counts[:2].prod()) * _STREAMS * row / _fastest(library, given, _TIMES)
 
     with ThreadPoolExecutor(threads) as pool:
         return [sum(pool.map(rate, data, [size] * threads)) for size in sizes]
+
+
+def _in_lines(rows: int, lanes: int) -> np.ndarray:
+    """Ones of which no vector lies in two lines of a cache: to read those takes twice as long."""
+    count, size = rows * _SUMS * lanes, 4 * lanes
+    room = np.ones(count + lanes, "float32")
+    first = -room.ctypes.data % size // 4
+    return room[first : first + count].reshape(rows, _SUMS, lanes)
 
 
 def _lanes(target: Target) -> int:

@@ -55,7 +55,8 @@ class Roof:
             return None
         size = task["bytes"]
         computed = flops(task) - _on_padding(task["title"], kernel.shapes, task["flops"])
-        least = self._least(computed, size, task.get("byte_products", 0.0))
+        products, written = task.get("byte_products", 0.0), _written(kernel.shapes)
+        least = max(self._computing(computed, products), self._moving(size, written))
         return max(least, self._stepping(kernel.op, kernel.shapes, size)) or None
 
     def room(self, profile: Profile) -> float:
@@ -73,7 +74,8 @@ class Roof:
         axes = _windows(task.title) if rewrites and made.op.startswith("conv") else ()
         computed = task.flops - _on_padding(task.title, made.shapes, task.flops)
         fewest = computed / SAVED ** sum(window > 1 for window in axes)
-        least = self._least(fewest, made.bytes, products)
+        moving = self._moving(made.bytes, _written(made.shapes))
+        least = max(self._computing(fewest, products), moving)
         return max(least, self._stepping(made.op, made.shapes, made.bytes))
 
     def share(self, kernel: KernelTime) -> float | None:
@@ -81,9 +83,18 @@ class Roof:
         least = self.seconds(kernel)
         return least / kernel.seconds if least and kernel.seconds else None
 
-    def _least(self, computed: float, size: float, products: float) -> float:
+    def _computing(self, computed: float, products: float) -> float:
         rate, amount = (self.byte_gops, 2 * products) if products else (self.gflops, computed)
-        return max(amount / ((rate or math.inf) * 1e9), size / self._speed(size))
+        return amount / ((rate or math.inf) * 1e9)
+
+    def _moving(self, size: float, written: float) -> float:
+        """Seconds to move so many bytes, of which some are written: caches do so while they read.
+
+        written: these at most, where a kernel writes a part of a larger tensor.
+        """
+        cached = any(size <= limit for limit, _ in self.levels[:-1])
+        beside = min(written, size / 2) if cached else 0.0
+        return (size - beside) / self._speed(size)
 
     def _stepping(self, op: str, shapes: Shapes, size: float) -> float:
         """Seconds that a recurrent layer's steps take to read its weights; 0 of anything else.
@@ -99,6 +110,11 @@ class Roof:
     def _speed(self, size: float) -> float:
         """Bytes a second by which so many move from where they all fit."""
         return max((rate for limit, rate in self.levels if size <= limit), default=math.inf)
+
+
+def _written(shapes: Shapes) -> float:
+    """Bytes of a kernel's result, of float32."""
+    return _FLOAT * math.prod(shapes[-1]) if shapes else 0.0
 
 
 def _weights(shapes: Shapes, size: float) -> float:

@@ -6,6 +6,7 @@ from helpers import built, graphs
 from helpers.graphs import node
 from onnx import TensorProto
 
+from ansor_deploy.measure import peaks
 from ansor_deploy.measure.byte_peak import byte_gops
 from ansor_deploy.measure.peaks import bandwidths, float_gflops
 from ansor_deploy.model.relax.byte_products import byte_products
@@ -31,6 +32,12 @@ def test_every_level_is_read_once():
     assert [size for size, _ in levels][-1] == float("inf")
     assert all(rate > 1e6 for _, rate in levels)
     assert bandwidths(built.HOST, 1) is levels
+
+
+def test_no_vector_that_is_read_lies_in_two_lines():
+    arrays = [peaks._in_lines(rows, 16) for rows in (3, 5, 1024)]
+    assert {array.ctypes.data % 64 for array in arrays} == {0}
+    assert {array.flags.c_contiguous for array in arrays} == {True}
 
 
 def counted(op, shape, weights, **attributes):
