@@ -13,7 +13,8 @@ from .. import __version__
 from ..errors import AnsorError
 from ..model.onnx.file_digest import digest
 from ..registry.record import Record, TaskKey
-from ..system.digest import canonical_json, file_sha256, sha256
+from ..space.rule_files import file_digest
+from ..system.digest import canonical_json, sha256
 from ..system.environment import version
 from ..tune.ledger import Ledger
 from ..tune.standing import records_of
@@ -46,7 +47,7 @@ def identity(model: str, model_digest: str, request: Request, *, header: bool) -
                 "model": [model, model_digest],
                 "target": [target.name, target.description, target.fingerprint],
                 **({"codes": [one.fingerprint for one in request.codes]} if request.codes else {}),
-                "rules": [file_sha256(path) for path in request.rules],
+                "rules": [file_digest(path) for path in request.rules],
                 "header": header,
                 "input_shapes": request.shapes_json,
                 "tool": __version__,

@@ -28,7 +28,8 @@ def file_digest(path: Path) -> str:
     try:
         return file_sha256(path)
     except OSError as error:
-        raise UsageError(f"the rule cannot be read: {error.strerror}", file=path) from error
+        what = f"the rule cannot be read: {error.strerror}"
+        raise UsageError(what, "check its path and its permissions", path) from error
 
 
 def shipped_files(kind: str, precision: str) -> list[Path]:

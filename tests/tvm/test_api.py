@@ -7,6 +7,7 @@ import onnx
 import pytest
 from helpers.cli_inside import answer
 from helpers.graphs import model, node, randn
+from helpers.lab import RULE
 
 from ansor_deploy import api
 from ansor_deploy.errors import AnsorError, MissingRecordError, ModelError, UsageError
@@ -67,14 +68,18 @@ class Meddling(Heard):
 def test_what_is_taken_away_or_changed_meanwhile_is_said(folder, tmp_path):
     shutil.copy(folder / "net.onnx", tmp_path)
     path, library = tmp_path / "net.onnx", tmp_path / "out" / "net.so"
+    rule = tmp_path / "serial.py"
     content = path.read_bytes()
     for meddle, says in (
         (lambda: path.write_bytes(content + b"\x12\x00"), "it was changed while it was built"),
         (path.unlink, "no such file"),
+        (rule.unlink, "the rule cannot be read: No such file"),
         (lambda: shutil.rmtree(library.parent), "cannot write to .*out: No such file"),
     ):
         path.write_bytes(content)
+        shutil.copy(RULE, rule)
         common = {"registry": tmp_path / "r.db", "input_shapes": {"x": (4, 32)}, "trials": 0}
+        common["rules"] = [rule]
         with pytest.raises(AnsorError, match=says) as caught:
             api.build(path, library, report=Meddling(meddle), **common)
         assert caught.value.hint
