@@ -96,7 +96,7 @@ def sqlite_is_a_library(faults):
 def test_whatever_fails_a_file_is_as_before_or_as_after(tmp_path, faults, machine):
     if machine == "memory" and not sqlite_is_a_library(faults):
         pytest.skip("SQLite is a part of this Python's program")
-    assert fail_in_turn(faults, tmp_path, machine, 3, tmp_path).keys() == SCENARIOS.keys()
+    assert fail_in_turn(faults, tmp_path, machine, 2, tmp_path).keys() == SCENARIOS.keys()
 
 
 def sampled(some, most):
