@@ -115,11 +115,16 @@ def _padded(block: Any) -> _Padded | None:
     for one in _conjuncts(condition):
         for at, index in enumerate(store.indices):
             low, high = limits.get(at, (0, store.buffer.shape[at]))
-            if isinstance(one, tirx.LE) and one.b.same_as(index):
+            if isinstance(one, tirx.LE) and one.b.same_as(index) and _is_known(one.a):
                 limits[at] = one.a, high
-            if isinstance(one, tirx.LT) and one.a.same_as(index):
+            if isinstance(one, tirx.LT) and one.a.same_as(index) and _is_known(one.b):
                 limits[at] = low, one.b
     return _Padded(store.buffer, limits)
+
+
+def _is_known(limit: Any) -> bool:
+    """Whether it is so wherever it stands: that of an image of any size is read from a tensor."""
+    return isinstance(limit, tirx.IntImm)
 
 
 def _conjuncts(condition: Any) -> list[Any]:
