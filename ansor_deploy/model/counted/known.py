@@ -11,13 +11,12 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
-from onnx.checker import ValidationError
-from onnx.shape_inference import InferenceError, infer_node_outputs
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..graph.fold import constant_tensor
 from ..graph.graph import FLOATS, Graph, Shape
-from ..onnx.skeleton import attribute, domain_of, nested
+from ..graph.one_node import infer_node
+from ..onnx.skeleton import attribute
 from ..operators.emitter import INT64, Emitter
 from .numbers import Number, Sum, Symbol, floored, least, most, symbol
 from .quotients import Quotients
@@ -43,7 +42,6 @@ class Known:
         self.divided = Quotients()
         self._scalars: dict[Number, str] = {}
         self._masks: dict[Any, str] = {}
-        self._opsets = list(graph.proto.opset_import)
 
     def values(self, name: str) -> Values | None:
         """The elements of a small tensor of whole numbers, as far as they are known."""
@@ -63,31 +61,9 @@ class Known:
 
     def learn(self, node: NodeProto) -> None:
         """Find types, shapes and numbers of what a node makes."""
-        graph = self.graph
-        if domain_of(node) or not defs.has(node.op_type) or any(nested(node)):
-            return
-        given = [name for name in node.input if name]
-        if not all(graph.dtypes.get(name) for name in given):  # what is no tensor has none
-            return
-        # Rewriting makes operators that are younger than the model.
-        known = defs.has(node.op_type, graph.opset, "")
-        version = graph.opset if known else defs.onnx_opset_version()
-        schema = defs.get_schema(node.op_type, version, "")
-        types = {
-            n: helper.make_tensor_type_proto(graph.dtypes[n], graph.shapes.get(n)) for n in given
-        }
-        try:
-            made = infer_node_outputs(
-                schema, node, types, self._constants(given), opset_imports=self._opsets
-            )
-        except (InferenceError, RuntimeError, ValidationError):  # a branch never taken may not fit
-            return
-        for name, kind in made.items():
-            tensor = kind.tensor_type
-            graph.dtypes[name] = tensor.elem_type
-            if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
-                graph.shapes[name] = tuple(d.dim_value for d in tensor.shape.dim)
-        self._follow(node)
+        constants = self._constants([name for name in node.input if name])
+        if infer_node(self.graph, node, constants):
+            self._follow(node)
 
     def _follow(self, node: NodeProto) -> None:
         name = node.output[0]

@@ -21,6 +21,7 @@ from .branches import hoist_constants
 from .constant_math import OPERATORS, evaluate
 from .empty import fold_empty
 from .graph import FLOATS, Graph, is_op, optional_input
+from .one_node import infer_node
 from .subgraph import resolve_branches
 
 # fmt: off
@@ -38,6 +39,7 @@ _LITERALS = {"value_float": np.float32, "value_int": np.int64}  # of a Constant,
 _OF_SHAPE = frozenset(("EyeLike", "Shape", "Size"))  # whatever the values are
 _SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
 _INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
+_ASKED = 4096  # bytes, of eight an element, of a constant that inference may look into
 _GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
 
 
@@ -76,7 +78,10 @@ def _folded(graph: Graph) -> bool:
     done = set()
     for node in list(graph.nodes):
         wanted = any(readers[name] or name in graph.output_names for name in node.output)
-        if not wanted or not _is_foldable(graph, node):
+        if not wanted:
+            continue
+        _learn(graph, node)
+        if not _is_foldable(graph, node):
             continue
         if (results := _results(graph, node)) is None:
             continue
@@ -90,6 +95,18 @@ def _folded(graph: Graph) -> bool:
                 del graph.constants[name]
     graph.nodes = [n for n in graph.nodes if id(n) not in done and not _is_done(graph, n)]
     return bool(done)
+
+
+def _learn(graph: Graph, node: NodeProto) -> None:
+    """Find the shape of a result that follows from what was folded before it, without a round."""
+    is_known = all(name in graph.shapes for name in node.output if name)
+    if not is_known and node.input and node.input[0] in graph.shapes:
+        infer_node(graph, node, _small(graph, node))
+
+
+def _small(graph: Graph, node: NodeProto) -> dict[str, TensorProto]:
+    found = ((name, graph.constants.get(name)) for name in node.input if name)
+    return {n: one for n, one in found if one is not None and _bytes(graph, n) <= _ASKED}
 
 
 def _is_done(graph: Graph, node: NodeProto) -> bool:
