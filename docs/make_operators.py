@@ -36,9 +36,9 @@ refused. NaN, infinities and the like: [edge values](edge_values.md).
 float16 and bfloat16 are computed in float32, and rounded where values leave a kernel. Weights keep
 their 16 bits in the library and are made float32 where they are loaded, if the processor converts
 (x86 without F16C does not, of float16). Those that Winograd's algorithm transforms are of float32:
-`--precision strict` does without it. Matrices that DequantizeLinear has by blocks, and those of
-MatMulNBits, take a byte for each weight and the scales, if bytes hold all steps from the zero
-points; half a byte where up to eight rows are multiplied by weights of four bits, or
+`--precision strict` does without it. Matrices that DequantizeLinear has by blocks or lines, and
+those of MatMulNBits, take a byte for each weight and the scales, if bytes hold all steps from the
+zero points; half a byte where up to eight rows are multiplied by weights of four bits, or
 `accuracy_level` lets rows be bytes: blocks of them are rounded as ONNX Runtime does.
 
 """

@@ -4,15 +4,15 @@
     -->
     w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
 
+A column of one scale is a block as long as that.
 Other passes turn weights as float32; what is left of them is known again by its numbers. Those of
 four bits are eight a word where few rows are multiplied by them (`operators/block_products.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,19 +81,25 @@ class BlockwiseWeights:
     """Those of a model, found by their numbers, as they are or turned."""
 
     def __init__(self, model: ModelProto) -> None:
-        self._found = list(_of(model))
+        self._given = list(_of(model))
+        self._of_shapes: dict[tuple[int, ...], dict[int, Blockwise]] = {}
 
-    @cached_property
-    def _by_numbers(self) -> dict[int, Blockwise]:
-        both = (one for found in self._found for one in (found, found.turned))
-        return {_digest(one.values): one for one in both}
+    def _by_numbers(self, shape: tuple[int, ...]) -> dict[int, Blockwise]:
+        """Those of a shape, which are read when one is asked for: most networks have none left."""
+        if shape not in self._of_shapes:
+            fits = [one for one in self._given if tuple(one[1].dims) in (shape, shape[::-1])]
+            found = [_dequantised(node, map(numpy_helper.to_array, of)) for node, *of in fits]
+            both = [form for one in found if one is not None for form in (one, one.turned)]
+            self._of_shapes[shape] = {_digest(one.values): one for one in both}
+        return self._of_shapes[shape]
 
     def of(self, values: np.ndarray, results: int) -> Blockwise | None:
         """The weights that have these numbers; None where there are none.
 
         results: elements of what is made of them.
         """
-        known = self._by_numbers.get(_digest(values)) if self._found else None
+        given = self._by_numbers(values.shape)
+        known = given.get(_digest(values)) if given else None
         if known is None or not np.array_equal(known.values, values):
             return None
         return known.in_words if results <= FEW * known.outputs else known
@@ -103,28 +109,36 @@ def _digest(values: np.ndarray) -> int:
     return hash((values.shape, values.tobytes()))
 
 
-def _of(model: ModelProto) -> Iterator[Blockwise]:
+def _of(model: ModelProto) -> Iterator[tuple[Any, ...]]:
+    """Each DequantizeLinear of a constant, and its constants."""
     given = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
-        named = [name for name in node.input if name]
-        if node.op_type == "DequantizeLinear" and all(name in given for name in named):
-            found = _dequantised(node, [numpy_helper.to_array(given[name]) for name in named])
-            if found is not None:
-                yield found
+        named = [given.get(name) for name in node.input if name]
+        if node.op_type == "DequantizeLinear" and all(one is not None for one in named):
+            yield node, *named
 
 
-def _dequantised(node: NodeProto, constants: Sequence[np.ndarray]) -> Blockwise | None:
+def _dequantised(node: NodeProto, constants: Iterable[np.ndarray]) -> Blockwise | None:
     """What a DequantizeLinear makes float32; None where no bytes and scales of blocks stand for it.
 
     constants: steps, scales and, mostly not, zero points.
     """
     size, axis = attribute(node, "block_size", 0), attribute(node, "axis", 1) % 2
     steps, scales, *zeros = constants
-    if not size or steps.ndim != 2 or scales.dtype != np.float32 or not steps.size:
+    if steps.ndim != 2 or scales.dtype != np.float32 or not steps.size:
         return None
+    if not size:
+        axis, size = 1 - axis, steps.shape[1 - axis]
+        scales, *zeros = (_of_lines(one, axis, steps.shape) for one in (scales, *zeros))
     steps = steps.astype(np.int16)
     for zero in zeros:
         block = np.arange(steps.shape[axis]) // size
         steps -= np.take(zero.astype(np.int16), block, axis)
     fits = steps.min() >= _LEAST and steps.max() <= _MOST
     return Blockwise(steps.astype(np.int8), scales, axis, size) if fits else None
+
+
+def _of_lines(given: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarray:
+    """One number for each line along an axis, or for all of them, as of blocks as long as lines."""
+    lines = np.broadcast_to(given.reshape(-1), shape[1 - axis])
+    return np.expand_dims(lines, axis)

@@ -57,6 +57,23 @@ def product(rows: int = 1, bits: int = 4, depth: int = DEPTH, zeros=None):
     return few_bits_product(rows, bits, BLOCK, depth, COLUMNS, points)
 
 
+def built_of_lines(kind: str, count: int, axis: int = 1):
+    """A product with a weight of one scale for each of its columns, or rows, or for all."""
+    made, numbers, zeros = KINDS[kind]
+    rng, shape = np.random.default_rng(0), (DEPTH, COLUMNS)
+    size = (count,) if count > 1 else ()
+    given = {"q": (shape, rng.integers(*numbers, shape))}
+    given["z"] = size, rng.integers(*(zeros or (0, 1)), size)
+    constants = {
+        name: helper.make_tensor(name, made, *(one[0], np.ravel(one[1])))
+        for name, one in given.items()
+    }
+    constants["s"] = (0.01 + np.abs(randn(1, *size))).astype(np.float32)
+    nodes = [node("DequantizeLinear", "q s z", "w", axis=axis), node("MatMul", "x w", "y")]
+    ends = ({"x": ("float32", (3, DEPTH))}, {"y": ("float32", (3, COLUMNS))})
+    return typed(nodes, *ends, constants, 21)
+
+
 def types(proto) -> list[str]:
     """Of the constants that kernels take."""
     constants = collect(imported(proto).mod["main"], tvm.ir.GenericConst)
@@ -68,6 +85,21 @@ def types(proto) -> list[str]:
 def test_results_are_those_of_weights_of_float32(kind, rows, turned, monkeypatch):
     form = "int32" if kind == "int4" and rows <= FEW else "int8"
     assert_same_bits(built(kind, rows, turned=turned), randn(7, rows, DEPTH), form, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "axis"),
+    [
+        ("int8", COLUMNS, 1),
+        ("uint8", 1, 1),
+        ("int8", DEPTH, 0),
+        ("int4", COLUMNS, 1),
+        ("uint4", COLUMNS, 1),
+    ],
+)
+def test_so_they_are_of_one_scale_a_line(kind, count, axis, monkeypatch):
+    form = "int32" if kind == "int4" else "int8"
+    assert_same_bits(built_of_lines(kind, count, axis), randn(7, 3, DEPTH), form, monkeypatch)
 
 
 @pytest.mark.parametrize(
