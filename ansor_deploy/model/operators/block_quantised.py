@@ -1,8 +1,8 @@
 """Weights of few bits in blocks, each with a scale and a zero point: what onnxruntime-genai writes.
 
 They must be constants. Those of a matrix stay bytes or less (`block_products.py`), unless zero
-points between whole numbers make them float32; of a table that is looked into, whole numbers of a
-byte stay.
+points between whole numbers make them float32, or they are looked up (MatMulBnb4); of a table that
+is looked into, whole numbers of a byte stay.
 """
 
 from __future__ import annotations
@@ -16,6 +16,17 @@ from .operator import REAL, contrib
 
 FLOAT = TensorProto.FLOAT
 _BITS = (2, 4, 8)
+# The numbers that four bits stand for, by the type of MatMulBnb4: FP4 and NF4 of bitsandbytes.
+_POSITIVE = (0, 5.208333333e-03, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
+_LEVELS = {
+    0: np.float32([*_POSITIVE, *(-one for one in _POSITIVE)]),
+    1: np.float32([
+        -1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+        -0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725,
+        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+        0.7229568362236023, 1,
+    ]),
+}  # fmt: skip
 # The level of accuracy by which rows may be rounded to bytes.
 _ROUNDED = 4
 
@@ -86,6 +97,21 @@ def _zeros(emit: Emitter, bits: int, rows: int, blocks: int) -> np.ndarray:
     return unpacked(given.reshape(rows, -1), bits)[:, :blocks].reshape(rows, blocks, 1)
 
 
+def mat_mul_bnb4(emit: Emitter) -> str:
+    """Compute a @ b^T, of weights that four bits look up: they become float32."""
+    levels = _LEVELS.get(emit.attribute("quant_type", -1))
+    if levels is None or not emit.attribute("transB", 1):
+        raise emit.refuse("this form of weights is not supported: quantise it to NF4 or FP4")
+    rows, depth = emit.attribute("N"), emit.attribute("K")
+    emit.room_for(rows, depth)
+    first = unpacked(_constant(emit, 1), 4).reshape(-1, 2)[:, ::-1]  # the high half is the first
+    numbers = levels[first].reshape(-1)[: rows * depth]
+    scales = np.repeat(_constant(emit, 2).astype(np.float32), emit.attribute("block_size"))
+    weight = (numbers * scales[: rows * depth]).reshape(rows, depth)
+    result = emit("MatMul", emit.cast(emit.input(0), FLOAT), emit.constant(weight.T))
+    return emit.cast(result, emit.dtype(emit.input(2)))
+
+
 def gather_block_quantized(emit: Emitter) -> str:
     """Rows of a quantised table as real numbers; the table stays quantised."""
     steps = _table(emit)
@@ -143,6 +169,7 @@ def _constant(emit: Emitter, index: int) -> np.ndarray:
 
 OPERATORS = (
     contrib("MatMulNBits", types=REAL | {"uint8", "int32"}, expand=mat_mul_n_bits),
+    contrib("MatMulBnb4", types=REAL | {"uint8"}, expand=mat_mul_bnb4),
     contrib(
         "GatherBlockQuantized",
         types=REAL | {"uint8", "int4", "uint4", "int32", "int64"},

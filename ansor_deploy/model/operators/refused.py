@@ -13,7 +13,7 @@ REASONS = {
         ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"), _RANDOM
     ),
     "RandomUniformLike": _RANDOM,
-    **dict.fromkeys(("MatMulBnb4", "MatMulFpQ4"), _FOUR_BITS),
+    "MatMulFpQ4": _FOUR_BITS,
     **dict.fromkeys(("MoE", "QMoE"), _EXPERTS),
     **dict.fromkeys(("CastMap", "DictVectorizer", "ZipMap"), _MAP),
     "CategoryMapper": _STRING,

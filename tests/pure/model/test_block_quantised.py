@@ -94,6 +94,18 @@ def assert_close(proto, given, tolerance=1e-5):
     np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("columns", [16, 7])
+def test_weights_that_four_bits_look_up(kind, columns):
+    """Blocks go on over the ends of rows, and the last may be short."""
+    count = columns * DEPTH
+    scales = (0.1 + np.abs(randn(1, -(-count // 64)))).astype(np.float32)
+    known = {"b": bytes_of(0, -(-count // 2)), "s": scales}
+    sizes = {"K": DEPTH, "N": columns, "block_size": 64, "quant_type": kind}
+    proto = model("MatMulBnb4", ("x", (2, 3, DEPTH), FLOAT), known, **sizes)
+    assert_close(proto, randn(5, 2, 3, DEPTH))
+
+
 def test_onnx_runtime_is_asked_to_round_to_bytes_alone():
     feed = {"x": randn(5, 2, 3, DEPTH)}
     exact, short, rounded = (product(4, 32, accuracy_level=level) for level in (1, 2, 4))

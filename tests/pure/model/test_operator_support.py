@@ -62,7 +62,7 @@ def test_many_nodes_of_an_operator_are_counted():
 
 @pytest.mark.parametrize(
     ("op", "reason"),
-    [("MatMulBnb4", "quantise them to MatMulNBits"), ("QMoE", "choose a dense model")],
+    [("MatMulFpQ4", "quantise them to MatMulNBits"), ("QMoE", "choose a dense model")],
 )
 def test_operators_of_language_models_are_refused_in_words(op, reason):
     proto = custom(helper.make_node(op, ["x"], ["y"], domain="com.microsoft"))
