@@ -14,11 +14,13 @@ TABLE = np.arange(40, dtype=np.float32).reshape(10, 4)
 
 
 class Library:
-    """What verification calls: a function of one input, y of x."""
+    """What verification calls: y, a function of x and of what other inputs there are."""
 
-    def __init__(self, function, shape, dtype="float32"):
-        tensors = (TensorInfo("x", shape, dtype),), (TensorInfo("y", shape, "float32"),)
-        self.interfaces, self.batches = [Interface(*tensors)], None
+    def __init__(self, function, shape, dtype="float32", **others):
+        inputs = {"x": (shape, dtype), **{name: (one, "float32") for name, one in others.items()}}
+        tensors = [TensorInfo(name, *one) for name, one in inputs.items()]
+        made = (TensorInfo("y", shape, "float32"),)
+        self.interfaces, self.batches = [Interface(tuple(tensors), made)], None
         self._function = function
 
     def __call__(self, **inputs):
@@ -67,6 +69,21 @@ def test_a_library_that_is_wrong_at_an_edge_does_not(op, function, draw):
 
 def test_what_an_infinity_makes_nan_of_may_differ():
     assert verified("Softsign", lambda x: np.where(np.isinf(x), 1, x / (1 + np.abs(x))))
+
+
+def test_a_nan_may_stay_that_onnx_runtime_loses_of_one_of_the_inputs():
+    """Its LSTM makes numbers where `x` has a NaN, but not where its state `c` has."""
+    nodes = [node("LSTM", "x w r b - - c", "steps", hidden_size=3), node("Squeeze", "steps k", "y")]
+    sizes = {"w": (1, 12, 3), "r": (1, 12, 3), "b": (1, 24)}
+    known = {name: np.full(size, 0.1, "f") for name, size in sizes.items()}
+    known["k"] = np.array([1])
+    oracle = Oracle(model(nodes, {"x": (1, 1, 3), "c": (1, 1, 3)}, constants=known))
+
+    def function(x, c):
+        (y,) = oracle.outputs({"x": x, "c": c}).values()
+        return y if np.isfinite(x).all() else np.full_like(y, np.nan)
+
+    assert verify_model(Library(function, (1, 1, 3), c=(1, 1, 3)), [oracle], seed=0).ok
 
 
 def test_an_input_of_indices_is_known_by_its_table():
