@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .model.batches import Span, asked, span_of, with_rows
+from .model.batches import Span, Value, asked, shapes_of, span_of, with_rows
 
 if TYPE_CHECKING:
     from .registry.layers import Layer
     from .target import Target
 
 
-Shapes = dict[str, tuple[int | Span, ...]]  # of inputs by their names
+Shapes = dict[str, tuple[int | Span | Value, ...]]  # of inputs by their names, or numbers
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class Request:
     @property
     def first_shapes(self) -> dict[str, tuple[int, ...]]:
         """The first of the shapes: of a range of batches, with the least."""
-        first = self.input_shapes[0]
+        first = shapes_of(self.input_shapes[0])
         span = span_of(first)
         return with_rows(first, span.least if span else 0)
 

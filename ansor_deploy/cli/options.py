@@ -61,7 +61,8 @@ input_shape_option = click.option(
     metavar="NAME=1,3,224,224",
     help="Set the shape of an input. Repeatable, for the same input, too: the library then takes "
     "each of its shapes; the n-th shapes of all inputs belong together. 1..8 for the first axis "
-    "is any batch of that range, 1..512 for another any length, 320..640:32 any in steps of 32.",
+    "is any batch of that range, 1..512 for another any length, 320..640:32 any in steps of 32. "
+    "sr==16000 makes an input a constant, and takes the branches that it chooses.",
 )
 context_option = click.option(
     "--context",

@@ -1,4 +1,4 @@
-"""What --input-shape may say: a shape, or ranges of batches, lengths and sizes of images."""
+"""What --input-shape may say: a shape, ranges of batches, lengths and images, or a number."""
 
 import re
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import click
 
 from ..errors import UsageError
-from ..model.batches import Span
+from ..model.batches import Span, Value
 from ..request import Shapes
 
-Extent = int | Span  # a size, or a range of them
+Extent = int | Span | Value  # a size, or a range of them; or a number
 Fail = click.BadParameter
 InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
 
@@ -17,16 +17,25 @@ InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
 def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
     """The input and the shape of "data=1,3,224,224".
 
-    Or of "data=1..8,3,224,224", "ids=1,1..512", and of "data=1,3,320..640:32,320..640:32".
+    Or of "data=1..8,3,224,224", "ids=1,1..512", and of "data=1,3,320..640:32,320..640:32"; or the
+    number that an input always is, of "sr==16000".
     """
     name, _, numbers = text.rpartition("=")
+    if re.fullmatch(r".+=", name):
+        return name[:-1], (_value(numbers),)
     extents = tuple(_extent(size.strip()) for size in numbers.split(","))
     if not name or not all(extents):
         raise Fail(f"{text!r} is not an input's shape; write it like data=1,3,224,224")
     return name, extents
 
 
-def _extent(text: str) -> Extent:
+def _value(text: str) -> Value:
+    if not re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?|true|false", text.strip(), re.IGNORECASE):
+        raise Fail(f"{text!r} is not a number, true or false, which an input may always be")
+    return Value(text.strip())
+
+
+def _extent(text: str) -> int | Span:
     """The size, or the range, of "224", "1..8" or "320..640:32"; 0 if it is none of these."""
     if re.fullmatch(r"[0-9]+", text):
         return int(text)
@@ -49,7 +58,7 @@ def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
     An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
     the same shapes are given twice.
     """
-    of_input: dict[str, list[tuple[int | Span, ...]]] = {}
+    of_input: dict[str, list[tuple[Extent, ...]]] = {}
     for name, shape in named:
         of_input.setdefault(name, []).extend(_each(shape))
     count = max(map(len, of_input.values()), default=1)
@@ -69,7 +78,7 @@ def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
     return tuple(together)
 
 
-def _each(shape: Sequence[Extent]) -> list[tuple[int | Span, ...]]:
+def _each(shape: Sequence[Extent]) -> list[tuple[Extent, ...]]:
     """A shape, or those of a batch in steps: each is a shape of its own."""
     first, *others = shape
     if not isinstance(first, Span) or first.step == 1 or any(isinstance(n, Span) for n in others):

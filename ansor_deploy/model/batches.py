@@ -44,19 +44,51 @@ class Span:
         return cls(int(least), int(most), int(step or 1))
 
 
-_Text = Annotated[str, Meta(pattern=r"^[0-9]{1,9}\.\.[0-9]{1,9}(:[0-9]{1,9})?$")]
+@dataclass(frozen=True)
+class Value:
+    """A number that an input is in every run, in the place of its shape: `=16000`, `=true`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"={self.text}"
+
+
+_SPAN = r"[0-9]{1,9}\.\.[0-9]{1,9}(:[0-9]{1,9})?"
+_Text = Annotated[str, Meta(pattern=rf"^({_SPAN}|=[-+.0-9A-Za-z]{{1,40}})$")]
 AskedShape = tuple[Count | _Text, ...]  # as JSON has one that is asked for
 Asked = Mapping[str, tuple[int | Span, ...]]  # shapes of inputs by name, as they are asked for
+Given = Mapping[str, tuple[int | Span | Value, ...]]  # the same, with numbers that inputs are
 
 
-def asked(shape: tuple[int | Span, ...]) -> list[int | str]:
-    """A shape as JSON has it."""
-    return [str(one) if isinstance(one, Span) else one for one in shape]
+def asked(shape: tuple[int | Span | Value, ...]) -> list[int | str]:
+    """A shape, or a number, as JSON has it."""
+    return [one if isinstance(one, int) else str(one) for one in shape]
 
 
-def read_shape(shape: Iterable[int | str]) -> tuple[int | Span, ...]:
-    """A shape of JSON."""
-    return tuple(one if isinstance(one, int) else Span.read(one) for one in shape)
+def read_shape(shape: Iterable[int | str]) -> tuple[int | Span | Value, ...]:
+    """A shape, or a number, of JSON."""
+    return tuple(one if isinstance(one, int) else _read(one) for one in shape)
+
+
+def _read(text: str) -> Span | Value:
+    return Value(text[1:]) if text.startswith("=") else Span.read(text)
+
+
+def values_of(given: Given) -> dict[str, Value]:
+    """The numbers that inputs are, by their names."""
+    firsts = {name: shape[0] for name, shape in given.items() if shape}
+    return {name: one for name, one in firsts.items() if isinstance(one, Value)}
+
+
+def shapes_of(given: Given) -> dict[str, tuple[int | Span, ...]]:
+    """The shapes of the other inputs."""
+    values = values_of(given)
+    return {
+        name: tuple(one for one in shape if not isinstance(one, Value))
+        for name, shape in given.items()
+        if name not in values
+    }
 
 
 def span_of(shapes: Asked) -> Span | None:

@@ -15,10 +15,11 @@ from ..runtime.batches import tried_size
 from ..runtime.lengths import tried_together
 from ..target import Target
 from .assumed import assumed
-from .batches import Asked, Batch, Span, span_of, with_rows
+from .batches import Asked, Batch, Given, Span, Value, shapes_of, span_of, values_of, with_rows
 from .caches import Opened, assumed_rows, fixed_caches
 from .canonicalize import canonical_graph
 from .counted import caches, ranges
+from .fixed_inputs import proposing_values, with_values
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
 from .misfit import check_sizes, misfit
@@ -83,21 +84,23 @@ class _Source(NamedTuple):
 def prepare(
     path: Path,
     target: Target,
-    input_shapes: Sequence[Asked] = ({},),
+    input_shapes: Sequence[Given] = ({},),
     stage: Callable[[str, str], None] = lambda name, detail: None,
     step: Callable[[str, int, int], None] = lambda what, done, total: None,
     rows: int = 0,
 ) -> Prepared:
     """Read a model for a target; ModelError says what of it cannot be compiled.
 
-    input_shapes: of inputs by name, once, maybe with a range; more often for a library of several.
+    input_shapes: of inputs by name, once, maybe with a range; more often for a library of several;
+    or the number that an input is in all runs.
     stage: is called with the name and a detail of each stage that begins. step: with what a stage
     has done of something, and of how many. rows: that caches have room for; 0 where the model says.
     """
     stage("read", str(path))
-    source, proto = _loaded(path)
-    sizes = _Sizes.of(proto, *_completed(proto, input_shapes, rows, stage))
-    with blaming(path):
+    values, shapes = values_of(input_shapes[0]), [*map(shapes_of, input_shapes)]
+    source, proto = _loaded(path, values)
+    sizes = _Sizes.of(proto, values, *_completed(proto, shapes, rows, stage))
+    with blaming(path), proposing_values(proto):
         protos, opened = _opened(proto, sizes)
         del proto  # it has the weights once more
         try:
@@ -108,7 +111,8 @@ def prepare(
                 raise
             del protos, opened
             stage("sizes", f"{options(sizes.fixed)} alone, since {error.text}")
-            return prepare(path, target, [sizes.fixed], stage, step)
+            given: Given = {name: (one,) for name, one in values.items()}
+            return prepare(path, target, [{**sizes.fixed, **given}], stage, step)
         del opened  # it has the weights once more
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
@@ -131,9 +135,10 @@ class _Sizes(NamedTuple):
 
     tried: the shapes that are bound, the largest first. lengths: the ranges that are left open.
     span: of batches. rows: that caches have room for. fixed: one shape, which does instead where
-    may_be_fixed says so.
+    may_be_fixed says so. values: what other inputs are in all runs.
     """
 
+    values: Mapping[str, Value]
     asked: Asked
     rows: int
     may_be_fixed: bool
@@ -144,7 +149,12 @@ class _Sizes(NamedTuple):
 
     @classmethod
     def of(
-        cls, proto: ModelProto, shapes: Sequence[Asked], rows: int, may_be_fixed: bool
+        cls,
+        proto: ModelProto,
+        values: Mapping[str, Value],
+        shapes: Sequence[Asked],
+        rows: int,
+        may_be_fixed: bool,
     ) -> _Sizes:
         """The sizes of these shapes."""
         first = shapes[0]
@@ -153,7 +163,7 @@ class _Sizes(NamedTuple):
         least = [with_rows(one, span.least if span else 0) for one in shapes]
         tried = _tried(first, lengths) if lengths else least
         fixed = fixed_caches(proto, tried[0]) if rows and may_be_fixed else tried[0]
-        return cls(first, rows, may_be_fixed, lengths, span, tried, fixed)
+        return cls(values, first, rows, may_be_fixed, lengths, span, tried, fixed)
 
 
 def _opened(proto: ModelProto, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
@@ -183,7 +193,7 @@ def _imported(
     if sizes.span is None:
         return each, (), None
     batch = _batch(sizes.span, sizes.asked, each[0])
-    protos, graphs = _of_batch(path, sizes.asked, batch)
+    protos, graphs = _of_batch(path, sizes, batch)
     each += [import_model(graphs.pop(0), target, steps) for _ in list(graphs)]
     _check(each[-1], batch)
     return each, protos, batch
@@ -241,7 +251,7 @@ def _batch(span: Span, shapes: Asked, first: Imported) -> Batch:
 
 
 def _of_batch(
-    path: Path, shapes: Asked, batch: Batch
+    path: Path, asked: _Sizes, batch: Batch
 ) -> tuple[tuple[ModelProto, ...], list[Graph]]:
     """The model with the other sizes of a batch, and at last that by which parts are tried.
 
@@ -249,8 +259,8 @@ def _of_batch(
     """
     sizes = list(batch.sizes())
     tried = tried_size(sizes, batch.most)
-    bound_to = [with_rows(shapes, rows) for rows in (*sizes[1:], *([tried] if tried else []))]
-    protos, _ = _bound(_loaded(path)[1], bound_to, 0)
+    bound_to = [with_rows(asked.asked, rows) for rows in (*sizes[1:], *([tried] if tried else []))]
+    protos, _ = _bound(_loaded(path, asked.values)[1], bound_to, 0)
     count = len(sizes) - 1
     return protos, _sound_graphs(path, bound_to[:count], protos[:count]) if count else []
 
@@ -269,12 +279,13 @@ def _tried(shapes: Asked, lengths: Sequence[Range]) -> list[dict[str, tuple[int,
     return [at_sizes(shapes, lengths, sizes) for sizes in tried_together(ends)]
 
 
-def _loaded(path: Path) -> tuple[_Source, ModelProto]:
-    """What a model is read from, and the model as it is."""
+def _loaded(path: Path, values: Mapping[str, Value]) -> tuple[_Source, ModelProto]:
+    """What a model is read from, and the model, in which inputs of these names are constants."""
     source = load(path)
     with blaming(path):
-        refuse_early(source.proto)
-    return _Source.of(source), source.proto
+        proto = with_values(source.proto, values)
+        refuse_early(proto)
+    return _Source.of(source), proto
 
 
 def _bound(

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
-from ..model.batches import AskedShape, Batch, Span, read_shape
+from ..model.batches import AskedShape, Batch, Span, Value, read_shape
 from ..model.graph.places import Place
 from ..model.ranges import Range
 from ..registry.record import TaskKey
@@ -86,8 +86,8 @@ class Model(Struct, frozen=True):
     input_shapes: dict[str, AskedShape] | tuple[dict[str, AskedShape], ...]
 
     @property
-    def shapes(self) -> tuple[dict[str, tuple[int | Span, ...]], ...]:
-        """The shapes that were asked for."""
+    def shapes(self) -> tuple[dict[str, tuple[int | Span | Value, ...]], ...]:
+        """The shapes that were asked for, and numbers that inputs are in all runs."""
         known = self.input_shapes
         listed = (known,) if isinstance(known, dict) else known
         return tuple({name: read_shape(one) for name, one in each.items()} for each in listed)

@@ -28,7 +28,7 @@ import onnx
 from ansor_deploy.cli.options import input_shape_option
 from ansor_deploy.cli.shapes import InputShapes
 from ansor_deploy.model.assumed import assumed
-from ansor_deploy.model.batches import Span, with_rows
+from ansor_deploy.model.batches import Span, shapes_of, with_rows
 from ansor_deploy.model.shapes import options
 from ansor_deploy.runtime import load
 from ansor_deploy.runtime.lengths import Lengths
@@ -61,7 +61,7 @@ def command(
         folder = Path(name)
         proto = filled.load(network)
         onnx.save(proto, model := folder / "model.onnx")
-        shapes = dict(input_shapes) or _opened(proto, max(lengths))
+        shapes = shapes_of(dict(input_shapes)) or _opened(proto, max(lengths))
         spent = {"range": _built(model, folder / "range.so", shapes)}
         for length in [] if no_fixed else lengths:
             made = folder / f"{length}.so"

@@ -134,6 +134,8 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
     given: its file; None where that lies in this folder or beside the artifact. UsageError where
     it is not there, or is another one.
     """
+    from ...model.batches import values_of
+    from ...model.fixed_inputs import with_values
     from ...model.onnx.file import load
 
     known = read_manifest(artifact).model
@@ -145,7 +147,7 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
     if file_sha256(file) != known.sha256:
         hint = f"build it anew: ansor-deploy build {file} -o {artifact}"
         raise UsageError(f"{artifact} was not built from {file} as it is now", hint)
-    return load(file).proto
+    return with_values(load(file).proto, values_of(known.shapes[0]))
 
 
 def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:

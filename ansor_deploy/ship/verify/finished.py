@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
+from ...model.batches import values_of
+from ...model.fixed_inputs import with_values
 from ...model.onnx.bind import bind_shapes, model_inputs
 from ...model.onnx.file import load
 from ...runtime.interface import interfaces
@@ -42,7 +44,8 @@ def verify(
     built from a model with these inputs and outputs.
     """
     with callable_somewhere(artifact, devices, report) as library:
-        proto = load(model).proto
+        known = read_manifest(artifact)
+        proto = with_values(load(model).proto, values_of(known.model.shapes[0]))
         _check_same_interface(artifact, model, library, proto)
         check_named(tolerances, proto)
         if given is not None:
@@ -52,8 +55,7 @@ def verify(
         oracles = [
             Oracle(bind_shapes(proto, one.input_shapes)) for one in interfaces_tried(library)
         ]
-        islands = read_manifest(artifact).may_differ
-        return verify_model(library, oracles, seed, tolerances, islands)
+        return verify_model(library, oracles, seed, tolerances, known.may_differ)
 
 
 def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> list[NodeVerdict]:
@@ -70,7 +72,8 @@ def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> li
 
     manifest, target = read_manifest(artifact), this_machine()
     shapes = interfaces(manifest.to_json())[0].input_shapes
-    prepared = prepare(model, target, (shapes,), report.stage, report.step)
+    given = {name: (one,) for name, one in values_of(manifest.model.shapes[0]).items()}
+    prepared = prepare(model, target, ({**shapes, **given},), report.stage, report.step)
     rules = shipped_rules(target.kind, manifest.precision)
     report.stage("by node", f"{len(prepared.protos[0].graph.node)} nodes, each an output")
     return every_node(prepared, How(target, rules, {}, seed))

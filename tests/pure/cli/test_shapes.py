@@ -5,7 +5,7 @@ import pytest
 
 from ansor_deploy.cli.shapes import parse_shape, shape_text, shapes_together
 from ansor_deploy.errors import UsageError
-from ansor_deploy.model.batches import Span
+from ansor_deploy.model.batches import Span, Value
 
 
 def test_shapes():
@@ -16,6 +16,8 @@ def test_shapes():
     assert parse_shape("x=1..8,3") == ("x", (Span(1, 8), 3))
     assert shape_text(*parse_shape("x=1..8,3")) == "x=1..8,3"
     assert parse_shape("ids=1,1..512") == ("ids", (1, Span(1, 512)))
+    assert parse_shape("sr==16000") == ("sr", (Value("16000"),))
+    assert shape_text(*parse_shape("on==true")) == "on==true"
 
 
 NO_SHAPES = ["", "data", "data=", "=1", "data=1,,2", "data=0", "data=1x2"]
