@@ -175,6 +175,18 @@ def test_any_batch_of_a_range_runs_from_c(tmp_path):
     assert refused == f"{library}: it takes a batch of 1 to 7 rows; given 8"
 
 
+def test_a_library_that_was_replaced_is_the_new_one(tmp_path):
+    for operator in ("Neg", "Abs", "Relu"):
+        net = graphs.model([graphs.node(operator, "x", "y")], {"x": (1, 2)})
+        onnx.save(net, tmp_path / f"{operator}.onnx")
+        answer(tmp_path, "build", f"{operator}.onnx", "--trials", 0, "--beside", "none")
+    made = compiled(tmp_path, "gcc", "-std=c99", *SANITIZED, HERE / "run_replaced.c")
+    command = [made, "Neg", "Abs", "Relu"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["-1 2", "1 2", "1 0"]
+
+
 def copied(shop, folder):
     for suffix in (".so", ".json"):
         shutil.copy(shop / f"two-heads{suffix}", folder / f"copy{suffix}")

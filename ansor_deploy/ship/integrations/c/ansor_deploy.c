@@ -11,6 +11,7 @@
 #include "ansor_deploy_batches.h"
 #include "ansor_deploy_manifest.h"
 #include "ansor_deploy_memory.h"
+#include "ansor_deploy_names.h"
 #include "ansor_deploy_values.h"
 #include "ansor_deploy_weights.h"
 
@@ -48,11 +49,11 @@ static int choose_code(ansor_deploy_model *model, int wanted) {
 }
 
 static int start(ansor_deploy_model *model, int code) {
-    char *resolved = realpath(model->path, NULL); /* a bare name would be looked up elsewhere */
-    TVMFFIAny file = text(resolved), nothing;
-    if (resolved == NULL) return fail("%s", strerror(errno));
+    char *name = own_name(model->path);
+    TVMFFIAny file = text(name), nothing;
+    if (name == NULL) return fail("%s", strerror(errno));
     int status = call_global("ffi.ModuleLoadFromFile", &file, 1, &model->library);
-    free(resolved);
+    free(name);
     if (status != 0 || choose_code(model, code) != 0) return -1;
     if (call_method(model->library, "vm_load_executable", NULL, 0, &model->machine) != 0) return -1;
     TVMFFIAny place[] = {integer(kDLCPU), integer(0), integer(2)}; /* 2: memory is kept, pooled */
