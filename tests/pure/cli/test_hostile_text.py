@@ -33,7 +33,9 @@ def said(*words):
 
 def networks():
     """Models that are refused by what they say of themselves, by where it stands."""
-    dims = model([node("Relu", "x", "y")], {"x": (4,)})
+    both = [node("MatMul", "x a", "p"), node("MatMul", "x b", "q"), node("Add", "p q", "y")]
+    weights = {name: np.ones((rows, 2), np.float32) for name, rows in (("a", 7), ("b", 9))}
+    dims = model(both, {"x": (4,)}, constants=weights)
     dims.graph.input[0].type.tensor_type.shape.dim[0].dim_param = EVIL[:-2]
     kind = model([node("Relu", "x", "y")], {"x": (4,)})
     kind.graph.node[0].op_type = EVIL[:-2]
