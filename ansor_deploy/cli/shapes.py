@@ -21,7 +21,7 @@ def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
     number that an input always is, of "sr==16000".
     """
     name, _, numbers = text.rpartition("=")
-    if re.fullmatch(r".+=", name):
+    if name[:-1] and name.endswith("="):
         return name[:-1], (_value(numbers),)
     extents = tuple(_extent(size.strip()) for size in numbers.split(","))
     if not name or not all(extents):

@@ -58,6 +58,7 @@ _SPAN = r"[0-9]{1,9}\.\.[0-9]{1,9}(:[0-9]{1,9})?"
 _Text = Annotated[str, Meta(pattern=rf"^({_SPAN}|=[-+.0-9A-Za-z]{{1,40}})$")]
 AskedShape = tuple[Count | _Text, ...]  # as JSON has one that is asked for
 Asked = Mapping[str, tuple[int | Span, ...]]  # shapes of inputs by name, as they are asked for
+Values = Mapping[str, tuple[Value]]  # numbers that inputs are in all runs
 Given = Mapping[str, tuple[int | Span | Value, ...]]  # the same, with numbers that inputs are
 
 
@@ -75,10 +76,10 @@ def _read(text: str) -> Span | Value:
     return Value(text[1:]) if text.startswith("=") else Span.read(text)
 
 
-def values_of(given: Given) -> dict[str, Value]:
-    """The numbers that inputs are, by their names."""
+def values_of(given: Given) -> Values:
+    """The numbers that inputs are, as they were given."""
     firsts = {name: shape[0] for name, shape in given.items() if shape}
-    return {name: one for name, one in firsts.items() if isinstance(one, Value)}
+    return {name: (one,) for name, one in firsts.items() if isinstance(one, Value)}
 
 
 def shapes_of(given: Given) -> dict[str, tuple[int | Span, ...]]:

@@ -13,8 +13,9 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 
-from .graph.graph import FLOATS, Graph, uses
+from .graph.graph import FLOATS, Graph
 from .integer_math import conv_integer, mat_mul_integer, max_pool
+from .onnx.skeleton import needed, uses
 
 _OWN: dict[str, Callable[..., np.ndarray]] = {
     "ConvInteger": conv_integer,
@@ -39,8 +40,8 @@ def evaluated(
 
     graph: its nodes in topological order, its types known. feed: its inputs, by name.
     """
-    names = [one for one in names if all(_is_known(graph, n) for n in _needed(graph, [one]))]
-    nodes = _needed(graph, names)
+    names = [one for one in names if all(_is_known(graph, n) for n in needed(graph.nodes, [one]))]
+    nodes = needed(graph.nodes, names)
     held = dict(feed)
     left = Counter([*names, *(name for node in nodes for name in uses(node))])
     for node in nodes:
@@ -49,16 +50,6 @@ def evaluated(
         for name in [name for name in uses(node) if not left[name]]:
             held.pop(name, None)
     return {name: _tensor(graph, name, held) for name in names}
-
-
-def _needed(graph: Graph, names: Sequence[str]) -> list[NodeProto]:
-    """The nodes that tensors are computed by, in order."""
-    wanted, found = set(names), []
-    for node in reversed(graph.nodes):
-        if not wanted.isdisjoint(node.output):
-            wanted |= uses(node)
-            found.append(node)
-    return found[::-1]
 
 
 def _is_known(graph: Graph, node: NodeProto) -> bool:

@@ -7,7 +7,7 @@ So a library has the code of one branch, where the other takes inputs of other s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,17 +16,17 @@ from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError, UsageError
 from ..system.machine_fault import raise_if_fault
-from .batches import Value
+from .batches import Value, Values
 from .graph.cleanup import drop_dead
 from .graph.graph import Graph, is_op
 from .graph.subgraph import spliced
 from .onnx.bind import declared_shape, model_inputs
-from .onnx.skeleton import attribute, uses
+from .onnx.skeleton import attribute, needed, uses
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def with_values(proto: ModelProto, values: Mapping[str, Value]) -> ModelProto:
+def with_values(proto: ModelProto, values: Values) -> ModelProto:
     """A model whose inputs of these names are constants; it has no such inputs then.
 
     Nor those that other branches alone read. UsageError where there is no such input, or it cannot
@@ -36,7 +36,7 @@ def with_values(proto: ModelProto, values: Mapping[str, Value]) -> ModelProto:
         return proto
     graph = Graph.of(proto)
     read = _read(graph)
-    for name, value in values.items():
+    for name, (value,) in values.items():
         graph.constants[name] = numpy_helper.from_array(_array(proto, name, value), name)
     while _resolved(graph):
         pass
@@ -112,12 +112,8 @@ def _decided(graph: Graph, condition: str) -> bool | None:
 
 def _cone(nodes: Sequence[NodeProto], name: str) -> tuple[list[NodeProto], set[str]]:
     """The nodes that a tensor is computed by, in order, and what they read that no node makes."""
-    wanted, cone = {name}, list[NodeProto]()
-    for node in reversed(nodes):
-        if not wanted.isdisjoint(node.output):
-            wanted |= uses(node)
-            cone.insert(0, node)
-    return cone, wanted - {made for node in cone for made in node.output}
+    cone = needed(nodes, [name])
+    return cone, {name}.union(*map(uses, cone)) - {made for node in cone for made in node.output}
 
 
 @contextmanager

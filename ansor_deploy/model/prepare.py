@@ -15,7 +15,7 @@ from ..runtime.batches import tried_size
 from ..runtime.lengths import tried_together
 from ..target import Target
 from .assumed import assumed
-from .batches import Asked, Batch, Given, Span, Value, shapes_of, span_of, values_of, with_rows
+from .batches import Asked, Batch, Given, Span, Values, shapes_of, span_of, values_of, with_rows
 from .caches import Opened, assumed_rows, fixed_caches
 from .canonicalize import canonical_graph
 from .counted import caches, ranges
@@ -111,8 +111,7 @@ def prepare(
                 raise
             del protos, opened
             stage("sizes", f"{options(sizes.fixed)} alone, since {error.text}")
-            given: Given = {name: (one,) for name, one in values.items()}
-            return prepare(path, target, [{**sizes.fixed, **given}], stage, step)
+            return prepare(path, target, [{**sizes.fixed, **values}], stage, step)
         del opened  # it has the weights once more
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Here, since they load TVM, which a model that is refused does not need.
@@ -138,7 +137,7 @@ class _Sizes(NamedTuple):
     may_be_fixed says so. values: what other inputs are in all runs.
     """
 
-    values: Mapping[str, Value]
+    values: Values
     asked: Asked
     rows: int
     may_be_fixed: bool
@@ -151,7 +150,7 @@ class _Sizes(NamedTuple):
     def of(
         cls,
         proto: ModelProto,
-        values: Mapping[str, Value],
+        values: Values,
         shapes: Sequence[Asked],
         rows: int,
         may_be_fixed: bool,
@@ -279,7 +278,7 @@ def _tried(shapes: Asked, lengths: Sequence[Range]) -> list[dict[str, tuple[int,
     return [at_sizes(shapes, lengths, sizes) for sizes in tried_together(ends)]
 
 
-def _loaded(path: Path, values: Mapping[str, Value]) -> tuple[_Source, ModelProto]:
+def _loaded(path: Path, values: Values) -> tuple[_Source, ModelProto]:
     """What a model is read from, and the model, in which inputs of these names are constants."""
     source = load(path)
     with blaming(path):

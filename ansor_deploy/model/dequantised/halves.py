@@ -14,11 +14,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ..graph.graph import Graph, optional_input
+from ..graph.graph import HALVES, Graph, optional_input
 from ..onnx.bind import model_inputs
 from .real import is_quantize
 
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FLOAT = TensorProto.FLOAT
 # Of attributes, those that name an element type.
 _TYPES = ("to", "dtype", "output_dtype", "precision", "stash_type", "softmax_precision")
@@ -32,7 +31,7 @@ def without_halves(graph: Graph) -> None:
     if not any(_quantises_halves(graph, node) for node in graph.nodes) or graph.captured():
         return
     for name, tensor in list(graph.constants.items()):
-        if tensor.data_type in _HALVES:
+        if tensor.data_type in HALVES:
             graph.keep(numpy_helper.from_array(_single(tensor), name))
     for node in graph.nodes:
         for attribute in node.attribute:
@@ -44,7 +43,7 @@ def without_halves(graph: Graph) -> None:
 def _quantises_halves(graph: Graph, node: NodeProto) -> bool:
     if not is_quantize(node) or node.input[0] in graph.constants:
         return False
-    return graph.dtypes.get(optional_input(node, 1)) in _HALVES
+    return graph.dtypes.get(optional_input(node, 1)) in HALVES
 
 
 def _single(tensor: TensorProto) -> np.ndarray:
@@ -53,15 +52,15 @@ def _single(tensor: TensorProto) -> np.ndarray:
 
 def _in_single(attribute: AttributeProto) -> None:
     """Let an attribute that names a type of halves, or holds numbers of one, be of float32."""
-    if attribute.type == AttributeProto.TENSOR and attribute.t.data_type in _HALVES:
+    if attribute.type == AttributeProto.TENSOR and attribute.t.data_type in HALVES:
         attribute.t.CopyFrom(numpy_helper.from_array(_single(attribute.t), attribute.t.name))
-    if attribute.name in _TYPES and attribute.i in _HALVES:
+    if attribute.name in _TYPES and attribute.i in HALVES:
         attribute.i = _FLOAT
 
 
 def _widened_inputs(graph: Graph) -> list[NodeProto]:
     """Casts of the model's inputs, which the nodes read in their place."""
-    halves = [one.name for one in model_inputs(graph.proto) if graph.dtypes[one.name] in _HALVES]
+    halves = [one.name for one in model_inputs(graph.proto) if graph.dtypes[one.name] in HALVES]
     wide = {name: graph.fresh(name) for name in halves}
     graph.rename_uses(wide)
     return [helper.make_node("Cast", [name], [wide[name]], to=_FLOAT) for name in halves]
@@ -72,7 +71,7 @@ def _rounded_outputs(graph: Graph) -> list[NodeProto]:
     casts = []
     for node in graph.nodes:
         for at, name in enumerate(node.output):
-            if name in graph.output_names and graph.dtypes.get(name) in _HALVES:
+            if name in graph.output_names and graph.dtypes.get(name) in HALVES:
                 node.output[at] = graph.fresh(name)
                 graph.rename_uses({name: node.output[at]})
                 kind = graph.dtypes[name]

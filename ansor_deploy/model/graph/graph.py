@@ -27,6 +27,7 @@ from .inference_guards import GUARD, guarded, keyed, none
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
 # The domain of operators of ours, in no file.
 OWN = "ansor"

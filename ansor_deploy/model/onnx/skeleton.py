@@ -3,7 +3,7 @@
 The checker and shape inference serialise what they are given, and protobuf stops at 2 GiB.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx
@@ -40,6 +40,16 @@ def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
 def uses(node: NodeProto) -> set[str]:
     """Names that a node reads; of nested graphs those that they do not make themselves."""
     return {name for name in node.input if name} | set(nested_names(node))
+
+
+def needed(body: Sequence[NodeProto], names: Iterable[str]) -> list[NodeProto]:
+    """Those of the nodes, which are sorted, that tensors are computed by, in their order."""
+    wanted, found = set(names), list[NodeProto]()
+    for node in reversed(body):
+        if not wanted.isdisjoint(node.output):
+            wanted |= uses(node)
+            found.append(node)
+    return found[::-1]
 
 
 def nested_names(node: NodeProto) -> Iterator[str]:

@@ -225,8 +225,6 @@ def writing_to(folder: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(folder)
         raise_if_fault(error)
-        hint = (
-            f"{_REMEDIES.get(error.errno or 0, 'check that it is there, and a folder')}, or give "
-        )
-        hint += "another place with -o/--output"
+        remedy = _REMEDIES.get(error.errno or 0, "check that it is there, and a folder")
+        hint = f"{remedy}, or give another place with -o/--output"
         raise AnsorError(f"cannot write to {folder}: {error.strerror or error}", hint) from error

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ...model.batches import values_of
+from ...model.batches import Given, values_of
 from ...model.fixed_inputs import with_values
 from ...model.onnx.bind import bind_shapes, model_inputs
 from ...model.onnx.file import load
@@ -72,8 +72,8 @@ def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> li
 
     manifest, target = read_manifest(artifact), this_machine()
     shapes = interfaces(manifest.to_json())[0].input_shapes
-    given = {name: (one,) for name, one in values_of(manifest.model.shapes[0]).items()}
-    prepared = prepare(model, target, ({**shapes, **given},), report.stage, report.step)
+    given: Given = {**shapes, **values_of(manifest.model.shapes[0])}
+    prepared = prepare(model, target, (given,), report.stage, report.step)
     rules = shipped_rules(target.kind, manifest.precision)
     report.stage("by node", f"{len(prepared.protos[0].graph.node)} nodes, each an output")
     return every_node(prepared, How(target, rules, {}, seed))

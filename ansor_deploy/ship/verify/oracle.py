@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...model.graph.activations import in_float32, rounds_rows
+from ...model.graph.graph import HALVES
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
 from ...model.onnx.skeleton import attribute, nodes, tensors
@@ -30,7 +31,7 @@ _SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
 _COUNTS = 5  # the input of GroupQueryAttention that has the counts of keys
 _SEED = 20_260_101  # of the noise: the same in each build
 # Where ONNX Runtime looks for other layouts across halves, it may end the process.
-_HALVES, _LAYOUTS = (10, 16), ("NchwcTransformer",)
+_LAYOUTS = ("NchwcTransformer",)
 
 
 class Oracle:
@@ -150,7 +151,7 @@ def _has_halves(proto: onnx.ModelProto) -> bool:
     """Whether a model has numbers of 16 bits, or makes some."""
     casts = (attribute(node, "to") for node in nodes(proto.graph) if node.op_type == "Cast")
     kinds = (tensor.data_type for tensor in tensors(proto.graph))
-    return any(kind in _HALVES for kind in (*casts, *kinds))
+    return any(kind in HALVES for kind in (*casts, *kinds))
 
 
 def _masks(proto: onnx.ModelProto) -> set[str]:

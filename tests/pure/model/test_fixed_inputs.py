@@ -41,7 +41,7 @@ def choosing():
     ],
 )
 def test_the_branches_that_they_choose_are_left(values, inputs, operators, factor):
-    made = with_values(choosing(), {name: Value(text) for name, text in values.items()})
+    made = with_values(choosing(), {name: (Value(text),) for name, text in values.items()})
     assert [one.name for one in made.graph.input] == inputs
     assert [one.op_type for one in made.graph.node] == operators
     if factor is not None:
@@ -62,13 +62,13 @@ def test_the_branches_that_they_choose_are_left(values, inputs, operators, facto
 )
 def test_what_an_input_cannot_be(name, text, says):
     with pytest.raises(UsageError, match=says):
-        with_values(choosing(), {name: Value(text)})
+        with_values(choosing(), {name: (Value(text),)})
 
 
 def test_an_input_of_open_size_is_no_constant():
     proto = model([node("Relu", "x", "y")], {"x": ("n", 3)})
     with pytest.raises(UsageError, match="the size of input 'x' is open"):
-        with_values(proto, {"x": Value("1")})
+        with_values(proto, {"x": (Value("1"),)})
 
 
 def test_a_refusal_proposes_them_for_what_chooses_branches():
