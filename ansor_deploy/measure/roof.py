@@ -26,6 +26,7 @@ STEPWISE = ("gru", "lstm", "rnn")
 _FLOAT = 4  # bytes
 _DENSE = re.compile(r"conv\dd ")
 _STEPS = re.compile(r" ([sd])(\d+)(?= )")  # of a title: the stride and the dilation
+_PLACE = re.compile(r" @([\dx]+)")  # of a title: the size of the image, behind the number of images
 
 Shapes = Sequence[Sequence[int]]
 
@@ -148,21 +149,21 @@ def _on_padding(title: str, shapes: Shapes, computed: float) -> float:
 
     computed: all that it does. Channels of weights and results are as they lie in memory.
     """
-    windows, steps = _windows(title), dict(_STEPS.findall(title))
-    image, result = (shapes[0], shapes[-1]) if shapes else ((), ())
-    if {len(image), len(result)} != {len(windows) + 2}:
+    windows, steps, image = _windows(title), dict(_STEPS.findall(title)), _image(title)
+    result = shapes[-1] if shapes else ()
+    if len(result) != len(windows) + 2 or not image:
         return 0.0
     stride, dilation = (int(steps.get(letter, 1)) for letter in "sd")
     axes = [
         (n, _places((w, stride, dilation), count))
-        for n, w, count in zip(image[1:], windows, result[1:], strict=False)
+        for n, w, count in zip(image, windows, result[1:], strict=False)
     ]
     products = math.prod(len(places) for _, places in axes)
     left_out = products - math.prod(_reading(n, places) for n, places in axes)
     if title.startswith("depthwise"):
         return 2.0 * result[0] * result[-1] * left_out
     padded = math.prod(max(places) + 1 for _, places in axes)
-    large = padded >= PADDED * math.prod(image[1:-1])
+    large = padded >= PADDED * math.prod(image)
     return computed * left_out / products if large and _DENSE.match(title) else 0.0
 
 
@@ -182,6 +183,12 @@ def _windows(title: str) -> list[int]:
     """The extents of a convolution's window, by its title; none of anything else."""
     _, windows, *_ = f"{title}  ".split(" ")
     return [int(word) for word in windows.split("x") if word.isdigit()]
+
+
+def _image(title: str) -> list[int]:
+    """The extents of a convolution's image; none without one in the title."""
+    place = _PLACE.search(title)
+    return [int(size) for size in place[1].split("x")][-len(_windows(title)) :] if place else []
 
 
 def roof_of(target: Target, threads: int, profiles: Sequence[Profile], *, here: bool) -> Roof:

@@ -93,6 +93,14 @@ def test_so_may_one_whose_taps_lie_far_apart(dilation, read):
     assert ROOF.seconds(kernel) == pytest.approx(2 * read * 96 * 48 / 100e9)
 
 
+def test_a_models_image_is_read_with_its_channels_first():
+    shapes = ((2, 3, 160, 160), (3, 3, 3, 64), (2, 80, 80, 64))
+    task = {"flops": 2.0 * 2 * 80**2 * 27 * 64, "bytes": 1.0}
+    task["title"] = "conv2d 3x3 s2 3->64 @2x160x160"
+    seconds = ROOF.seconds(KernelTime("k", "conv2d", 1.0, shapes, task))
+    assert seconds == pytest.approx(task["flops"] / 100e9)
+
+
 class Program:
     """The part of a task that its limit is read from."""
 
