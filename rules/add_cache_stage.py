@@ -1,11 +1,11 @@
-"""Add cache stage: a result without an elementwise consumer gets one, its copy to memory.
+"""Add cache stage: a reduction without an elementwise consumer gets one, which copies its result.
 
 for i: for k: c[i] += a[i, k]
 -->
 for i: for k: acc[i] += a[i, k]
 for i: c[i] = acc[i]
 
-The tiles of the rules that follow then accumulate in a small buffer and write each result once.
+The tiles of later rules can then accumulate in a small buffer and write each result once.
 """
 
 from ansor_deploy.space import Apply, ApplyAndSkipRest, Pass

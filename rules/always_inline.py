@@ -5,7 +5,7 @@ for i: c[i] = b[i] * 2
 -->
 for i: c[i] = (a[i] + 1) * 2
 
-What is costly and read many times (padding, exponentials before a reduction) keeps its stage.
+A stage that is costly and read many times (padding, exponentials before a reduction) stays.
 """
 
 from ansor_deploy.space import ApplyAndSkipRest, Pass

@@ -1,4 +1,4 @@
-"""Attention: scores, softmax and their product with values, a block of query rows at a time.
+"""Attention: scores, their softmax and the product with the values, by blocks of query rows.
 
 for q, k: for d: s[q, k] += query[q, d] * key[d, k]
 for q, k: p[q, k] = softmax(mask(s[q, k]))
@@ -9,8 +9,8 @@ parallel q / Q:
     for Q: p[k] = softmax(s[k])
     for d / D, Q / R: y[R, D] = p[R, :] * value[:, D]              in registers
 
-The scores of a block stay in a core's cache. Q divides the rows, so that all blocks are alike, and
-tiles divide Q unless that is all rows.
+The scores of a block stay in a core's cache. Q divides the number of rows, so all blocks have the
+same shape. Tiles divide Q too, except where Q is all rows.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from ansor_deploy.space import (
 NAME = "attention"
 KINDS = ("llvm",)
 
-# Registers of partial sums and maxima of a row, the guess first.
+# How many registers hold partial sums, or maxima, of a row; the guess first.
 ACCUMULATORS = (4, 2, 8)
 
 
@@ -77,9 +77,9 @@ def apply(state, block, target):
 
 @dataclass(frozen=True)
 class _Attention:
-    """A product of queries and keys, a softmax of it, and the product of that and of values.
+    """The product of queries and keys, its softmax, and the product of the softmax and values.
 
-    weighted: the last product. scores: the first. stages: those between them, in order.
+    weighted: the last product. scores: the first. stages: the ones between them, in order.
     """
 
     weighted: BlockView
@@ -88,7 +88,7 @@ class _Attention:
 
     @classmethod
     def of(cls, view):
-        """The attention that ends with a product; None where it ends none."""
+        """The attention that ends with this product, or None where the product ends none."""
         names, products, pending = set(), {}, view.producers
         while pending:
             one = pending.pop()
@@ -106,7 +106,7 @@ class _Attention:
         return found if found._is_by_rows() else None
 
     def _is_by_rows(self):
-        """Whether rows of all stages are rows of both products, and nothing else reads them."""
+        """Whether each stage has the rows of both products, and no other block reads a stage."""
         stages = [self.scores, *self.stages]
         own = {one.name for one in [*self.stages, self.weighted]}
         shape = [*self.weighted.spatial[:-1], *self.weighted.reduced]
@@ -122,9 +122,9 @@ class _Attention:
 
 
 def _stages(sch, attention):
-    """What becomes of scores before their softmax as one stage, a copy at least; then the rest.
+    """The remaining stages: first one that masks (or copies) the scores, then the softmax.
 
-    Each stage that a reduction reads is computed once.
+    Elementwise stages that no reduction reads are inlined; what a reduction reads is computed once.
     """
     for one in attention.stages[:-1]:
         if not one.is_reduction and not _is_reduced(one):
@@ -142,7 +142,7 @@ def _is_reduced(view):
 
 
 def _tile(state, about, view, rows, target):
-    """The size of a product's tiles in a block of rows: (rows, columns)."""
+    """Choose the size of a product's tiles in a block of rows: (rows, columns)."""
     offered = tiles_within(view, target, rows)
     if not offered:
         raise ValueError("no tile fits the registers")
@@ -151,7 +151,7 @@ def _tile(state, about, view, rows, target):
 
 
 def _blocks_of_rows(sch, view, rows):
-    """The loop over blocks of a product's rows."""
+    """Split a product's rows into blocks. Returns the parallel loop over the blocks."""
     *batch, row, column, depth = sch.get_loops(view.rv)
     block, row = sch.split(row, [None, rows])
     sch.reorder(*batch, block, row, column, depth)
@@ -159,7 +159,7 @@ def _blocks_of_rows(sch, view, rows):
 
 
 def _by_rows(sch, softmax, task, target):
-    """Compute a softmax in the loop over blocks, row by row."""
+    """Move the softmax into the loop over blocks, where it is computed row by row."""
     *before, last = softmax
     sch.compute_at(last.rv, task, preserve_unit_loops=True)
     row = sch.get_loops(last.rv)[-2]
@@ -171,14 +171,14 @@ def _by_rows(sch, softmax, task, target):
 
 
 def _in_lanes(state, softmax, target):
-    """Reduce rows in vectors; the blocks that start it."""
+    """Reduce rows with vectors. Returns the blocks that initialise the reductions."""
     vectors = state.choose("accumulators", ACCUMULATORS)
     reductions = [one.rv for one in softmax if one.is_reduction]
     return [reduced_in_lanes(state.sch, one, vectors, target) for one in reductions]
 
 
 def _write_out(state, view, epilogue, tile, target):
-    """Tile a product within its block of rows; the stage that starts it."""
+    """Tile a product within its block of rows. Returns the block that initialises it."""
     sch = state.sch
     *_, row, column, depth = sch.get_loops(view.rv)
     columns = extent(sch, column)
@@ -196,7 +196,7 @@ def _write_out(state, view, epilogue, tile, target):
         sch.unroll(loop)
     sch.reverse_compute_at(epilogue.rv, outer[0], preserve_unit_loops=True)
     written_out(sch, epilogue.rv, 2, target, columns=tile[1])
-    # A scope of its own, so that these do not share memory with what does not stay in registers.
+    # With a scope of their own, accumulators share no memory with buffers outside registers.
     sch.set_scope(view.rv, 0, "local")
     init = write_out_tile(sch, view, tile, [*reduced, *written][0], target)
     cut_columns(sch, [init, view.rv, epilogue.rv], columns, tile[1])

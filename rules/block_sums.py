@@ -1,4 +1,4 @@
-"""Block sums: a product by weights of blocks, integers within a block and floats beyond it.
+"""Block sums: a product with blockwise weights, of integers in a block and floats across blocks.
 
 for r, c: for b: for k: sums[r, b, c] += q[r, b, k] * weight[b, k, c]
                  out[r, c] += float(sums[r, b, c]) * scale[r, b, c]
@@ -7,7 +7,8 @@ parallel c / C, r / R:
     for b: for k / 4: sums[R, C] += four products          in registers
            acc[R, C] += float(sums[R, C]) * scale[R, C]
 
-Weights are packed to match when the model is built, and taken out of their words in registers.
+Weights are packed in this order, as 32-bit words, when the model is built. The bytes or half bytes
+of a word are unpacked in registers.
 """
 
 from ansor_deploy.space import ApplyAndSkipRest, Pass, block_sums, tile_block_sums

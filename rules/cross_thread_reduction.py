@@ -4,9 +4,10 @@ for i: for k: s[i] += a[i, k]
 -->
 blockIdx.x i: for k / T: threadIdx.x k % T: s[i] += a[i, k]
 
-T is a choice. What the threads hold is added up by TVM's lowering, in shared memory or by shuffles.
-So are products whose operands are hardly read again, as a row's with a matrix. Where neighbouring
-results read neighbours, a warp's threads are along the results, and others along the sums:
+T is a choice. TVM's lowering adds up the threads' partial sums, in shared memory or by shuffles.
+The rule also serves products that hardly read an operand again, such as a row times a matrix. Where
+neighbouring results read neighbouring elements, the threads of a warp go along the results, and
+threadIdx.y along the sum:
 
 blockIdx.x i / 32: threadIdx.x i % 32: for k / T: threadIdx.y k % T: s[i] += a[k] * b[k, i]
 """
@@ -56,12 +57,12 @@ def apply(state, block, target):
 
 
 def _reads_along_results(view):
-    """Whether neighbours of the last axis of the result read neighbours of the largest operand."""
+    """Whether neighbours along the result's last axis read neighbours in the largest operand."""
     _, indices = view.largest_operand
     return view.axes(SPATIAL)[-1].var.same_as(indices[-1])
 
 
 def _threads(state, least, most):
-    """How many threads share a sum."""
+    """Choose how many threads share a sum."""
     sizes = [least * 2**k for k in range(6) if least * 2**k <= most]
     return state.choose("parallel", sizes, guess=min(2, len(sizes) - 1), ordered=True)

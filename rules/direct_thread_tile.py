@@ -1,4 +1,4 @@
-"""Direct thread tile: SSSRRS over the threads of a GPU, each of which reads operands by itself.
+"""Direct thread tile: SSSRRS over a GPU's threads; each thread reads its own operands.
 
 for i, j: for k: c[i, j] += a[i, k] * b[k, j]
 -->
@@ -6,8 +6,8 @@ blockIdx.x i0, j0: vthread.x i1, j1: threadIdx.x i2, j2:
     for k0: for k1: for i3, j3: local[i, j] += a[i, k] * b[k, j]
     c[i, j] = local[i, j]
 
-What others have read is in the first cache at best, but nobody waits for anybody: for operands that
-are read few times, or sums that are short.
+Threads share operands through the first cache at best, but no thread waits for another. This suits
+operands that are read few times, and short sums.
 """
 
 from ansor_deploy.space import Apply, ApplyAndSkipRest, hardly_reuses, tile_over_threads

@@ -1,12 +1,12 @@
-"""Factored tile: few results of long contractions, their reductions shared among the cores.
+"""Factored tile: a contraction with few results; the cores share its long reduction.
 
 for i, c: for k: out[i, c] += a[i, k] * weight[k, c]
 -->
 parallel t, c / C, i / I: for k / T: acc[I, C] += a[i, t, k] * packed[c / C, t, k, C]
 for i, c: out[i, c] = sum over t of the partial results
 
-Each share of the reduction is a micro-kernel as that of register-tile. The sum over the shares is
-a short reduction, about which the rules are asked again.
+Each share of the reduction is a micro-kernel like that of register-tile. The sum over the shares is
+scheduled here too: vector by vector, mostly on one core.
 """
 
 import math
@@ -32,7 +32,7 @@ from ansor_deploy.space import (
 NAME = "factored-tile"
 KINDS = ("llvm",)
 
-# Steps of a share are a multiple of this, so that some can be written out.
+# The steps of a share are a multiple of this, so that some can be unrolled.
 STEP = 8
 
 
@@ -58,7 +58,7 @@ def apply(state, block, target):
 
 
 def _sum_up(state, view, target):
-    """The sum over the shares, vector by vector, and what is done with it; mostly on one core."""
+    """Sum over the shares and apply the epilogue, vector by vector, mostly on one core."""
     sch, epilogue = state.sch, view.epilogue
     *rows, columns, share = sch.get_loops(view.rv)
     vectors, lane = split_lanes(sch, columns, target, view.bits)
@@ -73,7 +73,7 @@ def _sum_up(state, view, target):
 
 
 def _occupies_all(view, target):
-    """Why cores have enough to do without shares, or not enough with them."""
+    """Why shares are not needed to occupy all cores, or are too small; None where they pay."""
     registers = target.vector_registers * lanes(target, view.bits)
     if target.cores == 1 or math.prod(view.spatial) >= target.cores * registers:
         return Pass("it has results enough for all cores")

@@ -1,11 +1,11 @@
-"""Inline copies: what was transposed, reshaped or sliced before a pass is read where it lies.
+"""Inline copies: an elementwise pass reads through transposes, reshapes and slices before it.
 
 for c, p: b[c, p] = a[p, c]
 for i: y[i] = b[i / 3136, i % 3136]
 -->
 for i: y[i] = a[i % 3136, i / 3136]
 
-The rules after this one ask in which order a pass reads.
+The rules after this one look at the order in which the pass reads its operands.
 """
 
 from ansor_deploy.space import ApplyAndSkipRest, Pass, inline_producers
@@ -30,7 +30,7 @@ def apply(state, block, target):
 
 
 def _before(view):
-    """All that leads to a block."""
+    """All blocks that a block depends on, directly or not."""
     found, left = {}, view.producers
     while left:
         one, *left = left

@@ -1,10 +1,10 @@
-"""Interleaved: a few planes become one image of as many channels, a vector of each at a time.
+"""Interleaved: a few planes become the channels of one image, a vector of each plane at a time.
 
 for p, c (of 3): b[p, c] = f(a[c, p])
 -->
 parallel p / 64: for c (interleaved): for p % 64 (vector): b[p, c] = f(a[c, p])
 
-A tile of rows and columns would be as narrow as there are channels: each element would be a load
+A tile of a transposition would be only as wide as the few channels: each element would take a load
 and a store of its own.
 """
 
@@ -23,7 +23,7 @@ from ansor_deploy.space import (
 NAME = "interleaved"
 KINDS = ("llvm",)
 
-# Elements of a stage below which there is nothing to win.
+# A stage with fewer elements than this gains nothing.
 FEW = 1 << 10
 
 
@@ -51,7 +51,10 @@ def apply(state, block, target):
 
 
 def _places(view):
-    """The first of the axes before the last along which an operand lies without a gap; or None."""
+    """The first of the outer axes that are contiguous together in an operand; or None.
+
+    The operand's last axis must have a stride, so that the last axis counts planes.
+    """
     extents = view.spatial
     for *outer, last in view.steps:
         first, step = len(outer), 1

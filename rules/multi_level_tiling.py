@@ -1,12 +1,12 @@
-"""Multi-level tiling: SSRSRS, three levels of the result's axes around two of the reducing ones.
+"""Multi-level tiling: SSRSRS, four levels of the result's axes around two of the reduction's.
 
 for i, j: for k: c[i, j] += a[i, k] * b[k, j]
 -->
 parallel i0, j0:
     for i1, j1: for k0: for i2, j2: for k1: for i3, j3 (vector): c[i, j] += a[i, k] * b[k, j]
 
-All sizes are free (Ansor, section 4.1). It is what Ansor searches: far wider than
-the register tile's space, and on average far slower.
+All sizes are free (Ansor, section 4.1). This is the space that Ansor searches: it is far larger
+than that of register-tile, and its programs are far slower on average.
 """
 
 from ansor_deploy.space import ApplyAndSkipRest, finish_levels, multi_level_tile

@@ -1,4 +1,4 @@
-"""Multi-level tiling with fusion: as multi-level tiling, the consumer computed in a tile.
+"""Multi-level tiling with fusion: multi-level tiling with the consumer computed in each tile.
 
 for i, j: for k: c[i, j] += a[i, k] * b[k, j]
 for i, j: d[i, j] = max(c[i, j], 0)
@@ -8,7 +8,7 @@ parallel i0, j0:
         for k0: for i2, j2: for k1: for i3, j3 (vector): c[i, j] += a[i, k] * b[k, j]
         for i2, i3, j2, j3: d[i, j] = max(c[i, j], 0)        here, or after i1, j1
 
-Gives two structures, the consumer after the first level of tiles and after the second.
+The rule gives two structures: the consumer follows the second level of tiles, or the first.
 """
 
 from ansor_deploy.space import (
@@ -31,7 +31,7 @@ def applies(state, block, target):
         return unfit
     if view.epilogue is None:
         return Pass("nothing consumes it element by element")
-    # A cache stage is for this rule: without it, the tiles write what it would only copy.
+    # Only this rule needs a cache stage: unfused tiles can write the result directly.
     return ApplyAndSkipRest() if view.epilogue.is_copy else Apply()
 
 

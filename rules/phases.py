@@ -1,4 +1,4 @@
-"""Phases: what a transposed convolution computes by phases is stored to where it belongs.
+"""Phases: a transposed convolution's epilogue runs in the order in which the phases are computed.
 
 for f, p: for k: y[f, p] += x[p + f, k] * weight[f, k]
 for t: out[t] = epilogue(y[t % S, t / S])
@@ -6,8 +6,8 @@ for t: out[t] = epilogue(y[t % S, t / S])
 for f, p: for k: y[f, p] += x[p + f, k] * weight[f, k]
 for f, p: out[p * S + f] = epilogue(y[f, p])
 
-The epilogue then goes through the result as the reduction does, so that a tile can end with it: the
-rules that follow are asked again.
+The epilogue then has the loops of the reduction, so that a tile can end with it. The rules are
+asked about the reduction again.
 """
 
 from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, structural_map, tirx
@@ -34,9 +34,9 @@ def apply(state, block, target):
 
 
 def _follow_reads(sch, consumer, made):
-    """Let a consumer go through its results in the order of the block that it reads.
+    """Reorder a consumer's loops so that it reads a block in the order in which that is computed.
 
-    ScheduleError where it does not read each element once.
+    ScheduleError where the consumer does not read each element once.
     """
     axes = [axis.var for axis in consumer.axes(SPATIAL)]
     (written,) = made.node.writes

@@ -1,4 +1,4 @@
-"""Recurrence: of a layer's step, the products of a tile of units stay in registers for their gates.
+"""Recurrence: in each step, a tile's products stay in registers until its units' gates use them.
 
 for t:
     for b, p, g, l: for k: s[b, p, g, l] += h[b, k] * w[p, k, g, l]
@@ -9,9 +9,10 @@ for t:
         for k: for B, P, g (unrolled): for l (vectors): s += h[b, k] * w[p, k, g, l]
         for B, P (unrolled): for l (vectors): n[b, p, l] = cell(s[b, p, :, l])
 
-p are panels of units, g their gates. Of bytes, k is a group of four, which are added up at once. A
-step waits for the one before: where several cores share it, each step starts a parallel loop, which
-is a choice; two directions are shared as they are.
+p are panels of units, g their gates. With int8 operands, k is a group of four steps, which one
+instruction adds up. A step waits for the one before it, so sharing steps among the cores starts a
+parallel loop in each step: that is a choice. The two directions of a bidirectional layer are
+parallel already.
 """
 
 import math
@@ -32,12 +33,12 @@ from ansor_deploy.space import (
 NAME = "recurrence"
 KINDS = ("llvm",)
 
-# Sums in registers that hide behind each other: with fewer, each waits for its own last one. More
-# panels than that are slower, since they lie apart.
+# As many independent sums hide the latency of a multiply-add. With more panels than this gives, a
+# tile is slower, since panels lie apart in memory.
 ENOUGH = 4
-# Registers for an element of the state and what else a step holds.
+# Registers that are kept free for an element of the state and other values of a step.
 SPARE_REGISTERS = 2
-# Multiplications of a step from which on it is shared by guess.
+# The guess shares a step among the cores from this many multiplications.
 WORTH_CORES = 1 << 18
 
 
@@ -58,14 +59,14 @@ def apply(state, block, target):
 
 
 def _products(sch, block):
-    """The products of a step, in order."""
+    """The products in the steps, in program order."""
     steps = sch.get_child_blocks(sch.get_sblock(block))
     within = [BlockView(sch, rv) for step in steps for rv in sch.get_child_blocks(step)]
     return [view for view in within if view.is_contraction]
 
 
 def _tile(state, product, target, shares):
-    """Give a product and its cell tiles of some sequences and panels.
+    """Tile a product and its cell by sequences and panels.
 
     shares: whether cores may share a step.
     """
@@ -91,13 +92,13 @@ def _tile(state, product, target, shares):
         and state.choose("parallel", (False, True), int(work >= WORTH_CORES))
     ):
         parallel(sch, [p])
-    # A block without its init is no reduction any more: annotate first, then decompose.
+    # Annotate before decomposing: without its init the block is no reduction any more.
     init = sch.decompose_reduction(product.rv, k)
     written_out(sch, init, len(tile), target)
 
 
 def _tiles(product, target):
-    """Tiles as (sequences, panels) whose sums registers hold, few first; which of them is best."""
+    """Tiles whose sums fit the registers, (sequences, panels), small first; the guess's index."""
     batch, panels, gates, units = product.spatial
     each = gates * max(1, units // lanes(target))
     room = max(each, target.vector_registers - SPARE_REGISTERS)

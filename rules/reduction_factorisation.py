@@ -1,11 +1,11 @@
-"""Reduction factorisation: few results of long reductions, shared among the cores.
+"""Reduction factorisation: a reduction with few results; the cores share its long sums.
 
 for i: for k: s[i] += a[i, k]
 -->
 parallel t: for k: for v (unrolled): for lane (vector): p[t, v, lane] += a[i, t, k, v, lane]
 for i: s[i] = sum of p
 
-The final sum is of one partial result a task.
+The final sum adds up one partial result of each parallel task.
 """
 
 import math
@@ -76,21 +76,21 @@ def apply(state, block, target):
 
 
 def _in_loops(sch, view):
-    """Give each stage that follows a loop: `rfactor` fails beside a block of one number without."""
+    """Give each consumer a loop: `rfactor` fails beside a scalar block that has none."""
     for stage in sch.get_consumers(view.rv):
         if not sch.get_loops(stage):
             sch.add_unit_loop(stage)
 
 
 def _lane_partials(sch, view, vectors, target):
-    """A reduction as partial results, `vectors` registers full of them; the finest block first.
+    """Split a reduction into partial results that fill `vectors` registers; the finest block first.
 
         s += a[k]
         -->
         p[v, lane] += a[k, v, lane] ; q[lane] += p[v, lane] ; s += q[lane]
 
-    Done before a stage is moved: rfactor wants a reduction alone below its loops. Empty where the
-    innermost reducing loop does not divide.
+    Must run before a stage is moved: rfactor needs loops with nothing but the reduction in them.
+    Gives an empty list where the innermost reducing loop does not divide.
     """
     inner = _innermost(sch, view, vectors * lanes(target))
     width = math.gcd(extent(sch, inner), lanes(target))
@@ -107,9 +107,9 @@ def _lane_partials(sch, view, vectors, target):
 
 
 def _innermost(sch, view, enough):
-    """The innermost reducing loop; a short one with those around it that go on where it ends.
+    """The innermost reducing loop, fused with the loops contiguous to it where it is short.
 
-    enough: elements from which it is not short.
+    enough: a loop with fewer elements than this is short.
     """
     *_, last = loops = sch.get_loops(view.rv)
     if extent(sch, last) >= enough:
@@ -118,7 +118,7 @@ def _innermost(sch, view, enough):
 
 
 def _contiguous(view):
-    """How many of the innermost reducing axes pass over what lies together in every operand."""
+    """How many of the innermost reducing axes are contiguous together in every operand."""
     count = 0
     for axis in reversed(view.axes(REDUCE)):
         places = [(buffer, -1 - count) for buffer, indices in view.operands if count < len(indices)]
@@ -133,10 +133,10 @@ def _contiguous(view):
 
 
 def _vectorize_partials(sch, partials):
-    """Lanes innermost, those of several registers unrolled. Returns the blocks that start them.
+    """Vectorise the lanes, innermost, and unroll the registers. Returns the initialising blocks.
 
-    partials: what `_lane_partials` gave, in the one loop over what is computed side by side. The
-    loops inside it are those of the factored axes first.
+    partials: the result of `_lane_partials`, moved into one parallel loop. In it, the loops of the
+    factored axes come first.
     """
     inits = []
     for stage in partials:
@@ -156,7 +156,7 @@ def _vectorize_partials(sch, partials):
 
 
 def _counts(view, target):
-    """Into how many shares the reduction may be cut, and which number is guessed."""
+    """The numbers of shares that the reduction may be cut into, and the guess's index."""
     tasks, step = math.prod(view.spatial), _step(view, target)
     if (worth := worth_cores(view, target)) > 1:
         return share_counts(view, tasks, worth, step), 0
@@ -165,5 +165,5 @@ def _counts(view, target):
 
 
 def _step(view, target):
-    """Shares of a row are whole vectors of all accumulators; of a longer way through it, any."""
+    """A share is a multiple of this: whole vectors of four registers along a row, else anything."""
     return 4 * lanes(target) if len(view.reduced) - 1 == shared_axis(view) else 1

@@ -8,8 +8,8 @@ parallel c / C, h, w / W:
     for k: for W (unrolled), C (vectors): acc[W, C] += a[w, k] * packed[c / C, k, C]
     for W (unrolled), C (vectors): y[w, C] = epilogue(acc[W, C])
 
-All reductions run outside the tile, so an accumulator is loaded and stored once. Constant
-weights are packed to match when the model is built, others while it runs.
+All reductions run outside the tile, so an accumulator is loaded and stored once. Constant weights
+are packed in this order when the model is built, others in each run.
 """
 
 from ansor_deploy.space import Apply, ApplyAndSkipRest, tile_reduction

@@ -8,7 +8,7 @@ parallel i:
     s = sum of p
     for j (vectors): y[i, j] = a[i, j] / s
 
-A row is read once from memory, and stays in the cache for all stages.
+A row is read from memory once and stays in the cache for all stages.
 """
 
 import math
@@ -28,9 +28,9 @@ from ansor_deploy.space import (
 NAME = "row-fusion"
 KINDS = ("llvm",)
 
-# Elements of a row that one core does sooner than several can be woken.
+# One core reduces a row of this length sooner than several cores can be woken.
 LONG_ROW = 1 << 15
-# The guess first, and not in order: records know each by its index.
+# Unrolled steps. The guess comes first. Do not sort: records know an option by its index.
 UNROLL = [0, 64, 16]
 
 
@@ -76,9 +76,9 @@ def apply(state, block, target):
 
 
 def _stages(state, block):
-    """The stages that a block's rows need, itself last: not contractions, nothing finished."""
+    """The stages that a block's rows need, the block last; no contractions, no finished blocks."""
     sch = state.sch
-    # What is looked up, and in which order, stands in the traces of records: keep it.
+    # Each look-up becomes an instruction in a record's trace: keep the look-ups and their order.
     names, pending = set(), [BlockView(sch, block)]
     while pending:
         stage = pending.pop()
@@ -93,7 +93,7 @@ def _stages(state, block):
 
 
 def _depth(stages):
-    """How many outer axes of the last stage number the rows: those that all reductions keep."""
+    """How many outer axes of the last stage count rows: all reductions keep these axes."""
     *_, last = stages
     depths = [len(last.spatial) - (not last.is_reduction)]
     for stage in stages:

@@ -1,4 +1,4 @@
-"""Row tile: a micro-kernel over whole rows of an image, without the taps beside it.
+"""Row tile: a micro-kernel over whole rows of an image that skips the taps outside the image.
 
 for h, w, c: p[h, w, c] = pad(x)
 for h, w, c: for r, s: out[h, w, c] += p[h + r, w + s, c] * k[r, s, c]
@@ -11,10 +11,10 @@ parallel c / C, h:
             for W, s (unrolled), C (vectors): acc[W, C] += x[h + r, w + s, C] * k[r, s, C]
         for W (unrolled), C (vectors): y[h, w, C] = epilogue(acc[W, C])
 
-Nothing is padded: a row of taps that lies above or below the image is passed over, and since a
-whole row of results is written out, what its taps read beside the image is no code. Of 5x5 taps on
-an image of 7x7 that leaves two thirds. It is for columns with taps of their own: sums over
-channels read what is padded once for many columns.
+Nothing is padded: a row of taps above or below the image is skipped at run time. A whole row of
+results is unrolled, so taps left or right of the image become no code. Of the multiply-adds of 5x5
+taps on an image of 7x7 two thirds are left. The rule serves depthwise convolutions only: a sum over
+channels reads each padded element for many columns, so that padding costs little there.
 """
 
 import math
@@ -36,13 +36,13 @@ from ansor_deploy.space import (
 NAME = "row-tile"
 KINDS = ("llvm",)
 
-# Multiply-adds for each register, a vector each, that a row of taps is written out as, at most:
-# of longer rows the code outweighs the border. With AVX2 images of 112 took 1.08 times as long as
-# by strips, with AVX-512 0.74 to 0.90.
+# A row of taps may be unrolled into this many vector multiply-adds for each register. With longer
+# rows the code's size costs more than the border saves: images of 112 took 1.08 times as long as
+# with strip-tile on AVX2, and 0.74 to 0.90 times on AVX-512.
 MOST_WRITTEN = 12
-# Vectors of a tile's columns, at most.
+# Most vectors that a tile's columns fill.
 MOST_VECTORS = 2
-# Tiles that are offered, the best first.
+# How many tiles are offered, the best first.
 OFFERED = 8
 
 
@@ -73,7 +73,7 @@ def apply(state, block, target):
 
 
 def _has_no_rows(view, target):
-    """Why it is no sum of rows of taps that each column has for itself."""
+    """Why a block is no depthwise convolution with rows short enough; None where it is one."""
     if len(view.spatial) < 4 or not sums_products(view.node.body) or not _sums_floats(view):
         return Pass("it sums up no rows of taps in floats")
     window = Window.of(view)
@@ -85,12 +85,12 @@ def _has_no_rows(view, target):
 
 
 def _sums_floats(view):
-    """Whether it is no sum of integers, which other rules add up by twos and fours."""
+    """Whether it sums floats: other rules add integers two or four at a time."""
     return str(view.node.writes[0].source.dtype).startswith("float")
 
 
 def _tiles(view, target):
-    """How many results of a row make a tile, and columns: first what leaves registers free."""
+    """Sizes of tiles, (results of a row, columns); tiles that leave registers free come first."""
     window, lane = Window.of(view), lanes(target, view.bits)
     registers, wide = target.vector_registers, math.ceil(view.spatial[-1] / lane)
     found = {}
@@ -106,7 +106,7 @@ def _tiles(view, target):
 
 
 def _nested(sch, view, size, columns):
-    """Bring the loops in order: (over tiles of a row, over rows of taps, what is written out)."""
+    """Order the loops. Returns (over a row's tiles, over rows of taps, those to be unrolled)."""
     rank, axis = len(view.spatial), Window.of(view).axis
     *rows, row, column = sch.get_loops(view.rv)[:rank]
     taps = sch.get_loops(view.rv)[rank:]

@@ -1,11 +1,11 @@
-"""Split axes: an axis over the elements of several of an operand's becomes one for each of these.
+"""Split axes: an axis that runs over several axes of an operand becomes one axis for each of them.
 
 for i: y[i] = x[i % 3136, i / 3136]
 -->
 for c, p: y[c * 3136 + p] = x[p, c]
 
-So reads what was transposed and then reshaped. The rules are asked about it again: they see along
-which axis an operand is contiguous.
+A block reads this way after a transpose and a reshape. The rules are asked about it again, and then
+see along which axis an operand is contiguous.
 """
 
 from itertools import pairwise
@@ -15,7 +15,7 @@ from ansor_deploy.space import SPATIAL, ApplyAndSkipRest, Pass, divisions, tirx,
 NAME = "split-axes"
 KINDS = ("llvm",)
 
-# Elements of the innermost axis that are worth a loop of vectors.
+# An innermost axis of this many elements is worth a loop over vectors.
 FEW = 8
 
 
@@ -50,7 +50,7 @@ def _split(view):
 
 
 def _strides(view, axis, axes):
-    """By what an operand is read at both quotients and remainders of an axis."""
+    """Divisors that an axis is read at both the quotient and the remainder of, largest first."""
     others = [one.var for one in axes if not one.var.same_as(axis)]
 
     def divisors(kind):
@@ -62,9 +62,9 @@ def _strides(view, axis, axes):
 
 
 def _split_axis(sch, view, at, strides):
-    """Make an axis one for each stride and one for what is left.
+    """Split an axis into one for each stride and one for the last remainder.
 
-    strides: outermost first, each a divisor of the one before and of the extent.
+    strides: outermost first. The first divides the extent, each other one the stride before it.
     """
 
     def parts(*indices):

@@ -1,4 +1,4 @@
-"""Strip tile: a micro-kernel over strips of rows, each padded just before it is read.
+"""Strip tile: a micro-kernel over strips of rows; each strip is padded right before it is read.
 
 for h, w, c: p[h, w, c] = pad(x)
 for h, w, c: for r, s: out[h, w, c] += p[h + r, w + s, c] * k[r, s, c]
@@ -11,8 +11,8 @@ parallel h / H, c / C:
         for r: for s, W (unrolled), C (vectors): acc[W, C] += p[h + r, w + s, C] * k[r, s, C]
         for W (unrolled), C (vectors): y[h, w, C] = epilogue(acc[W, C])
 
-Padded as a whole, the input would go to memory and back; padded at each tap, a condition would
-cost more the more taps there are. A strip stays in the cache.
+An input that is padded as a whole goes to memory and back. Padding at each tap costs a condition
+per tap. A padded strip stays in the cache.
 """
 
 import math
@@ -61,26 +61,29 @@ from ansor_deploy.space import (
 NAME = "strip-tile"
 KINDS = ("llvm",)
 
-# Multiply-adds with each element of the padded input, up to which strips pay.
+# Strips pay up to this many multiply-adds with each element of the padded input.
 FEW_USES = 512
-# Bytes of padded input for each of panels from which strips pay: none of a panel is fetched ahead.
+# Strips pay where the padded input has at least this many times the bytes of the panels, since
+# strips fetch nothing of a panel ahead.
 PANELS_WORTH = 2
-# Of the second cache, what a strip may take; and what all panels may, which each strip reads.
+# Part of the second cache that a strip may take, and all panels too, since each strip reads them.
 STRIP_SHARE = 0.5
-# Rows of its own that a strip has for each that it shares with the next.
+# A strip should have this many rows of its own for each row that it shares with the next strip.
 REUSED = 2
-# Most rows of a strip.
+# Most tiles along the rows of a strip.
 MOST_ROWS = 28
-# Bytes of a panel's columns from which it is worth a strip of its own.
+# A panel gets strips of its own by guess if it reads at least this many bytes of columns.
 WIDE_PANEL = 32
-# Multiply-adds, a vector each, that are written out.
+# Most vector multiply-adds that the guess unrolls; twice as many may be chosen.
 MOST_WRITTEN = 256
-# Tiles of a window that are offered, the best first, and the widest of them, in vectors.
-OFFERED, MOST_VECTORS = 8, 2
+# How many tiles of a window are offered, the best first.
+OFFERED = 8
+# Most vectors that the columns of such a tile fill.
+MOST_VECTORS = 2
 BYTE = 8  # bits
-# Registers for products of bytes, of 16 bits, where their sums of 32 bits are in others.
+# Registers for the 16-bit products of bytes; their 32-bit sums are in other registers.
 PAIRED = 2
-# Results along a row from which sharing inputs pays: with fewer, multiply-adds wait for each other.
+# Fewest results along a row that share inputs: with fewer, multiply-adds wait for each other.
 SMALLEST = 4
 
 
@@ -119,7 +122,7 @@ def apply(state, block, target):
     reduced = reducing if groups else _taps_written_out(state, reducing, vectors, most)
     if takes_lanes(view, tile, target):
         reduced = _by_lanes(sch, reduced)
-    # Bytes of several panels lie in one line of the cache: all panels of a place before the next.
+    # One cache line holds bytes of several panels: compute all panels of a place before the next.
     narrow = strips.moves_with_columns and strips.padding.bits <= BYTE
     panels_last = narrow and not by_panels
     strip = (strips.axis, rows)
@@ -137,13 +140,13 @@ def apply(state, block, target):
 
 
 def _pays(strips, target):
-    """Whether its input is padded fastest in strips, most likely."""
+    """Whether strips are probably the fastest way to pad the input."""
     view = strips.view
     if sums_pairs(view, target):
         return True
     if strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS:
         return False
-    if is_mostly_padding(view):  # whose rows most strips would have to share
+    if is_mostly_padding(view):  # most strips would have to share its rows
         return False
     results, padded = math.prod(view.spatial), math.prod(strips.padding.spatial)
     tasks = math.prod(view.spatial[: strips.axis + 1])
@@ -158,7 +161,7 @@ def _pays(strips, target):
 class _Strips:
     """A reduction that reads a padded input, and the stage that pads it.
 
-    axis: of the result; some of its rows make a strip.
+    axis: the axis of the result that is cut into strips.
     """
 
     view: BlockView
@@ -167,7 +170,7 @@ class _Strips:
 
     @classmethod
     def of(cls, view):
-        """The reduction with its padding; None where it has none, or a single row."""
+        """The reduction with its padding; None without padding, or where a row has one result."""
         rank = len(view.spatial)
         padding = view.padding if rank >= 4 and view.spatial[-2] > 1 else None
         return cls(view, padding, rank - 3) if padding else None
@@ -191,11 +194,11 @@ class _Strips:
         return panel_bytes(self.view, self.view.spatial[-1]) > room
 
     def divides(self, tile):
-        """Whether each panel of columns reads other columns of the padded input."""
+        """Whether there are several panels, each of which reads its own columns of the input."""
         return tile[-1] < self.view.spatial[-1] and self.moves_with_columns
 
     def bytes(self, tile):
-        """Bytes of the padded input's columns that a panel reads, be it grouped or depthwise."""
+        """Bytes of the padded input's columns that a panel reads, at one place of the image."""
         columns = self._extent(-1) * tile[-1] / self.view.spatial[-1]
         return columns * self.padding.bits / BYTE
 
@@ -207,9 +210,10 @@ class _Strips:
         return found or register_tiles(self.view, target, [1] * len(self.view.node.iter_vars))
 
     def rows(self, state, tile, by_panels, target):
-        """How many rows of tiles make a strip.
+        """Choose how many rows of tiles make a strip.
 
-        Enough that few inputs are padded twice, if a strip stays in the cache, and all cores busy.
+        The guess has enough rows that few inputs are padded twice, as far as a strip stays in the
+        cache and all cores stay busy.
         """
         size, spatial = tile[self.axis], self.view.spatial
         count = math.ceil(spatial[self.axis] / size)
@@ -226,26 +230,26 @@ class _Strips:
         return state.choose("strip", options, guess=min(enough, default=fit[-1]), ordered=True)
 
     def _bytes(self, rows):
-        """Bytes of the padded input that so many rows of the result read."""
+        """Bytes of the padded input that this many rows of the result read."""
         stride, shared = self._step
         whole = math.prod(self.padding.spatial[1:]) * self.padding.bits / 8
         return whole * min(1.0, (rows * stride + shared) / self._extent(self.axis))
 
     @property
     def _step(self):
-        """Rows of the padded input from a row of the result to the next, and that both read."""
+        """Padded rows from one row of the result to the next, and how many rows both read."""
         padded, results = self._extent(self.axis), self.view.spatial[self.axis]
         stride = max(1, padded // results)
         return stride, max(0, padded - results * stride)
 
     def _extent(self, axis):
-        """Extent of the padded input along which an axis of the result moves; else 1."""
+        """Extent of the input's axis along which an axis of the result moves; 1 without one."""
         var = self.view.axes(SPATIAL)[axis].var
         return max((size for index, size in self._read if uses(index, var)), default=1)
 
     @property
     def _read(self):
-        """The indices at which the padded input is read, with its extents."""
+        """The indices at which the padded input is read, each with the extent of its axis."""
         (made,) = [region.source for region in self.padding.node.writes]
         return [
             pair
@@ -256,9 +260,9 @@ class _Strips:
 
 
 def _taps_written_out(state, reduced, vectors, most):
-    """The reducing loops, the innermost of them written out: a row of taps, or all.
+    """The reducing loops. A choice of the innermost ones is unrolled: none, a row of taps, or all.
 
-    vectors: of a tile. most: multiply-adds that the guess writes out.
+    vectors: how many a tile has. most: how many vector multiply-adds the guess unrolls.
     """
     sizes = [extent(state.sch, loop) for loop in reduced]
     written = [math.prod(sizes[len(sizes) - count :]) * vectors for count in range(len(sizes) + 1)]
@@ -271,7 +275,7 @@ def _taps_written_out(state, reduced, vectors, most):
 
 
 def _by_lanes(sch, reduced):
-    """The reducing loops, the innermost in steps that read rows as vectors."""
+    """The reducing loops; the innermost goes in steps that read rows as vectors."""
     *outer, last = reduced
     if sch.get(last).kind != tirx.ForKind.UNROLLED:
         over, last = sch.split(last, [None, ROW_LANES])
@@ -282,10 +286,10 @@ def _by_lanes(sch, reduced):
 
 
 def _nested(sch, outer, strip, by_panels, inside, panels_last):
-    """Bring the loops in order: (those over strips, those over the tiles of one).
+    """Order the loops. Returns (loops over strips, loops over the tiles of a strip).
 
-    strip: the axis and how many of its tiles make one. panels_last: whether the tiles of all panels
-    come before the next place, which is so of no strip of one panel.
+    strip: the axis, and how many of its tiles make a strip. panels_last: whether the loop over
+    panels is innermost, which needs strips of all panels.
     """
     axis, rows = strip
     block, row = sch.split(outer[axis], [None, rows])
@@ -305,7 +309,7 @@ def _nested(sch, outer, strip, by_panels, inside, panels_last):
 
 
 def _pad(sch, padding, strip, target):
-    """Pad each strip where it is read, without a condition where nothing is added to a row."""
+    """Pad each strip where it is read; rows need no condition where no column is padded."""
     sch.compute_at(padding.rv, strip, preserve_unit_loops=True)
     *_, row, column = sch.get_loops(padding.rv)
     if _pads_columns(padding):
@@ -316,22 +320,22 @@ def _pad(sch, padding, strip, target):
 
 
 def _pads_columns(padding):
-    """Whether something is added along the contiguous axis."""
+    """Whether the contiguous axis is padded."""
     column = padding.axes(SPATIAL)[-1].var
     conditions = [call.args[0] for call in collect(padding.node.body, tvm.ir.Call) if call.args]
     return any(uses(condition, column) for condition in conditions)
 
 
 def _window_tiles(view, target):
-    """Sizes of tiles where channels have their own taps, the fewest loads a multiply-add first.
+    """Sizes of a depthwise convolution's tiles, the fewest loads a multiply-add first.
 
-    A row of taps is written out, so that neighbouring results share the inputs between them:
+    A row of taps is unrolled, so that neighbouring results share inputs:
 
         acc[w, C] += x[w * stride + s * dilation, C] * k[s, C]        for all w of the tile, s
 
-    Compilers keep those inputs in registers from their first use to their last, so a tile has room
-    for its accumulators, its inputs and a vector of the kernel. One that is larger spills both; a
-    row that leaves no room for some results beside their inputs has none.
+    Compilers keep those inputs in registers from their first use to their last. A tile therefore
+    fits where registers hold its accumulators, its inputs and a vector of the kernel; a larger one
+    spills. The list is empty where even the smallest tile does not fit.
     """
     window, columns = Window.of(view), view.spatial[-1]
     wide = sums_pairs(view, target)
@@ -350,5 +354,5 @@ def _window_tiles(view, target):
 
 
 def _waste(columns, panel):
-    """Columns that are computed for each that is there."""
+    """Computed columns divided by real columns."""
     return math.ceil(columns / panel) * panel / columns

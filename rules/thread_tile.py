@@ -8,9 +8,9 @@ blockIdx.x i0, j0: vthread.x i1, j1: threadIdx.x i2, j2:
         for k1: for i3, j3: local[i, j] += a[i, k] * b[k, j]
     c[i, j] = local[i, j]
 
-All sizes are free, and so are the elements that a thread fetches at once and what is unrolled: each
-within what the target leaves (Ansor, section 4.1, and TVM's MultiLevelTiling for CUDA, which has
-the same structure).
+All sizes are free, within the target's limits. So are the elements that a thread fetches at once
+and how far loops are unrolled (Ansor, section 4.1; TVM's MultiLevelTiling for CUDA has the same
+structure).
 """
 
 from functools import partial
@@ -33,7 +33,7 @@ def apply(state, block, target):
 
 
 def _fetch_all(state, target, view, terms, threads):
-    """Fetch all operands. ValueError where they are more than a block of threads may share."""
+    """Fetch all operands. ValueError where they exceed a block's shared memory."""
     positions = [position for position, _ in view.reads]
     taken = sum(_fetch(state, target, view, at, terms, threads) for at in positions)
     if taken > target.gpu.shared_bytes_per_block:
@@ -41,9 +41,10 @@ def _fetch_all(state, target, view, terms, threads):
 
 
 def _fetch(state, target, view, position, terms, threads):
-    """Fetch an operand for all threads of a block, neighbours by neighbours; its bytes.
+    """Fetch an operand for all threads of a block; neighbouring threads fetch neighbours.
 
-    terms: the loops around the fetching, within those over blocks and threads.
+    terms: the loops around the fetch, inside those over blocks and threads. Returns the bytes of
+    shared memory that the operand takes.
     """
     sch, dtype = state.sch, view.node.reads[position].source.dtype
     copy = sch.cache_read(view.rv, position, "shared")
@@ -61,7 +62,7 @@ def _fetch(state, target, view, position, terms, threads):
 
 
 def _widths(size, threads, itemsize, most_bytes):
-    """How many elements threads may fetch at once, if they share them evenly, and all at once."""
+    """How many elements a thread may fetch at once so that all threads fetch equally many."""
     widths = (1, 2, 4, 8)
     even = [one for one in widths if one * itemsize <= most_bytes and size % (threads * one) == 0]
     return even or [1]

@@ -1,13 +1,13 @@
-"""Transpose tile: a stage that reads along another axis than it writes, tile by tile.
+"""Transpose tile: a stage that reads along another axis than it writes goes tile by tile.
 
 for c, h: b[c, h] = a[h, c]
 -->
 parallel c / T, h / T:
     for c % T / 8, h % T / 8: for c % 8, h % 8 (turned in registers): b[c, h] = a[h, c]
 
-What is read of each line of the cache is used while it is there: row by row, a large image would
-fetch every line anew for each of its elements. Within a tile the loop goes along the lines of that
-side of which the lines lie farther apart, since they may all fall in one set of the cache.
+A tile uses all of a cache line while the line is in the cache. Row by row, a large image would
+fetch each line again for each of its elements. Of what a tile reads and what it writes, the lines
+of one lie farther apart and may all fall in one set of the cache: the inner loop goes along those.
 """
 
 import math
@@ -20,15 +20,15 @@ KINDS = ("llvm",)
 
 # Sides of a tile: 16 elements of four bytes are a line of the cache.
 SIDES = [16, 32, 8, 64]
-# Elements of a stage below which all of its lines stay in the first cache.
+# All lines of a stage with fewer elements than this stay in the first cache.
 FEW = 1 << 12
 
 
 class _Crossing(NamedTuple):
     """An operand that is contiguous along another axis than the result.
 
-    axis: its number. read: how far the operand's elements lie apart along the result's last axis.
-    written: how far the result's do along this one.
+    axis: the number of that axis. read: how many elements apart the operand's lie along the
+    result's last axis. written: how many elements apart the result's lie along `axis`.
     """
 
     axis: int
@@ -63,7 +63,7 @@ def apply(state, block, target):
 
 
 def _fits_registers(view, axis):
-    """Whether there are whole tiles of vectors, of 32 bits an element, to be turned."""
+    """Whether both axes hold a whole tile of 32-bit elements that can be turned in registers."""
     return view.bits == 32 and min(view.spatial[axis], view.spatial[-1]) >= SIDE
 
 

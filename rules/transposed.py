@@ -1,4 +1,4 @@
-"""Transposed convolution: a micro-kernel that multiplies no inserted zero.
+"""Transposed convolution: a micro-kernel that skips the zeros that a stride inserts.
 
 for h, w, c: for r, s, k: out[h, w, c] += (a[(h + r) / 2, ..] if (h + r) % 2 == 0 ..) * weight[..]
 -->
@@ -6,8 +6,8 @@ parallel c / C, h / 2, w / (2 W):
     for r / 2, s / 2, k: for r % 2, s % 2, h % 2, w % (2 W) (all unrolled), C (vectors):
         acc[h, w, C] += a[..] * weight[..]      only where h + r and w + s are even
 
-An input that is spread by a stride is nonzero only for matching remainders of position and tap.
-With the remainders written out the conditions are constants, and the zero terms disappear.
+An input that is spread by a stride is nonzero only where the remainders of position and tap match.
+Once the remainders are unrolled, these conditions are constants and the zero terms disappear.
 """
 
 from ansor_deploy.space import Apply, Pass, divisions, tile_reduction, uses
@@ -30,7 +30,7 @@ def apply(state, block, target):
 
 
 def _phases(view):
-    """The stride of each axis of which the remainder decides, with another's, what is zero."""
+    """The strides of axes with a remainder that decides, with another axis's, what is zero."""
     found = {}
     if not view.calls(["if_then_else"]):
         return found

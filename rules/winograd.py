@@ -1,4 +1,4 @@
-"""Winograd: a convolution by tiles that take fewer multiplications, and more additions.
+"""Winograd: a convolution by tiles that take fewer multiplications and more additions.
 
 for y, x, k: for r, s, c: out[y, x, k] += data[y + r, x + s, c] * weight[r, s, c, k]
 -->
@@ -6,8 +6,9 @@ parallel p, c / C: data_1[i, j, p, C] = BT tile B              i, j (unrolled), 
 parallel i, j, p, k: products[i, j, p, k] += data_1[i, j, p, c] * packed[k / K, i, j, c, K]
 parallel p, k / K: y[y, x, K] = epilogue(AT products A)        y, x (unrolled), K (vectors)
 
-Where weights are constants. The library has them transformed, but for bytes, of which it has these;
-padding is part of the first stage, and what tiles have beyond the edges is cut off in the last.
+Weights must be constants. The library holds float weights transformed; it holds int8 weights as
+they are and transforms them in each run. The first stage pads, and the last one cuts off what tiles
+compute beyond the edges.
 """
 
 import math
@@ -33,28 +34,36 @@ from ansor_deploy.space import (
 NAME = "winograd"
 KINDS = ("llvm",)
 
-# Bits of transformed weights of bytes, and channels of them that are multiplied at once.
-BYTES_TRANSFORMED, PAIR = 16, 2
-# Results of a tile along each axis, and the most elements that such a tile may be made of: what
-# is written out for each would be too much code, and errors grow with its points.
+# Bits of an int8 weight after its transform.
+BYTES_TRANSFORMED = 16
+# Channels of 16-bit values that one instruction multiplies and adds up.
+PAIR = 2
+# Results of a tile along each axis.
 SIZES = (4, 2)
+# Most elements of a tile along an axis, since errors grow with the points of the transform.
 WIDEST = 6
+# Most elements of a tile: all of them are unrolled, and a larger one would be too much code.
 LARGEST = 64
-# What another computation is estimated at, of the direct one's time, to be the default.
+# Winograd is the default where its estimate is at most this part of the direct convolution's.
 PAYS = 0.85
-# Of a core: the part of its peak that products reach, cycles that transforms take for each vector
-# of an element, and bytes of weights a cycle, which come from beyond its caches; for how many
-# cores so many come at most. And cycles for each byte that is transformed beyond those for which
-# the cores' own caches have room, since it is written elsewhere and read from there.
+# The part of a core's peak that products reach.
 EFFICIENCY = 0.8
+# Cycles that float transforms take for each vector of an element of a tile.
 TRANSFORM = 4.5
+# Bytes of weights that a core reads from beyond its caches in a cycle.
 WEIGHTS = 3.5
+# Most cores that read weights at that rate at once.
 READERS = 8
+# Cycles for each transformed byte that the second caches of all cores do not hold: it is written to
+# a farther cache or memory, and read from there.
 MOVING = 0.26
-# Of whole numbers: by how much products of pairs of 16 bits are faster, and cycles for a vector of
-# an element, of which sums alone are made. As measured, nothing more is to be seen of moving them.
-PAIRED, ADDED = 1.6, 3
-# And by how much products of signed bytes are, which take fewer instructions than those of 16 bits.
+# How many times faster multiply-adds of 16-bit pairs are than those of float32.
+PAIRED = 1.6
+# Cycles that an integer transform takes for each vector of an element: it only adds. Moving the
+# data costs nothing more that can be measured.
+ADDED = 3
+# How many times faster multiply-adds of signed bytes are than those of float32. They take fewer
+# instructions than those of 16 bits.
 BYTES = 1.4
 
 
@@ -87,12 +96,12 @@ def apply(state, block, target):
 
 
 def _sizes(conv):
-    """Sizes of tiles that come into question."""
+    """The sizes of tiles that this convolution may use."""
     return [size for size in SIZES if _fits(conv, size)]
 
 
 def _best(conv, target):
-    """The size that is estimated to take least."""
+    """The size with the lowest estimate."""
     return min(_sizes(conv), key=lambda size: _cycles(conv, size, target))
 
 
@@ -104,9 +113,10 @@ def _fits(conv, size):
 
 
 def _cycles(conv, size, target):
-    """An estimate: products, the transforms, and reading weights, which no cache holds.
+    """Estimated cycles: the products, the transforms, and reading weights, which no cache holds.
 
-    Of what the target's fingerprint says, so that a default schedule is the same everywhere.
+    The estimate uses fields of the target's fingerprint only, so that a default schedule is the
+    same on every host. A size of 1 stands for the direct convolution.
     """
     sizes = [size if window > 1 else 1 for window in conv.windows]
     elements = math.prod(m + w - 1 for m, w in zip(sizes, conv.windows, strict=True))
@@ -124,7 +134,7 @@ def _cycles(conv, size, target):
 
 
 def _faster(conv, size):
-    """How many products are as fast as one of float32."""
+    """How many times faster the multiply-adds are than those of float32."""
     if not conv.is_whole:
         return 1
     if not conv.is_of_bytes:
@@ -133,7 +143,7 @@ def _faster(conv, size):
 
 
 def _transforms(conv, elements, tiles, target):
-    """Cycles to transform data and products; of whole numbers weights as well, in each run."""
+    """Cycles to transform data and products, and weights too where they are integers."""
     if conv.is_whole:
         numbers = tiles * (conv.channels / 2 + conv.filters) + conv.channels * conv.filters
         return ADDED * elements * numbers / lanes(target)
@@ -143,7 +153,7 @@ def _transforms(conv, elements, tiles, target):
 
 
 def _is_last_sum(state, block):
-    """Whether it is what the tiles' results are put together from, by one stage without sums."""
+    """Whether a block is the last sum: one elementwise stage assembles the result from it."""
     if not block.startswith("sums_"):
         return False
     users = state.view(block).consumers
@@ -152,7 +162,7 @@ def _is_last_sum(state, block):
 
 
 def _chain(view, prefix):
-    """The block and those before it that are called alike."""
+    """The block and the chain of producers with the same prefix of their names, in that order."""
     found = [view]
     while before := [one for one in found[-1].producers if one.name.startswith(prefix)]:
         found += before
@@ -160,9 +170,9 @@ def _chain(view, prefix):
 
 
 def _gather(state, block, target):
-    """Sum up the products of a tile in registers, and store it with the epilogue."""
+    """Sum up a tile's products in registers, and store the results with the epilogue."""
     sch, sums = state.sch, _chain(state.view(block), "sums_")
-    (epilogue,) = sums[0].consumers  # it reads remainders, which its loops are split for
+    (epilogue,) = sums[0].consumers  # its loops are split by the remainders that it reads
     shape = sums[0].spatial[1:-1]
     n, *places, k = sch.get_loops(epilogue.rv)
     pairs = [sch.split(loop, [None, size]) for loop, size in zip(places, shape, strict=True)]
@@ -179,7 +189,7 @@ def _gather(state, block, target):
 
 
 def _write_out(state, stage, loop, target):
-    """Compute a stage in a loop over vectors, as straight code."""
+    """Move a stage into a loop over vectors, and unroll and vectorise it there."""
     sch = state.sch
     sch.compute_at(stage.rv, loop, preserve_unit_loops=True)
     written_out(sch, stage.rv, len(stage.node.iter_vars), target)
@@ -199,9 +209,9 @@ def _multiply(state, target):
 
 
 def _transform(state, weights, target):
-    """Transform weights of bytes in a run: made beforehand, they would take seven times the room.
+    """Transform int8 weights in each run: in the library, they would take seven times the room.
 
-    Two channels are put between each other, where pairs of them are multiplied.
+    Where pairs of channels are multiplied, the two are interleaved.
     """
     sch, (_, *before) = state.sch, _chain(weights, "weights")
     paired = steps_at_once(target, lanes(target)) == PAIR
@@ -222,7 +232,7 @@ def _transform(state, weights, target):
 
 
 def _scatter(state, target):
-    """Transform the tiles, a vector of channels at a time."""
+    """Transform the data's tiles, a vector of channels at a time."""
     sch = state.sch
     (last,) = [one for one in state.view("products").producers if one.name.startswith("data_")]
     stages = _chain(last, "data_")
