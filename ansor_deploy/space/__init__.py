@@ -1,9 +1,9 @@
-"""The space of programs, and what the author of a rule imports.
+"""The space of programs, and the names that the author of a rule imports.
 
     from ansor_deploy.space import ApplyAndSkipRest, Pass, fused, parallel
 
-A name is looked up in the module that has it when it is asked for: listing rules, or reading a
-question, needs no TVM.
+A name's module is imported when the name is first used, so listing rules or reading a question
+needs no TVM.
 """
 
 from functools import cache
@@ -34,13 +34,13 @@ _OF_THIS_ROOM = {
     "shares": "share_counts shared_axis split_shares tile_count",
     "winograd": "Convolution",
 }
-# What a rule's own mechanism is made of, where no verb does it: TVM's names, by the one door.
+# TVM's names, handed on by `_tvm.py`, for what a rule does that no verb does.
 TVM_NAMES = ("tvm", "tirx", "collect", "structural_map")
 
 
 @cache
 def rule_names() -> dict[str, str]:
-    """What a rule may import, each name with the module that has it."""
+    """The names that a rule may import, each with the module that defines it."""
     named = {f"{__name__}.{module}": names.split() for module, names in _OF_THIS_ROOM.items()}
     named |= {module: list(mark.verbs) for module, mark in marks().items()}
     named["ansor_deploy._tvm"] = ["uses", *TVM_NAMES]
@@ -48,7 +48,7 @@ def rule_names() -> dict[str, str]:
 
 
 def __getattr__(name: str) -> Any:
-    """What a rule may import, from the module that has it."""
+    """A name that a rule may import, from the module that defines it."""
     if name not in rule_names():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(rule_names()[name]), name)

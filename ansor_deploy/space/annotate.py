@@ -1,7 +1,7 @@
-"""Annotation: what the rules left as it stands becomes parallel and vectorised.
+"""Annotation: blocks that no rule finished become parallel and vectorised.
 
-On a GPU it is spread over blocks of threads. Tile sizes, unrolling and the stage at which a value
-is computed are chosen where a rule makes the loops; here are the blocks that no rule finished.
+On a GPU they are spread over blocks of threads. Rules choose tile sizes, unrolling and where a
+value is computed; annotation leaves the structure of the loops as it is.
 """
 
 from typing import Any
@@ -12,9 +12,9 @@ from .loops import bound, extent, fused, parallel, parallel_map, unrolled
 from .packing import is_packing
 from .state import State
 
-# Iterations a parallel loop should have for each core, so that none waits for the last.
+# A parallel loop should have this many iterations for each core, so that no core waits for another.
 TASKS_PER_CORE = (16, 4, 1)
-# Threads of a block where a stage is one pass over its results.
+# Threads in a block of an elementwise stage.
 THREADS = (64, 128, 256, 512)
 
 
@@ -35,7 +35,7 @@ def annotate(state: State, target: Target) -> None:
 
 
 def _annotate_reduction(state: State, view: BlockView, target: Target) -> None:
-    """Outer loops parallel, at least so many iterations; the rest unrolled by pragma."""
+    """Make outer loops parallel until they have enough iterations; unroll the rest by pragma."""
     sch = state.sch
     spatial = sch.get_loops(view.rv)[: len(view.spatial)]
     wanted = state.choose("parallel", TASKS_PER_CORE, ordered=True) * target.cores
@@ -51,7 +51,7 @@ def _annotate_reduction(state: State, view: BlockView, target: Target) -> None:
 
 
 def _bind_map(state: State, view: BlockView, limits: GpuLimits) -> None:
-    """A stage of which no thread needs another: its results in blocks of threads."""
+    """Spread a stage over blocks of threads: its results do not depend on each other."""
     sch = state.sch
     loops = sch.get_loops(view.rv)[: len(view.spatial)] or [sch.add_unit_loop(view.rv)]
     results = fused(sch, loops)

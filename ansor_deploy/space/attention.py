@@ -1,8 +1,9 @@
-"""Blocks of an attention's query rows: how many rows each has, and whether they pay.
+"""Blocks of an attention's query rows: how many rows each has, and whether blocks pay.
 
-The rule that computes them (`rules/attention.py`) and the model, which makes an attention one task
-where they pay, must be of one mind. A number of rows divides all, so that blocks are alike. The
-more rows a block has, the less often keys and values are read.
+The rule that computes the blocks (`rules/attention.py`) and the model, which makes an attention one
+task where they pay, both decide by these functions. The size of a block divides the number of rows,
+so that all blocks have one shape. The more rows a block has, the less often keys and values are
+read.
 """
 
 import math
@@ -12,18 +13,21 @@ from ..target import Target
 from .cores import keeps_busy
 from .tiles import divisors
 
-# Of the second cache, what the scores of a block may take: once as they are, once as weights.
+# Part of the second cache that a block's scores may take, before and after their softmax together.
 SHARE = 0.4
-# Rows of a block from which its scores are more to read than keys and values, of some 64 elements
-# a row; and the most rows.
-ENOUGH, MOST_ROWS = 32, 640
+# From this many rows, a block's scores are more to read than its keys and values, which have some
+# 64 elements a row.
+ENOUGH = 32
+# Most rows of a block.
+MOST_ROWS = 640
 
 
 def attention_pays(scores: Sequence[int], target: Target) -> bool:
-    """Whether to compute an attention by blocks of rows, of scores (.., queries, keys) of float32.
+    """Whether to compute an attention by blocks of rows.
 
-    Where those of a head fit the first cache, kernels for all heads, one after the other, are as
-    fast. Where blocks leave cores idle, such as rows that nothing divides, they are faster.
+    scores: their shape (.., queries, keys), of float32. Separate kernels for scores, softmax and
+    product are as fast where the scores of a head fit the first cache. They are faster where
+    blocks would leave cores idle, for instance because the number of rows has no divisors.
     """
     *batch, rows, keys = scores
     options, best = query_blocks(scores, target)
@@ -33,10 +37,10 @@ def attention_pays(scores: Sequence[int], target: Target) -> bool:
 
 
 def query_blocks(scores: Sequence[int], target: Target) -> tuple[list[int], int]:
-    """How many rows of an attention a block may have, and the index of the best number.
+    """The numbers of rows that a block may have, and the index of the best one.
 
-    scores: their shape (.., queries, keys), of float32. The best is as many as fit the cache, but
-    enough, and so that all cores are busy.
+    scores: their shape (.., queries, keys), of float32. The best is the largest number of at least
+    ENOUGH rows that fits the cache and keeps all cores busy.
     """
     *batch, rows, keys = scores
     options = [size for size in divisors(rows) if size <= MOST_ROWS]

@@ -1,4 +1,4 @@
-"""Blocks as rules ask about them: what a block computes, from what, and for whom."""
+"""Questions that rules ask about a block: what it computes, what it reads, and what reads it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .code_size import ARITHMETIC
 from .rule import Pass
 
 SPATIAL, REDUCE = tirx.IterVar.DataPar, tirx.IterVar.CommReduce
-# Calls that are worth a stage of their own before a reduction, which reads each result often.
+# Calls too costly to inline into a reduction, which would repeat them for every use.
 COSTLY = ("exp", "erf", "tanh", "pow", "sigmoid", "log", "if_then_else")
-# Mark of a stage that a rewriting made to be computed once.
+# Annotation of a stage that a rewriting made, and that must not be inlined.
 KEPT = "ansor.kept"
 
-# Operations that copies of a stage may come to where it disappears into what reads it. Each stage
-# of a chain that reads its predecessor twice would double them.
+# Most operations in all copies of a stage that is inlined. In a chain of stages that each read
+# their predecessor twice, copies would double with every stage.
 MOST_COPIED = 1 << 8
 
 
-# Variables that an index may have, each counted as often as it stands there.
+# Most uses of variables in one index; a variable that is used twice counts twice.
 MOST_IN_AN_INDEX = 1 << 6
 
 
 def _variables(index: Any) -> int:
-    """How often variables stand in an expression; what is shared counts wherever it is."""
+    """How often an expression uses variables; a shared subexpression counts for each use."""
     fields = (getattr(index, name, None) for name in ("a", "b", "condition"))
     operands = [one for one in fields if one is not None]
     return sum(map(_variables, operands)) if operands else isinstance(index, tirx.Var)
@@ -39,7 +39,7 @@ def blocks(sch: Any) -> list[Any]:
 
 
 def factor(index: Any, var: Any) -> int:
-    """By what a variable is multiplied in an index."""
+    """The constant that multiplies a variable in an index; 1 without one."""
     for product in collect(index, tirx.Mul):
         if product.a.same_as(var) and isinstance(product.b, tirx.IntImm):
             return int(product.b.value)
@@ -47,25 +47,25 @@ def factor(index: Any, var: Any) -> int:
 
 
 def _distances(buffer: Any) -> list[int]:
-    """How many elements apart a buffer's are along each of its axes."""
+    """A buffer's strides: how many elements apart neighbours along each axis are."""
     shape = shape_of(buffer)
     return [math.prod(shape[at + 1 :]) for at in range(len(shape))]
 
 
 def divisions(root: Any, kind: str) -> list[tuple[Any, int]]:
-    """Each term that is divided by a constant, with the constant. kind: FloorDiv or FloorMod."""
+    """Each dividend of a division by a constant, with that constant. kind: FloorDiv or FloorMod."""
     found = collect(root, getattr(tirx, kind))
     return [(one.a, int(one.b.value)) for one in found if isinstance(one.b, tirx.IntImm)]
 
 
 def _is_of_floats(index: Any) -> bool:
-    """Whether an index is made of floats."""
+    """Whether an index is computed from floats."""
     casts = collect(index, tirx.Cast)
     return any(str(cast.value.ty.dtype).startswith("float") for cast in casts)
 
 
 def sums_products(statement: Any) -> bool:
-    """Whether it is out = out + a * b, whatever a and b are."""
+    """Whether a statement is out = out + a * b, for any a and b."""
     added = getattr(statement, "value", None)
     term = added.b if isinstance(added, tirx.Add) else None
     while isinstance(term, tirx.Cast):
@@ -75,10 +75,11 @@ def sums_products(statement: Any) -> bool:
 
 @dataclass(frozen=True)
 class BlockView:
-    """A block of a schedule; what is asked is looked up in the schedule as it then is.
+    """A block of a schedule. Each property is computed from the schedule's present state.
 
-    rv: its random variable, by which the schedule's primitives know it. The methods without
-    arguments at the end are guards, which rules share: the reason to pass over the block, or None.
+    rv: the block's random variable, which the schedule's primitives take. The methods without
+    arguments at the end are guards that rules share: each gives the `Pass` of a block that does not
+    fit, or None.
 
         return view.reduces_nothing() or view.has_several_results() or ApplyAndSkipRest()
     """
@@ -93,7 +94,7 @@ class BlockView:
 
     @property
     def name(self) -> str:
-        """What the schedule calls it."""
+        """The block's name in the schedule."""
         return str(self.node.name_hint)
 
     @property
@@ -127,7 +128,7 @@ class BlockView:
 
     @property
     def padding(self) -> BlockView | None:
-        """The stage that pads what it reads, for it alone; None without one."""
+        """The stage that pads one of its operands, for this block only; None without one."""
         for one in self.producers:
             alone = not one.producers and len(one.consumers) == 1
             if alone and one.calls(["if_then_else"]):
@@ -136,9 +137,10 @@ class BlockView:
 
     @property
     def epilogue(self) -> BlockView | None:
-        """Its one elementwise consumer, or None; nor one that reads it in another order.
+        """Its only consumer where that is elementwise; else None.
 
-        TVM would move such a consumer to a tile that lacks some of what it reads.
+        None also for a consumer that reads remainders of its axes, and so in another order: TVM
+        would move it into a tile that lacks some of the elements that it reads.
         """
         found = [one for one in self.consumers if not one.is_reduction]
         fit = len(found) == len(self.consumers) == 1 and not found[0].reads_remainders
@@ -146,29 +148,29 @@ class BlockView:
 
     @property
     def reads_remainders(self) -> bool:
-        """Whether it reads at remainders of its own axes, as what interleaves phases does."""
+        """Whether an index has an axis modulo a constant, as where phases are interleaved."""
         terms = [term for term, _ in divisions(self.node.body, "FloorMod")]
         return any(isinstance(term, tirx.Var) for term in terms)
 
     @property
     def holds_blocks(self) -> bool:
-        """Whether blocks of its own lie in it, as those of the step of a recurrence do."""
+        """Whether other blocks are nested in it, as in the loop over a recurrence's steps."""
         return bool(collect(self.node.body, tvm.s_tir.SBlock))
 
     @property
     def is_copy(self) -> bool:
-        """Whether each of its results is one that it reads."""
+        """Whether it copies elements without computing anything."""
         return isinstance(getattr(self.node.body, "value", None), tvm.ir.TensorLoad)
 
     @property
     def widens_bytes(self) -> bool:
-        """Whether it makes 16 bits of bytes, as what multiplies pairs of these reads them."""
+        """Whether it widens bytes to 16 bits, for products that add up pairs of these."""
         (made, *_), read = self.node.writes, [region.source for region in self.node.reads]
         return str(made.source.dtype) == "int16" and any(one.dtype.bits == 8 for one in read)
 
     @property
     def operands(self) -> list[tuple[Any, list[Any]]]:
-        """Each buffer that it reads apart from its own output, with its index expressions.
+        """Each buffer that it reads, except its own output, with the index expressions.
 
         A buffer read at two places appears twice.
         """
@@ -181,9 +183,9 @@ class BlockView:
 
     @property
     def steps(self) -> list[list[int | None]]:
-        """How many elements on each operand is read at the next step of each data-parallel axis.
+        """For each operand, its strides along the data-parallel axes, in elements.
 
-        None where that varies.
+        A stride is None where it varies.
         """
         known = tvm.sym.Analyzer()
         for axis in self.node.iter_vars:
@@ -203,9 +205,9 @@ class BlockView:
 
     @property
     def bits(self) -> int:
-        """Bits of the widest element that it writes, or reads to compute with: not as an index.
+        """Bits of the widest element that it writes, or reads as a value; indices do not count.
 
-        What a place in a table is computed from in floats, is read to compute with.
+        An element from which a table's index is computed in floats counts as a value.
         """
         loads = collect(self.node.body, tvm.ir.TensorLoad)
         written = {int(one.source.dtype.bits) for one in self.node.writes}
@@ -218,7 +220,7 @@ class BlockView:
 
     @property
     def reads(self) -> list[tuple[int, list[Any]]]:
-        """Each operand once: its position among what the block reads, and its first indices."""
+        """Each operand once: its position among the block's reads, and its first indices."""
         operands, found = self.operands, []
         for at, region in enumerate(self.node.reads):
             indices = [loaded for buffer, loaded in operands if buffer.same_as(region.source)]
@@ -227,24 +229,24 @@ class BlockView:
 
     @property
     def largest_operand(self) -> tuple[Any, list[Any]]:
-        """The buffer of most elements that it reads, with its first indices."""
+        """The operand with the most elements, and its first indices."""
         operands = [(self.node.reads[at].source, indices) for at, indices in self.reads]
         return max(operands, key=lambda one: math.prod(map(int, one[0].shape)))
 
     def has_constant(self, buffer: Any) -> bool:
-        """Whether a buffer is a constant of the model, which a library may store as it likes."""
+        """Whether a buffer is a constant of the model, which a library may store in any layout."""
         func = self.sch.mod["main"]
         free = [int(index) for index in (func.attrs or {}).get("layout_free_buffers", [])]
         return any(func.params[index].same_as(buffer) for index in free)
 
     def calls(self, names: Sequence[str] = ("",)) -> bool:
-        """Whether its body calls an operator with a name that ends so; by default, any at all."""
+        """Whether its body calls an operator whose name ends in one of these; by default, any."""
         found = collect(self.node.body, tvm.ir.Call)
         return any(op_name(call).endswith(tuple(names)) for call in found)
 
     @property
     def is_contraction(self) -> bool:
-        """Whether it reduces products, an operand lacking an axis of the output (Ansor 4.1)."""
+        """Whether it sums products, and an operand lacks an axis of the output (Ansor 4.1)."""
         if not self.is_reduction or not sums_products(self.node.body):
             return False
         wide = [axis.var for axis in self.axes(SPATIAL) if int(axis.dom.extent) > 1]
@@ -257,9 +259,10 @@ class BlockView:
 
     @property
     def keeps_contiguous_axis(self) -> bool:
-        """Whether an operand's contiguous axis is the result's, so that lanes are whole results.
+        """Whether the contiguous axis of a reduced operand is that of the result.
 
-        One of a value a row, such as its maximum, says nothing of what is reduced.
+        Lanes are then whole results. An operand with one value a row, such as a maximum, does not
+        count.
         """
         spatial = self.axes(SPATIAL)
         return bool(spatial) and any(
@@ -279,7 +282,7 @@ class BlockView:
 
     @property
     def _reduced_operands(self) -> list[list[Any]]:
-        """The indices of each operand that is not the same all along what is reduced."""
+        """The indices of each operand that varies along a reducing axis."""
         reduced = [axis.var for axis in self.axes(REDUCE)]
         return [
             indices
@@ -289,7 +292,7 @@ class BlockView:
 
     @property
     def stays(self) -> str:
-        """Why it should not disappear into its consumers; "" where it should."""
+        """Why it should not be inlined into its consumers; "" where it should."""
         if self.is_reduction:
             return "it reduces"
         if KEPT in (self.node.annotations or {}):
@@ -297,7 +300,7 @@ class BlockView:
         return self._costs_again(self.consumers)
 
     def _costs_again(self, consumers: Sequence[BlockView]) -> str:
-        """Why consumers should not each compute it; "" where they should."""
+        """Why each consumer should not compute it again; "" where each should."""
         if not consumers:
             return "it is an output"
         reduced = any(consumer.is_reduction for consumer in consumers)
@@ -312,9 +315,9 @@ class BlockView:
         return ""
 
     def _index_size(self, consumers: Sequence[BlockView]) -> int:
-        """How often variables would stand in an index, where a consumer computes it: an estimate.
+        """An estimate of how often a consumer's index would use variables after inlining.
 
-        Each reshape uses a variable twice: a chain of them doubles an index again and again.
+        Each reshape uses a variable twice, so every reshape of a chain doubles an index.
         """
         (made, *_) = [region.source for region in self.node.writes]
         loads = [one for user in consumers for one in collect(user.node.body, tvm.ir.TensorLoad)]
@@ -323,7 +326,7 @@ class BlockView:
         return max(map(_variables, read), default=0) * max(map(_variables, own), default=0)
 
     def _copied(self, consumers: Sequence[BlockView]) -> int:
-        """Operations that copies of it would come to, one wherever it is read; 0 for one copy."""
+        """Operations in all copies after inlining, one copy for each read; 0 for a single copy."""
         (made, *_) = [region.source for region in self.node.writes]
         loads = [one for user in consumers for one in collect(user.node.body, tvm.ir.TensorLoad)]
         uses = sum(load.source.same_as(made) for load in loads)
@@ -334,14 +337,14 @@ class BlockView:
         return None if self.is_reduction else Pass("it reduces nothing")
 
     def has_several_results(self) -> Pass | None:
-        """It writes more than one buffer, as a reduction to value and position does."""
+        """It writes more than one buffer, like an argmax that gives value and position."""
         one = len(self.node.writes) == 1
         return None if one else Pass("it computes several results at once")
 
     def divides_what_it_shifts(self) -> Pass | None:
-        """It divides what a constant was added to, or under a condition.
+        """It divides a sum with a constant, or divides and has a condition.
 
-        With axes put together or apart, TVM would simplify such indices into those of other
+        If axes were fused or split, TVM would simplify such indices wrongly, into those of other
         elements (`codegen/passes/flattening.py`).
         """
         kinds = ("FloorDiv", "FloorMod")
@@ -353,7 +356,7 @@ class BlockView:
         return Pass("its indices would be simplified wrongly") if shifted or chooses else None
 
     def is_no_pass(self) -> Pass | None:
-        """It reduces, or has several results: no one pass over its results."""
+        """It reduces or has several results, so it is not one pass over one result."""
         several = self.is_reduction or self.has_several_results()
         return Pass("it is no pass over its results") if several else None
 
@@ -362,11 +365,11 @@ class BlockView:
         return None if self.spatial else Pass("its result is a single number")
 
     def reuses_nothing(self) -> Pass | None:
-        """It is no contraction: tiles of its loops would read no operand less often."""
+        """It is no contraction, so tiles would not read an operand less often."""
         return None if self.is_contraction else Pass("no operand of it is reused")
 
     def has_partial_lanes(self) -> Pass | None:
-        """It reduces along the contiguous axis, and has no operand that can be packed."""
+        """It reduces along the contiguous axis, and no operand can be packed to change that."""
         whole = self.is_contraction or self.keeps_contiguous_axis
         reason = "it reduces along the contiguous axis, so lanes would be partial results"
         return None if whole else Pass(reason)
@@ -377,7 +380,7 @@ class BlockView:
         return None if self.epilogue else Pass(reason)
 
     def has_no_register_tile(self) -> Pass | None:
-        """Accumulators in registers do not fit it: the first of five reasons."""
+        """It cannot have a tile of accumulators in registers: the first of five reasons."""
         return (
             self.reduces_nothing()
             or self.has_several_results()

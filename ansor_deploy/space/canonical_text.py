@@ -1,10 +1,10 @@
-"""The canonical, name-free text of a program: what a task's key is the hash of.
+"""The canonical, name-free text of a program; a task's key is the hash of it.
 
-TVMScript is Python, so names are replaced on its syntax tree: every variable, buffer and block
-is called after the order of its first appearance. Shapes, dtypes, constants, attributes and
-structure stay. The text can be parsed again, which gives the program that tuning works on: its
-block names are the canonical ones, so a trace recorded for one program replays on every equal
-one, whatever its front end called the blocks.
+TVMScript is Python, so names are replaced on its syntax tree: variables, buffers and blocks are
+numbered in the order of their first appearance. Shapes, dtypes, constants, attributes and structure
+stay. The text can be parsed again, which gives the program that tuning works on. Its block names
+are canonical, so a trace recorded for one program replays on every equal one, whatever names its
+front end gave the blocks.
 """
 
 import ast
@@ -12,17 +12,18 @@ from typing import Any
 
 from .._tvm import parsing, structural_equal, structural_map, tirx, tvm
 
+# Attribute with sentences that say why the readers of the result are not part of the program.
+APART = "ansor.apart"
 # Attributes that say where a program came from, not what it computes.
-APART = "ansor.apart"  # why what reads the result is not in the program, as sentences
 INCIDENTAL = ("global_symbol", "op_pattern", "target", "tirx.is_scheduled", APART)
 # Names that mean something in TVMScript.
 KEPT = ("T", "bool", "int", "float", "range", "True", "False", "None", "metadata")
 
 
 def canonical_text(func: tirx.PrimFunc) -> str:
-    """TVMScript of the function under canonical names; equal programs give equal texts.
+    """TVMScript of the function with canonical names; equal programs give equal texts.
 
-    ValueError where it has constants that no text holds.
+    ValueError where the function has constants that cannot be written as text.
     """
     renamed = _Rename().visit(ast.parse(normalized(func).script(show_meta=True)))
     body = [node for node in renamed.body if isinstance(node, ast.FunctionDef)]
@@ -32,17 +33,17 @@ def canonical_text(func: tirx.PrimFunc) -> str:
 
 
 def normalized(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """The function without the attributes that are no part of what it computes."""
+    """The function without the attributes that do not affect what it computes."""
     for attribute in INCIDENTAL:
         func = func.without_attr(attribute)
     return func.with_attr("global_symbol", "main")
 
 
 def canonical_program(func: tirx.PrimFunc) -> tvm.IRModule:
-    """The module, with one function `main`, that `parse` makes of the function's canonical text.
+    """The module, with one function `main`, that `parse` would make of the canonical text.
 
-    Names of variables may differ from the text's; those of blocks, which traces hold on to, do
-    not. Made from the function itself, in a thirtieth of the time that TVM takes to parse a text.
+    Variables may have other names than in the text; blocks, which traces refer to, have the same.
+    The module is made from the function itself, in a thirtieth of the time that parsing takes TVM.
     """
     names = _Names()
     renaming = [(tirx.Var, names.variable), (tvm.s_tir.SBlock, names.block)]
@@ -50,15 +51,15 @@ def canonical_program(func: tirx.PrimFunc) -> tvm.IRModule:
 
 
 def check_text(text: str, program: tvm.IRModule) -> None:
-    """RuntimeError if a canonical text, which other processes parse, is not that of the program."""
+    """RuntimeError if a canonical text does not parse to this program, as other processes need."""
     if not structural_equal(parse(text)["main"], program["main"]):
         raise RuntimeError(f"canonical text does not reproduce its program:\n{text}")
 
 
 def parse(text: str) -> tvm.IRModule:
-    """The module, with one function `main`, of a canonical text.
+    """The module, with one function `main`, that a canonical text describes.
 
-    The text runs as TVMScript: give only what `canonical_text` made in this process.
+    The text runs as TVMScript: pass only texts that `canonical_text` made in this process.
     """
     with parsing():
         func = tvm.script.from_source(text)
@@ -96,9 +97,9 @@ class _Rename(ast.NodeTransformer):
 
 
 class _Names:
-    """Gives new names in the order of a walk; what is called alike stays so.
+    """Gives new names in the order of a walk; variables with equal names get equal names.
 
-    The printer distinguishes such variables, where they exist at the same time.
+    Where such variables are in scope together, the printer distinguishes them.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""How much code a schedule writes out, by unrolling and vectors, before any compiler sees it.
+"""An estimate of a schedule's code size after unrolling and vectorising, before it is compiled.
 
-LLVM's time grows with the square of a function: 2,000 statements, each on a vector, take a second,
-8,000 ten, 100,000 hours.
+LLVM's time grows with the square of a function's size: 2,000 vector statements take a second,
+8,000 take ten seconds and 100,000 take hours.
 """
 
 import math
@@ -13,12 +13,12 @@ from .._tvm import collect, op_name, structural_equal, structural_hash, tirx, tv
 from ..marks.partition import PARTITION
 from ..target import Target
 
-# Operations that a kernel may write out, in some seconds of LLVM's; rules' defaults take a tenth.
+# Most operations in a kernel's code, which take LLVM some seconds; default schedules have a tenth.
 MOST_OPERATIONS = 1 << 14
-# Operations of an exp, tanh, square root and the like.
+# An exp, tanh, square root or other function counts as this many operations.
 FUNCTION = 16
 
-# The end of TVM's name of a call that computes nothing: the same bits as another type.
+# TVM's name of a call that computes nothing ends in this: it reads the same bits as another type.
 _SAME_BITS = "reinterpret"
 
 ARITHMETIC = (
@@ -28,11 +28,11 @@ ARITHMETIC = (
 
 
 class TooMuchCodeError(ValueError):
-    """A schedule that would keep the compiler busy for too long."""
+    """A schedule would take the compiler too long."""
 
 
 def check_size(sch: Any, target: Target) -> None:
-    """TooMuchCodeError where a schedule writes out more than a compiler should be given."""
+    """TooMuchCodeError where a schedule's code has more than MOST_OPERATIONS operations."""
     if (size := code_size(sch, target)) > MOST_OPERATIONS:
         raise TooMuchCodeError(
             f"would write out {size} operations, and {MOST_OPERATIONS} are the most"
@@ -40,23 +40,23 @@ def check_size(sch: Any, target: Target) -> None:
 
 
 def code_size(sch: Any, target: Target) -> int:
-    """Operations in the code of a schedule's program, a vector register each."""
+    """Operations in the code of a schedule's program, each on one vector register."""
     return _size(sch.mod["main"].body, _Copies(max(1, target.vector_bytes)))
 
 
 def operations(value: Any) -> int:
-    """Operations that an expression takes: each once, and those of indices left out."""
+    """Operations that an expression takes; equal ones count once, those of indices not at all."""
     return _operations(_Expression(value))
 
 
 def is_condition(call: Any) -> bool:
-    """Whether a call is TVM's `if_then_else`: no function, and one of its branches alone runs."""
+    """Whether a call is TVM's `if_then_else`, which is no function: only one branch runs."""
     return op_name(call).endswith("if_then_else")
 
 
 @dataclass(frozen=True)
 class _Expression:
-    """An expression that equals another of the same structure: many programs have the same."""
+    """An expression that compares and hashes by structure, for a cache shared by programs."""
 
     value: Any
 
@@ -80,17 +80,17 @@ def _operations(expression: _Expression) -> int:
 
 
 def _distinct(roots: list[Any], *kinds: Any) -> set[int]:
-    """Nodes of these types, by what they compute: an inlined stage stands where it is used."""
+    """Hashes of the distinct nodes of these types: an inlined stage appears at each of its uses."""
     return {structural_hash(node) for root in roots for node in collect(root, *kinds)}
 
 
 @dataclass(frozen=True)
 class _Copies:
-    """How often a statement stands in the code.
+    """How many copies of a statement the code has.
 
-    register: its bytes. unrolled, lanes: what the loops around make of it. steps: iterations of
-    the loops below a pragma that the compiler may unroll, up to `most` copies. parts: 2 where what
-    is left of a partitioned loop is code of its own.
+    register: bytes of a vector register. unrolled, lanes: copies and vector lanes that the loops
+    around it make. steps: iterations of the loops inside a pragma, which the compiler may unroll to
+    at most `most` copies. parts: 2 where the rest of a partitioned loop is separate code, else 1.
     """
 
     register: int
@@ -101,8 +101,8 @@ class _Copies:
     parts: int = 1
 
     def within(self, loop: Any) -> "_Copies":
-        """How often a statement of the loop's body does."""
-        # A loop whose extent varies is never written out.
+        """The copies of a statement in the loop's body."""
+        # A loop with a variable extent is never unrolled.
         inside, extent = self, getattr(loop.extent, "value", 1)
         if step := int(loop.annotations.get("pragma_auto_unroll_max_step", 0)):
             inside = replace(inside, steps=1, most=step)
@@ -110,12 +110,12 @@ class _Copies:
             return replace(inside, lanes=inside.lanes * extent)
         if loop.kind == tirx.ForKind.UNROLLED:
             return replace(inside, unrolled=inside.unrolled * extent)
-        if PARTITION in loop.annotations:  # the rest is code of its own
+        if PARTITION in loop.annotations:  # the rest is separate code
             inside = replace(inside, parts=2)
         return replace(inside, steps=inside.steps * extent)
 
     def of(self, store: Any) -> int:
-        """How many vector registers the statement is about, all copies taken together."""
+        """How many vector registers all copies of the statement compute together."""
         registers = math.ceil(self.lanes * store.buffer.dtype.bits / 8 / self.register)
         copies = max(self.unrolled, min(self.most, self.unrolled * self.steps))
         return registers * copies * self.parts

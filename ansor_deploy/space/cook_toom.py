@@ -1,7 +1,7 @@
 """Matrices of short convolutions with few multiplications (Toom, 1963; Cook, 1966; Winograd, 1980).
 
-An axis whose window is R wide gives a tile of M results from A = M + R - 1 elements with A
-multiplications instead of M R. The matrices follow from A - 1 points and infinity, exactly.
+Along an axis with a window of R taps, A = M + R - 1 elements give a tile of M results by A
+multiplications instead of M R. A - 1 points and infinity determine the matrices exactly.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-# Small numbers with their negatives, whose powers are cheap and lose least in float32.
+# Small numbers and their negatives: their powers are cheap, and lose least in float32.
 POINTS = (0, 1, -1, 2, -2, Fraction(1, 2), Fraction(-1, 2))
 
 Matrix = tuple[tuple[Fraction, ...], ...]
@@ -19,7 +19,7 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 def matrices(size: int, window: int) -> tuple[Matrix, Matrix, Matrix]:
     """AT (M x A), G (A x R) and BT (A x A) of F(M, R): AT ((G w) * (BT d)) is d correlated with w.
 
-    size: M, results of a tile. window: R, its taps.
+    size: M, the results of a tile. window: R, the taps of the window.
     """
     if window == 1:
         one = ((Fraction(1),),)
@@ -37,7 +37,7 @@ def matrices(size: int, window: int) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
-    """Coefficients of the product of all x - root, the constant first."""
+    """Coefficients of the product of (x - root) over all roots, the constant first."""
     found = [Fraction(1)]
     for root in roots:
         pairs = zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)

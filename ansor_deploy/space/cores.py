@@ -9,16 +9,16 @@ from ..target import Target
 from .block_view import BlockView
 from .loops import extent, is_marked
 
-# Elements that a core should read at least: below, waking another costs more than it saves.
+# A core should read at least this many elements; with fewer, waking it costs more than it saves.
 WORTH_A_CORE = 1 << 14
-# Multiply-adds of a contraction that take as long as one element that is only read.
+# This many multiply-adds of a contraction take as long as reading one element of a reduction.
 ADDS_AN_ELEMENT = 8
-# The part of the time in which cores have a task from which on other things decide.
+# Cores that are busy for this part of the time are busy enough; then other things decide.
 FAIR = 0.9
 
 
 def worth_cores(view: BlockView, target: Target) -> int:
-    """How many cores have enough to do with a reduction; 0 where not even one has."""
+    """How many cores a reduction has enough work for; 0 where it has too little even for one."""
     read = sum(math.prod(map(int, region.source.shape)) for region in view.node.reads)
     adds = math.prod(view.spatial + view.reduced)
     work = max(read, adds // ADDS_AN_ELEMENT) if view.is_contraction else adds
@@ -26,26 +26,26 @@ def worth_cores(view: BlockView, target: Target) -> int:
 
 
 def tile_tasks(extents: Sequence[int], tile: Sequence[int]) -> int:
-    """How many tiles a result takes, each a task."""
+    """How many tiles a result consists of, each a task."""
     return math.prod(-(-whole // size) for whole, size in zip(extents, tile, strict=True))
 
 
 def busy(tasks: int, cores: int) -> float:
-    """The part of the time in which a core has one of equally long tasks."""
+    """The part of the time in which cores are busy, with tasks of equal length."""
     return tasks / (math.ceil(tasks / cores) * cores)
 
 
 def keeps_busy(tasks: int, cores: int) -> bool:
-    """Whether cores have one of equally long tasks most of the time: then other things decide."""
+    """Whether cores are busy most of the time, with tasks of equal length."""
     return busy(tasks, cores) >= FAIR
 
 
 def shared(sch: Any, outer: list[Any], cores: int) -> Any:
-    """Share the outer loops among the cores; the innermost of them.
+    """Share the outer loops among the cores. Returns the innermost of them.
 
-    They are fused up to the first that is cut in two, which can only be done to a loop by itself:
-    lowering joins those (`codegen/passes/tile_tasks.py`), of which there are as many as the cores
-    need.
+    The loops before the first partitioned one are fused. A partitioned loop cannot be fused: as
+    many of these as the cores need are made parallel, and lowering joins them
+    (`codegen/passes/tile_tasks.py`).
     """
     whole = list(takewhile(lambda loop: not is_marked(sch, loop), outer))
     loops = [*([sch.fuse(*whole)] if whole else []), *outer[len(whole) :]]

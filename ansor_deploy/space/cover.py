@@ -1,8 +1,8 @@
-"""Whether a schedule computes all that it reads, as far as TVM's own analysis sees.
+"""Whether a schedule computes everything that it reads, as far as TVM's own analysis sees.
 
-A record of others may move a block to a loop that computes part of what the block reads: TVM then
-stores that part alone, and the rest is whatever lies there. No output check sees that where nothing
-runs the code.
+A foreign record may move a block into a loop that computes only part of what a consumer reads. TVM
+then stores only that part, and the consumer reads garbage beside it. An output check finds that
+only where the code is run.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from .._tvm import collect, tvm
 
 
 class UncoveredError(ValueError):
-    """A schedule of which a block may read what nobody has computed."""
+    """A block of a schedule may read elements that nothing has computed."""
 
 
 def check_cover(sch: Any) -> None:
-    """UncoveredError where a block's axes are beyond TVM's analysis, and what it reads, too.
+    """UncoveredError where TVM can analyse neither a block's axes nor the regions that it reads.
 
-    Rules' own programs have either now and then, and never both in one block. What a schedule
-    knows of itself does not hold after a move, so that it is asked of its program anew
+    Programs of rules have one or the other now and then, but never both in one block. A schedule's
+    cached flags are stale after a block was moved, so a fresh schedule of the program is asked
     (`ComputeBlockInfo` in src/s_tir/schedule/state.cc).
     """
     state = tvm.s_tir.Schedule(sch.mod, debug_mask="none").state

@@ -1,4 +1,4 @@
-"""The default schedule of a task: what the rules think best, for whatever nobody has tuned."""
+"""The default schedule of a task that nobody has tuned: the one that the rules guess."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .question import Guess
 from .rule import Rule, shipped_rules
 from .sketch import Program, Sketch
 
-# A sketch's default program, given what the derivation made of it, if it did.
+# Gives a sketch's default program; its second argument is that program where derivation made it.
 _ProgramOf = Callable[[Sketch, "Program | None"], Program]
 
 
@@ -35,9 +35,10 @@ def default_module(
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> tvm.IRModule:
-    """A task's module scheduled so, in half the time of its schedule with a trace.
+    """A task's module with its default schedule, in half the time of `default_schedule`.
 
-    It is what the derivation made, whose trace has all that rules looked up on the way as well.
+    The derivation's own schedule is used: its trace also holds all look-ups of the rules, so it
+    serves for the module only.
     """
     return _found(mod, target, rules, warn, _derived).sch.mod
 
@@ -48,14 +49,13 @@ def default_program(
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> Program:
-    """The program of a task's module that nobody has tuned.
+    """The default program of a task's module: that of the first sketch that gives one.
 
-    It is what the rules think best, takes milliseconds, and is the first candidate of every
-    search, so that a tuned build is never worse than an untuned one: the program of the first
-    sketch that gives one. Where that is too much code for a compiler, the task is derived anew
-    without the rule that writes it out. A module that no sketch fits keeps its loops as they are:
-    correct, and slow. rules: that are asked; by default the shipped ones. warn: called with a
-    sentence for each that had to be left out.
+    It takes milliseconds to make, and is the first candidate of every search, so that a tuned
+    build is never worse than an untuned one. Where its code is too large for a compiler, the task
+    is derived again without the rule that unrolls so much. A module that no sketch fits keeps its
+    loops, which is correct but slow. rules: the rules to ask; by default the shipped ones. warn:
+    called with a sentence for each rule that had to be left out.
     """
     return _found(mod, target, rules, warn, lambda sketch, _: sketch.program(Guess()))
 
@@ -91,14 +91,14 @@ def _first_program(
                 notes[f"the rule {rule.name} {error}: the task is scheduled without it"] = None
                 others = [other for other in rules if other is not rule]
                 return _first_program(mod, target, others, notes, program_of)
-        # ScheduleError, and what TVM's primitives raise where they did not think of a program.
+        # ScheduleError, or whatever TVM's primitives raise for programs that they do not expect.
         except (RuntimeError, ValueError) as error:
             raise_if_fault(error)
     return Program(Sketch(mod, target, ()), tvm.s_tir.Schedule(mod, debug_mask="none"), ())
 
 
 def _derived(sketch: Sketch, made: Program | None) -> Program:
-    """A sketch's default program, made already or not; raises as `Sketch.program` does."""
+    """A sketch's default program, made here if need be; raises what `Sketch.program` raises."""
     if made is None:
         return sketch.program(Guess())
     check_size(made.sch, sketch.target)
@@ -108,9 +108,9 @@ def _derived(sketch: Sketch, made: Program | None) -> Program:
 def _one_by_one(
     mod: tvm.IRModule, target: Target, rules: Sequence[Rule], notes: dict[str, None]
 ) -> Iterator[tuple[Sketch, Program | None]]:
-    """The task's first sketch, and all of them only where that is not enough.
+    """The task's first sketch; then all of them, if the caller needs more.
 
-    Of the first with its default program, where it was derived in this process.
+    The first sketch comes with its default program, if it was derived in this process.
     """
     for enough in (1, sys.maxsize):
         derivation = derive(mod, target, rules, enough)

@@ -1,8 +1,8 @@
 """Derivation: the sketches that the rules lead to (Ansor, section 4.1).
 
-Blocks are visited from the output backwards. At each, the rules are asked in order; one that
-applies derives new states, and unless it says to skip the rest the next is asked too. What no
-rule has finished is annotated at the end.
+Blocks are visited from the output backwards. At each block the rules are asked in order. A rule
+that applies derives new states; the next rule is asked too, unless the answer says to skip the
+rest. Blocks that no rule has finished are annotated at the end.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from .rule_process import RuleEndedError, RuleProcess
 from .sketch import Program, Sketch, Step, last_line, process_of, raised, start
 from .state import State
 
-# Paper: "fewer than 10 for a typical subgraph". A rule that branches without end stops here.
+# Most sketches of a task, which ends endless branching. Ansor has "fewer than 10 for a typical
+# subgraph".
 MAX_SKETCHES = 32
-# A cache stage is a second visit of its block. A rule that asks for more and more stops here.
+# Most visits of a block; it ends a rule that asks for its block forever. A cache stage takes two.
 MAX_VISITS = 8
 
 
 @dataclass(frozen=True)
 class RuleAnswer:
-    """What one rule answered about one block. text: "applies", or why not, or how it failed.
+    """One rule's answer about one block.
 
-    failed: the rule broke its contract, and was left out.
+    text: "applies", or why the rule does not, or how it failed. failed: the rule broke its contract
+    and was left out.
     """
 
     block: str
@@ -45,9 +47,9 @@ class RuleAnswer:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The sketches of a task, in the order found, and what every rule answered on the way.
+    """The sketches of a task, in the order found, and all answers of the rules on the way.
 
-    first: the default program of the first sketch; None where another process derived it.
+    first: the default program of the first sketch; None where another process derived the sketch.
     """
 
     sketches: tuple[Sketch, ...]
@@ -72,10 +74,10 @@ class _RuleError(Exception):
 def derive(
     mod: tvm.IRModule, target: Target, rules: Sequence[Rule], enough: int = sys.maxsize
 ) -> Derivation:
-    """The sketches of a task's program, as if no rule broke its contract.
+    """The sketches of a task's program, derived without any rule that breaks its contract.
 
-    A user's rules are asked in their own process, and the shipped ones with them. enough: the
-    first sketches that have so many programs between them will do; nothing more is asked.
+    If there are rules of the user, a process of their own asks all rules, the shipped ones too.
+    enough: derivation stops at the sketch with which the sketches have this many programs together.
     """
     if process := process_of(rules):
         return _derived_apart(process, mod, target, rules, enough)
@@ -91,7 +93,7 @@ def derive(
 def _derived_apart(
     process: RuleProcess, mod: tvm.IRModule, target: Target, rules: Sequence[Rule], enough: int
 ) -> Derivation:
-    """Derived in the process of these rules, without those that have ended it."""
+    """Derive in the process of these rules, without those that have ended it."""
     asked = [rule for rule in rules if rule.name not in process.ended]
     if process_of(asked) is None:
         found = derive(mod, target, asked, enough)
@@ -110,7 +112,7 @@ def _derived_apart(
 
 
 def newly_ended(rules: Sequence[Rule]) -> list[str]:
-    """A sentence for each rule that has ended its process since derivations last said so."""
+    """A sentence for each rule that has ended its process and that no derivation reported yet."""
     process = process_of(rules)
     return [_sentence(one) for one in _ended(process)] if process else []
 
@@ -131,7 +133,7 @@ class _Enumeration:
         self.first: Program | None = None
 
     def run(self, enough: int) -> Iterator[Sketch]:
-        """Visit the blocks; `_RuleError` at the first rule that breaks its contract."""
+        """Visit the blocks. Raises `_RuleError` at the first rule that breaks its contract."""
         state = start(self.mod, Guess())
         for sketch in islice(self.visit(state, (), _names(state)), MAX_SKETCHES):
             yield sketch
@@ -140,7 +142,7 @@ class _Enumeration:
                 return
 
     def visit(self, state: State, path: tuple[Step, ...], left: list[str]) -> Iterator[Sketch]:
-        """Depth first: the first sketch found is the one that the first rules lead to."""
+        """Visit depth first, so that the first sketch comes from the first rules that apply."""
         if not left:
             yield from self._finished(state, path)
             return
@@ -171,10 +173,10 @@ class _Enumeration:
     def _onwards(
         self, derived: list[State], rule: Rule, path: tuple[Step, ...], left: list[str]
     ) -> Iterator[Sketch]:
-        """Visit what is left, given what a rule derived at the last of it."""
+        """Visit the rest of the blocks for each state that a rule derived at the last one."""
         *rest, block = left
         for branch, new in enumerate(derived):
-            # A rewritten program is one of its own, of which no block was visited.
+            # A rewritten program is a new one: none of its blocks has been visited.
             before, onwards = path, left if new.revisit else rest
             if new.restarted:
                 before, onwards = (), _names(new)
@@ -210,7 +212,7 @@ class _Enumeration:
         return list(derived)
 
     def _finished(self, state: State, path: tuple[Step, ...]) -> Iterator[Sketch]:
-        """The sketch of a path to the end, if the rest can be annotated."""
+        """The sketch of a complete path, if its unfinished blocks can be annotated."""
         whole = state.copy()
         try:
             annotate(whole, self.target)
@@ -227,7 +229,7 @@ class _Enumeration:
 
 
 def _names(state: State) -> list[str]:
-    """The blocks that are there, in order: some may have been inlined."""
+    """Names of the blocks that exist now, in order: some may have been inlined."""
     return [str(state.sch.get(block).name_hint) for block in blocks(state.sch)]
 
 
@@ -236,6 +238,6 @@ def programs(
 ) -> int:
     """About how many programs these rules derive for a task's module, at least one.
 
-    enough: counting ends there, before sketches are derived that make no difference.
+    enough: counting stops at this number, so that no more sketches are derived than needed.
     """
     return max(1, sum(sketch.size for sketch in derive(mod, target, rules, enough).sketches))
