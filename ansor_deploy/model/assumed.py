@@ -1,8 +1,8 @@
-"""Sizes that a build takes where a file leaves them open, and nobody gave any.
+"""Sizes that a build assumes where a file leaves them open and the user gave none.
 
-A batch is 1. A length is a range: as far as a table of positions goes, or else the usual one; and
-images have any size in steps from half of the usual one on, where the graph takes that. Rows of
-caches are assumed elsewhere (`caches.py`); what else is open is the user's to say.
+A batch is 1. A length is a range, up to the size of a table of positions, or else up to a usual
+length. Images may have any size from half of the usual one up, in steps, where the graph takes
+that. `caches.py` assumes the rows of caches. All other open sizes have to be given by the user.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .onnx.sizes import Axis, is_length, open_axes, proposals
 from .onnx.usual_sizes import colours_at, is_line, is_of_batch, is_of_image, is_of_time
 
 Shape = tuple[int, ...]
-_OF_IMAGES = 4  # axes, at least
-_LINE = 4  # times as long as it is high, at least
-_MOST = 1 << 26  # elements of a tensor, where other sizes have fewer
-_STEP = 32  # whole numbers of which networks take that halve their data often
+_OF_IMAGES = 4  # the least rank of a tensor of images
+_LINE = 4  # an image of a line of text is at least this many times as wide as high
+_MOST = 1 << 26  # elements of the largest tensor that is accepted while other sizes need fewer
+_STEP = 32  # networks that halve their data often take multiples of this
 
 
 def assumed(proto: ModelProto, given: Asked) -> Asked:
-    """Shapes for the inputs that are open beside those given; none where that is not clear.
+    """Shapes for the open inputs that `given` leaves out; none where no choice is clear.
 
-    Where a range was given, axes of the same name have it as well.
+    Where a range was given, the axes of the same name get it as well.
     """
     axes = [axis for axis in open_axes(proto) if axis.value.name not in given]
     if not axes or next(found_caches(proto), None):
@@ -55,10 +55,10 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
 
 
 def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, Shape]]:
-    """The shapes that fit, those with a huge tensor only where there are no others.
+    """The proposed shapes that fit; those with a huge tensor only where no others fit.
 
-    Attention between the pixels of a large image has a tensor with their number squared. One of
-    images is enough; of lengths, all say how far these go.
+    Attention between the pixels of a large image makes a tensor with the square of their number.
+    For images, one fitting shape is enough; for lengths, all are needed to see how far they go.
     """
     usual, huge = list[dict[str, Shape]](), list[dict[str, Shape]]()
     axes = [axis for axis in open_axes(proto) if axis.value.name not in given]
@@ -72,7 +72,7 @@ def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, 
 
 
 def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
-    """The shapes that a graph was exported with, if a node holds its length, and all fits."""
+    """The shapes that the graph was exported with, if a node holds that length and it fits."""
     first: Asked = dict(next(proposals(proto, given), {}))
     axes = [axis for axis in open_axes(proto) if axis.value.name in first]
     lengths = [axis for axis in axes if not _is_batch(axis, first)]
@@ -87,9 +87,9 @@ def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
 def _opened(
     proto: ModelProto, given: Mapping[str, Shape], fitting: Sequence[Asked], lengths: list[Axis]
 ) -> Asked:
-    """The first shapes that fit, with ranges for sides of images, and for lengths by their names.
+    """The first shapes that fit, with ranges for the sides of images and for each named length.
 
-    given: shapes of other inputs.
+    given: the shapes of the other inputs.
     """
     sides = [axis for axis in lengths if is_side(axis, fitting[0])]
     made: Asked = {**fitting[0], **any_size(proto, given, fitting[0], sides)}
@@ -108,9 +108,9 @@ def _opened(
 def _most(
     proto: ModelProto, given: Mapping[str, Shape], fitting: Sequence[Asked], places: list[Axis]
 ) -> int:
-    """The longest that is proposed and fits; or longer, where the next that is proposed is far.
+    """The longest proposed length that fits, or a longer one where the next proposal is far beyond.
 
-    A table of positions may have rows that none is read of, such as the first two.
+    A table of positions may have rows that are never read, such as the first two.
     """
     sizes = {_size(shapes, places[0]) for shapes in proposals(proto, given)}
     fits = max(_size(shapes, places[0]) for shapes in fitting)
@@ -126,9 +126,9 @@ def _most(
 def any_size(
     proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, sides: Sequence[Axis]
 ) -> Asked:
-    """The shapes with ranges for sides of images, where the graph takes half of them; else none.
+    """Ranges for the sides of images, in `shapes`, if the graph also takes half of them; else none.
 
-    given: shapes of other inputs.
+    given: the shapes of the other inputs.
     """
     sizes = [_size(shapes, axis) for axis in sides]
     if not sides or any(size % _STEP or size < 2 * _STEP for size in sizes):
@@ -143,7 +143,7 @@ def any_size(
 
 
 def is_side(axis: Axis, shapes: Asked) -> bool:
-    """Whether it is the height or the width of images."""
+    """Whether the axis is the height or the width of images."""
     shape = declared_shape(axis.value) or ()
     rank = len(shape)
     if not is_of_image(axis.value) or _is_line(axis, shapes):
@@ -153,7 +153,7 @@ def is_side(axis: Axis, shapes: Asked) -> bool:
 
 
 def _is_line(axis: Axis, shapes: Asked) -> bool:
-    """Whether images are lines of text, by the file, or by the height that the graph takes."""
+    """Whether images are lines of text, judged by the file or the height that the graph takes."""
     declared, chosen = declared_shape(axis.value) or (), shapes[axis.value.name]
     if is_line(declared) or len(declared) != _OF_IMAGES:
         return is_line(declared)
@@ -170,7 +170,7 @@ def _is_free(axis: Axis, shapes: Asked) -> bool:
 
 
 def _is_channels(axis: Axis) -> bool:
-    """Whether it is the colours of images, or the channels."""
+    """Whether the axis is that of the colours or channels of images."""
     shape = declared_shape(axis.value) or ()
     return len(shape) >= _OF_IMAGES and axis.at == colours_at(shape) and not is_of_time(axis.name)
 
@@ -181,7 +181,7 @@ def _size(shapes: Asked, axis: Axis) -> int:
 
 
 def _names(proto: ModelProto, given: Asked) -> dict[str, int | Span]:
-    """What axes were given that are open, by their names."""
+    """The sizes or ranges that were given for open axes, by the names of the axes."""
     axes = (axis for axis in open_axes(proto) if axis.value.name in given)
     return {axis.name: given[axis.value.name][axis.at] for axis in axes}
 
@@ -194,7 +194,7 @@ def _is_batch(axis: Axis, shapes: Asked) -> bool:
 def _least(
     proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
 ) -> int:
-    """The least length that the graph takes, of 1 and its doubles; the most where it takes none."""
+    """The least power of two that the graph takes as a length, or `most` if it takes none."""
 
     def fits(doubled: int) -> bool:
         asked = _with(shapes, places, 1 << doubled)
@@ -206,7 +206,7 @@ def _least(
 def _steps(
     proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
 ) -> Iterator[int]:
-    """By how much lengths may differ, the least first: networks halve their data a few times."""
+    """Steps between lengths that the graph takes, smallest first: networks often halve data."""
     step = 1
     while step < most and not most % step:
         asked = _with(shapes, places, most - step)
@@ -216,7 +216,7 @@ def _steps(
 
 
 def _with(shapes: Asked, places: Sequence[Axis], size: int | Span) -> Asked:
-    """Shapes with another size in some places."""
+    """The shapes with another size at some places."""
     axes = {(axis.value.name, axis.at) for axis in places}
     return {
         name: tuple(size if (name, at) in axes else n for at, n in enumerate(shape))

@@ -1,10 +1,10 @@
-"""A range of batches: any size of it is run in parts, and for a few sizes there is code.
+"""A range of batch sizes: a run splits its batch into parts, and code exists for a few sizes.
 
     1..8  ->  code for 1, 2 and 4; a batch of 7 is one of 4, one of 2 and one of 1
 
-Twice as many rows take nearly twice as long, once each weight that is read serves many of them. So
-the sizes double up to 4, and on as long as a weight serves few. Between two of them, a part may be
-filled up with rows that nobody reads, where that costs less than one more part does
+Once each weight that is read serves many rows, twice as many rows take nearly twice as long. So
+there is code for sizes that double up to 4, and beyond that only while a weight serves few rows. A
+part may be filled up with rows that nobody reads, where that costs less than one more part
 (`runtime/batches.py`).
 """
 
@@ -18,16 +18,16 @@ from msgspec import Meta
 
 from ..system.json_types import Count, Name
 
-_SMALL = 4  # rows that code is always made for
-_OPERATIONS = 8  # for which there is time while a byte of weights is read
-_THOUSANDTHS = 1000  # of a row
-_MOST_PART = 10**9  # of these
-_LEAST_GAIN = 8  # code for twice as many rows pays if a part costs an eighth of these
+_SMALL = 4  # code is always made for batches of up to this many rows
+_OPERATIONS = 8  # operations that fit into the time of reading one byte of weights
+_THOUSANDTHS = 1000  # the unit of `Batch.part`: thousandths of a row
+_MOST_PART = 10**9  # the upper limit of `Batch.part`
+_LEAST_GAIN = 8  # code for twice as many rows pays if a part costs at least 1/8 of those rows
 
 
 @dataclass(frozen=True)
 class Span:
-    """Sizes from the least to the most, as `1..8`, or in steps, as `320..640:32`."""
+    """The sizes from `least` to `most`, written `1..8`, or in steps, written `320..640:32`."""
 
     least: int
     most: int
@@ -38,7 +38,7 @@ class Span:
 
     @classmethod
     def read(cls, text: str) -> Span:
-        """A span of its text."""
+        """The span that a text writes."""
         ends, _, step = text.partition(":")
         least, most = ends.split("..")
         return cls(int(least), int(most), int(step or 1))
@@ -46,7 +46,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Value:
-    """A number that an input is in every run, in the place of its shape: `=16000`, `=true`."""
+    """The value of an input that is the same in every run, given instead of a shape: `=16000`."""
 
     text: str
 
@@ -56,19 +56,19 @@ class Value:
 
 _SPAN = r"[0-9]{1,9}\.\.[0-9]{1,9}(:[0-9]{1,9})?"
 _Text = Annotated[str, Meta(pattern=rf"^({_SPAN}|=[-+.0-9A-Za-z]{{1,40}})$")]
-AskedShape = tuple[Count | _Text, ...]  # as JSON has one that is asked for
-Asked = Mapping[str, tuple[int | Span, ...]]  # shapes of inputs by name, as they are asked for
-Values = Mapping[str, tuple[Value]]  # numbers that inputs are in all runs
-Given = Mapping[str, tuple[int | Span | Value, ...]]  # the same, with numbers that inputs are
+AskedShape = tuple[Count | _Text, ...]  # the JSON form of a shape or value that a user asks for
+Asked = Mapping[str, tuple[int | Span, ...]]  # shapes that a user asks for, by the input's name
+Values = Mapping[str, tuple[Value]]  # the values of inputs that are the same in all runs
+Given = Mapping[str, tuple[int | Span | Value, ...]]  # shapes and values that a user asks for
 
 
 def asked(shape: tuple[int | Span | Value, ...]) -> list[int | str]:
-    """A shape, or a number, as JSON has it."""
+    """The JSON form of a shape, or of a value that an input has in all runs."""
     return [one if isinstance(one, int) else str(one) for one in shape]
 
 
 def read_shape(shape: Iterable[int | str]) -> tuple[int | Span | Value, ...]:
-    """A shape, or a number, of JSON."""
+    """The shape or value that its JSON form says."""
     return tuple(one if isinstance(one, int) else _read(one) for one in shape)
 
 
@@ -77,13 +77,13 @@ def _read(text: str) -> Span | Value:
 
 
 def values_of(given: Given) -> Values:
-    """The numbers that inputs are, as they were given."""
+    """The values that were given for inputs in place of shapes."""
     firsts = {name: shape[0] for name, shape in given.items() if shape}
     return {name: (one,) for name, one in firsts.items() if isinstance(one, Value)}
 
 
 def shapes_of(given: Given) -> dict[str, tuple[int | Span, ...]]:
-    """The shapes of the other inputs."""
+    """The shapes that were given for the other inputs."""
     values = values_of(given)
     return {
         name: tuple(one for one in shape if not isinstance(one, Value))
@@ -93,12 +93,12 @@ def shapes_of(given: Given) -> dict[str, tuple[int | Span, ...]]:
 
 
 def span_of(shapes: Asked) -> Span | None:
-    """The range of the batch, on the first axis of some inputs; None where there is none."""
+    """The range of the batch, which is on the first axis of some inputs; None if there is none."""
     return next((one for shape in shapes.values() for one in shape if isinstance(one, Span)), None)
 
 
 def with_rows(shapes: Asked, rows: int) -> dict[str, tuple[int, ...]]:
-    """The shapes with a batch of so many rows, where it is a range."""
+    """The shapes with `rows` in the place of the range of the batch."""
     return {
         name: tuple(rows if isinstance(one, Span) else one for one in shape)
         for name, shape in shapes.items()
@@ -107,10 +107,10 @@ def with_rows(shapes: Asked, rows: int) -> dict[str, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Batch:
-    """The batches that a library takes, in parts that are its shapes.
+    """The batch sizes that a library takes, split into parts that are among its shapes.
 
-    inputs: those with a row for each of the batch along their first axis. part: what a part costs
-    beside its rows, in thousandths of a row: by this, parts are chosen.
+    inputs: those with one row for each sample, along their first axis. part: what a part costs
+    beside its rows, in thousandths of a row; parts are chosen by it.
     """
 
     least: Count
@@ -120,14 +120,17 @@ class Batch:
 
     @classmethod
     def of(cls, span: Span, shapes: Asked, operations: float, weights: int) -> Batch:
-        """Of shapes with a range. operations: of a run with the least batch. weights: in bytes."""
+        """The batches of shapes with a range.
+
+        operations: in a run of the least batch. weights: in bytes.
+        """
         inputs = tuple(name for name, shape in shapes.items() if span in shape)
         row = max(1.0, operations / span.least)
         part = min(_MOST_PART, round(_THOUSANDTHS * _OPERATIONS * weights / row))
         return cls(span.least, span.most, inputs, part)
 
     def sizes(self) -> Iterator[int]:
-        """The sizes that there is to be code for, from the least."""
+        """The sizes that there will be code for, smallest first."""
         size = self.least
         while size <= self.most:
             yield size

@@ -1,11 +1,11 @@
-"""Caches of a model: inputs that come back as outputs, with rows for new tokens behind their own.
+"""Caches of a model: inputs that come back as outputs, with rows for new tokens appended.
 
     present = Concat(past, new)           past: (batch, heads, past, width)
     -->
     a context of so many rows             past and present: the first so many rows of one cache
 
-They are recognised by the nodes that make them, not by names. How long they are, and all that is as
-long as they, stays open: that becomes a number which a run is given (`counted/`).
+They are recognised by the nodes that make the outputs, not by names. Their length, and every size
+that follows from it, stays open: it becomes a number that is an input of each run (`counted/`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from .onnx.skeleton import attribute, skeleton
 
 Shape = tuple[int, ...]
 LENGTH = "length"
-_USUAL = 1024  # rows of caches
-_BY_POSITION = {"GroupQueryAttention": ((3, 1), (4, 2))}  # inputs and outputs that are caches
-_ROWS = 2  # the axis of rows there
+_USUAL = 1024  # rows of a cache where nothing says how many
+# For each operator: (input, output) places of a cache that it extends.
+_BY_POSITION = {"GroupQueryAttention": ((3, 1), (4, 2))}
+_ROWS = 2  # the axis of the rows in caches of these operators
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A model with a context. names: of the sizes that its length changes. sizes: of all others."""
+    """A model with a context. names: the sizes that its length changes. sizes: all other sizes."""
 
     proto: ModelProto
     context: Context
@@ -45,9 +46,9 @@ class Opened:
 
     @classmethod
     def of(cls, proto: ModelProto, given: Mapping[str, Shape], rows: int) -> Opened:
-        """A model whose caches get room for so many rows; ModelError where it has none.
+        """A model whose caches get room for so many rows; ModelError where it has no caches.
 
-        given: shapes that the user gave; others are as the model proposes them.
+        given: the shapes that the user gave; the others are as the model proposes them.
         """
         caches = list(found_caches(proto))
         past = _past(proto, caches)
@@ -73,7 +74,7 @@ class Opened:
         return cls(proto, Context(rows, tokens, length, tuple(caches), counted), past, sizes)
 
     def bound(self, length: int) -> ModelProto:
-        """The model where so many rows count, with static shapes: what the oracle runs."""
+        """The model with static shapes where `length` rows count: the oracle runs it."""
         sizes = {**self.sizes, self.past: length}
         names = {axis.name: SizeName(axis.name, sizes) for axis in open_axes(self.proto)}
         shapes: dict[str, list[int]] = {}
@@ -84,7 +85,7 @@ class Opened:
         return bind_shapes(self.proto, {name: tuple(one) for name, one in shapes.items()})
 
     def opened(self) -> ModelProto:
-        """The model with static shapes, but for what its length changes."""
+        """The model with static shapes, except for the sizes that its length changes."""
         proto = self.bound(self.context.rows - self.context.tokens)
         places = [(one.input, one.axis) for one in self.context.caches]
         places += [(one.name, one.axis) for one in self.context.counted]
@@ -100,9 +101,9 @@ class Opened:
 
 
 def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
-    """Rows for caches of which nobody says how long they are; 0 where there are none.
+    """Rows for caches that have no length given; 0 if there are no such caches.
 
-    As many as is usual, or as a table of positions has.
+    As many as is usual, or as many as a table of positions has.
     """
     caches = list(found_caches(proto))
     places = {(one.input, one.axis) for one in caches if one.input not in given}
@@ -123,13 +124,13 @@ def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
 
 
 def fixed_caches(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Shapes for all inputs that are open: those that are given, and some that fit them."""
+    """Shapes for all open inputs: those that are given, and for the others some that fit."""
     shapes = _fitting(proto, given)
     return {axis.value.name: shapes[axis.value.name] for axis in open_axes(proto)}
 
 
 def found_caches(proto: ModelProto) -> Iterator[Cache]:
-    """The inputs of a model that are outputs with more rows."""
+    """The inputs of a model that come back as outputs with more rows."""
     inputs = {value.name: value for value in model_inputs(proto)}
     makers = {name: node for node in proto.graph.node for name in node.output if name}
     for at, output in enumerate(value.name for value in proto.graph.output):
@@ -143,7 +144,7 @@ def found_caches(proto: ModelProto) -> Iterator[Cache]:
 
 
 def _grown(node: NodeProto | None, made: str) -> Iterator[tuple[str, int]]:
-    """The tensor to which a node adds rows, and the axis of these, if it is such a node."""
+    """The tensor to which a node appends rows and the axis of these; nothing for other nodes."""
     if node is None:
         return
     if node.op_type == "Concat" and len(node.input) == 2:
@@ -154,7 +155,7 @@ def _grown(node: NodeProto | None, made: str) -> Iterator[tuple[str, int]]:
 
 
 def _past(proto: ModelProto, caches: Iterable[Cache]) -> str:
-    """The name of the size that all caches share; ModelError where there is none."""
+    """The name of the size that all caches share; ModelError if there is none."""
     places = {(one.input, one.axis) for one in caches}
     names = {a.name for a in open_axes(proto) if (a.value.name, a.at) in places}
     if not places:
@@ -174,7 +175,7 @@ def _past(proto: ModelProto, caches: Iterable[Cache]) -> str:
 
 
 def _fitting(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Shapes for all inputs: those that are given, and the first proposed that fit these."""
+    """Shapes for all inputs: those that are given, and the first proposed ones that fit them."""
     fixed = {
         value.name: tuple(size for size in declared_shape(value) or () if isinstance(size, int))
         for value in model_inputs(proto)
@@ -186,9 +187,9 @@ def _fitting(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:
 def _tokens(
     proto: ModelProto, shapes: Mapping[str, Shape], past: int, cache: Cache, by_name: Iterable[int]
 ) -> int:
-    """How many rows a step adds: by inference, else by the names of sizes, else one.
+    """How many rows a step adds: by shape inference, else by the names of sizes, else one.
 
-    shapes: of inputs, where there are so many rows before.
+    shapes: those of the inputs where the caches have `past` rows before the step.
     """
     graph = Graph.of(bind_shapes(inliner.inline_local_functions(skeleton(proto)), shapes))
     for change in (sort_nodes, drop_dead, fold_constants):

@@ -1,4 +1,4 @@
-"""ONNX to ONNX: the same function in the form that imports into the fewest, largest tasks."""
+"""ONNX to ONNX: rewrite a graph so that it imports as the fewest and largest tasks."""
 
 from collections.abc import Callable
 
@@ -29,14 +29,17 @@ from .onnx.skeleton import nodes, with_initializers
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
-# Version of the standard operators in a model that has none before our rewriting.
+# The version of the standard operators for a model that imports none until we rewrite it.
 _STANDARD = 18
-_OF_WHERE, _OTHERWISE = 9, ("Scan", "Upsample")
+# The first version of the standard operators that has Where.
+_OF_WHERE = 9
+# Operators that this version defines otherwise than 7 and 8 do.
+_OTHERWISE = ("Scan", "Upsample")
 _TIDY = (drop_identity, drop_dead, sort_nodes)
 
 
 def _rewrite(graph: Graph) -> None:
-    """Rewrite nodes; some of them say only then of what size they are for what counts."""
+    """Rewrite nodes until no more bounds are found: some sizes are known only after rewriting."""
     rewrite_nodes(graph)
     while bound_sizes(graph):
         rewrite_nodes(graph)
@@ -69,9 +72,9 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
 
 
 def canonicalize(proto: ModelProto) -> ModelProto:
-    """The model after all passes, for inference; equal outputs, equal bytes for equal bytes.
+    """The model after all passes, for inference: equal results, and equal bytes for equal bytes.
 
-    It has copies of the model's weights. Raises what `canonical_graph` does.
+    It copies the model's weights. Raises what `canonical_graph` does.
     """
     return canonical_graph(proto).to_proto()
 
@@ -104,9 +107,9 @@ def canonical_graph(
 
 
 def _as_of_nine(proto: ModelProto) -> ModelProto:
-    """A model of opset 7 or 8 as one of 9, which has what nodes are rewritten to, such as Where.
+    """A model of opset 7 or 8 as one of 9, since nodes are rewritten to operators such as Where.
 
-    It stays as it is with what is written otherwise from 9 on.
+    It is returned unchanged if it has an operator that version 9 defines otherwise.
     """
     standard = [entry for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
     old = [entry.version for entry in standard if 7 <= entry.version < _OF_WHERE]
@@ -120,7 +123,7 @@ def _as_of_nine(proto: ModelProto) -> ModelProto:
 
 
 def _with_standard(proto: ModelProto) -> ModelProto:
-    """The model, with a version of the standard operators, of which some become."""
+    """The model, with a version of the standard operators, since some nodes become such."""
     if any(entry.domain in ("", "ai.onnx") for entry in proto.opset_import):
         return proto
     extended = ModelProto()

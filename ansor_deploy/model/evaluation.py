@@ -1,7 +1,7 @@
-"""A canonical graph of integers, evaluated in NumPy: what every processor makes of it, bit for bit.
+"""Evaluate a canonical graph of integers in NumPy: its results on every processor, bit for bit.
 
-Sums of products of integers are exact (`integer_math.py`). All else is one operation an element,
-which NumPy rounds as IEEE 754 has it, or moves elements.
+Sums of products of integers are exact (`integer_math.py`). Everything else moves elements, or is
+one operation on each element, which NumPy rounds as IEEE 754 says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWN: dict[str, Callable[..., np.ndarray]] = {
     "MaxPool": max_pool,
 }
 _INTEGER_ONLY = frozenset(("MaxPool", "ReduceSum"))
-# What onnx's own evaluator has right, and takes no longer for than NumPy does.
+# Operators that ONNX's own evaluator gets right and computes as fast as NumPy.
 _REFERENCE = frozenset((
     "Abs", "Add", "And", "Cast", "Ceil", "Clip", "Concat", "DepthToSpace", "Div", "Equal", "Expand",
     "Flatten", "Floor", "Gather", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual",
@@ -36,9 +36,9 @@ _REFERENCE = frozenset((
 def evaluated(
     graph: Graph, feed: Mapping[str, np.ndarray], names: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Tensors of a graph, by name; those that take no operator that is not known here.
+    """Tensors of a graph, by name; without those that depend on an operator unknown here.
 
-    graph: its nodes in topological order, its types known. feed: its inputs, by name.
+    graph: its nodes in topological order, its types known. feed: the inputs, by name.
     """
     names = [one for one in names if all(_is_known(graph, n) for n in needed(graph.nodes, [one]))]
     nodes = needed(graph.nodes, names)

@@ -1,8 +1,8 @@
-"""Inputs that are one number in every run become constants, and with them the branches they choose.
+"""Make constants of inputs that have one value in every run, and take the branches they choose.
 
     sr==16000:    y = If(sr == 16000) { a } else { b }   -->   y = a
 
-So a library has the code of one branch, where the other takes inputs of other sizes.
+So the library has code for one branch only; the other one may need inputs of other sizes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def with_values(proto: ModelProto, values: Values) -> ModelProto:
-    """A model whose inputs of these names are constants; it has no such inputs then.
+    """The model with constants in the place of the inputs of these names.
 
-    Nor those that other branches alone read. UsageError where there is no such input, or it cannot
-    be that number.
+    The model no longer has these inputs, nor those that only the other branches read. UsageError if
+    there is no such input, or if the text is no value of its type.
     """
     if not values:
         return proto
@@ -49,12 +49,12 @@ def with_values(proto: ModelProto, values: Values) -> ModelProto:
 
 
 def _read(graph: Graph) -> set[str]:
-    """The names that nodes read, or that are outputs."""
+    """The names that are read by nodes, or are outputs."""
     return graph.output_names.union(*map(uses, graph.nodes))
 
 
 def _array(proto: ModelProto, name: str, value: Value) -> np.ndarray:
-    """The number in each element of an input."""
+    """An array of the input's shape and type, filled with the value."""
     inputs = {one.name: one for one in model_inputs(proto)}
     if name not in inputs:
         raise UsageError(f"there is no input '{name}'", f"the inputs are {', '.join(inputs)}")
@@ -71,7 +71,7 @@ def _array(proto: ModelProto, name: str, value: Value) -> np.ndarray:
 
 
 def _number(text: str, kind: np.dtype) -> np.ndarray:
-    """A number of a type. KeyError, OverflowError or ValueError where the text is none of it."""
+    """The value of a text. KeyError, OverflowError or ValueError if it is no value of the type."""
     if kind.kind == "b":
         return np.array(_TRUTHS[text.lower()])
     if kind.kind in "iu":
@@ -80,7 +80,7 @@ def _number(text: str, kind: np.dtype) -> np.ndarray:
 
 
 def _resolved(graph: Graph) -> bool:
-    """Whether an If was replaced by the branch that is taken."""
+    """Whether an If could be replaced by the branch that is taken."""
     for node in graph.nodes:
         taken = _decided(graph, node.input[0]) if is_op(node, "If") else None
         if taken is not None:
@@ -91,7 +91,7 @@ def _resolved(graph: Graph) -> bool:
 
 
 def _decided(graph: Graph, condition: str) -> bool | None:
-    """A condition that constants decide; None for any other."""
+    """The value of a condition that depends on constants alone; None for any other."""
     cone, read = _cone(graph.nodes, condition)
     if not read <= graph.constants.keys():
         return None
@@ -105,13 +105,13 @@ def _decided(graph: Graph, condition: str) -> bool | None:
     model = helper.make_model(given, opset_imports=graph.proto.opset_import)
     try:
         return bool(np.all(ReferenceEvaluator(model).run(None, {})[0]))
-    except Exception as error:  # noqa: BLE001 - an operator of others: a run decides then
+    except Exception as error:  # noqa: BLE001 - it may be a foreign operator: the run decides then
         raise_if_fault(error)
         return None
 
 
 def _cone(nodes: Sequence[NodeProto], name: str) -> tuple[list[NodeProto], set[str]]:
-    """The nodes that a tensor is computed by, in order, and what they read that no node makes."""
+    """The nodes that compute a tensor, in order, and the names they read that no node makes."""
     cone = needed(nodes, [name])
     return cone, {name}.union(*map(uses, cone)) - {made for node in cone for made in node.output}
 
@@ -130,7 +130,7 @@ def proposing_values(proto: ModelProto) -> Iterator[None]:
 
 
 def _choosing(proto: ModelProto) -> list[str]:
-    """The inputs by which alone a run chooses branches."""
+    """The inputs that choose branches in a run without any other input."""
     known = {tensor.name for tensor in proto.graph.initializer}
     sizes = {one.name: declared_shape(one) for one in model_inputs(proto)}
     small = {name for name, shape in sizes.items() if shape is not None and {*shape} <= {1}}

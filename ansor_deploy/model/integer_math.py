@@ -1,4 +1,4 @@
-"""Products of integers and the greatest of windows in NumPy: exact, in whichever order it adds."""
+"""Exact integer dot products and maxima over windows in NumPy: the order of sums is free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .operators.sliding import Windows, windows
 def conv_integer(
     node: NodeProto, x: np.ndarray, w: np.ndarray, *zeros: np.ndarray | None
 ) -> np.ndarray:
-    """ConvInteger. zeros: the zero points, as far as there are any."""
+    """ConvInteger. zeros: the zero points, if there are any."""
     x_zero, w_zero = (*zeros, None, None)[:2]
     axes = windows(node, x.shape[2:], w.shape[2:])
     inner = w.shape[1]
@@ -31,7 +31,7 @@ def conv_integer(
 def mat_mul_integer(
     _node: NodeProto, a: np.ndarray, b: np.ndarray, *zeros: np.ndarray | None
 ) -> np.ndarray:
-    """MatMulInteger. zeros: the zero points, one or a row's, and one or a column's."""
+    """MatMulInteger. zeros: the zero points: one, or one for each row of a and each column of b."""
     a_zero, b_zero = (*zeros, None, None)[:2]
     return _whole(_centred(a, a_zero, (-1, 1)) @ _centred(b, b_zero, (1, -1)))
 
@@ -45,7 +45,7 @@ def max_pool(node: NodeProto, x: np.ndarray) -> np.ndarray:
 
 
 def _centred(given: np.ndarray, zero: np.ndarray | None, shape: Sequence[int]) -> np.ndarray:
-    """Integers less their zero point, as float64. shape: of zero points, where they are several."""
+    """Integers minus their zero point, as float64. shape: of several zero points."""
     wide = given.astype(np.float64)
     if zero is None:
         return wide
@@ -53,7 +53,7 @@ def _centred(given: np.ndarray, zero: np.ndarray | None, shape: Sequence[int]) -
 
 
 def _whole(total: np.ndarray) -> np.ndarray:
-    """As int32, in which sums that are too large come out at the other end."""
+    """The sums as int32; those that are too large wrap around."""
     return total.astype(np.int64).astype(np.int32)
 
 
@@ -63,7 +63,7 @@ def _padded(x: np.ndarray, axes: Sequence[Windows], border: float) -> np.ndarray
 
 
 def _taps(padded: np.ndarray, axes: Sequence[Windows]) -> Iterator[np.ndarray]:
-    """For each element of a window, that of all windows."""
+    """For each position in a window, the elements at it in all windows."""
     for tap in product(*(range(one.kernel) for one in axes)):
         firsts = [at * one.dilation for at, one in zip(tap, axes, strict=True)]
         ends = [f + (one.made - 1) * one.stride + 1 for f, one in zip(firsts, axes, strict=True)]

@@ -1,4 +1,4 @@
-"""Where a graph contradicts the shapes of its inputs: found without its weights, in no time."""
+"""Contradictions between a graph and the shapes of its inputs, found fast, without its weights."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -16,21 +16,21 @@ from .onnx.skeleton import attribute, name_of, skeleton
 from .reach import reached
 
 Shape = tuple[int, ...]
-_UNTYPED = "expected to have type but instead is null"  # behind what ONNX infers nothing of
-_TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")
+_UNTYPED = "expected to have type but instead is null"  # ONNX says so after an unknown operator
+_TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")  # operators with inputs that broadcast
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 
 
 def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
-    """Where the graph contradicts shapes of its inputs, as far as inference sees; else "".
+    """How the graph contradicts shapes of its inputs, as far as shape inference sees; else "".
 
-    Weights are left out, so that it takes little time with a model of any size.
+    Weights are left out, so this is fast for a model of any size.
     """
     return tried(proto, shapes)[0]
 
 
 def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
-    """What `misfit` says, and the most elements that inference finds in a tensor."""
+    """The answer of `misfit`, and the elements in the largest tensor that inference finds."""
     try:
         graph = _bare(proto, shapes)
     except ModelError as error:
@@ -41,9 +41,9 @@ def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
 
 
 def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
-    """The sizes in the first node that these shapes do not go with: a Reshape, a sum, a product.
+    """The sizes in the first node that contradicts these shapes: a Reshape, a sum or a product.
 
-    An exporter may have written there what its own input had.
+    An exporter may have stored the sizes of its own example input there.
     """
     graph = _bare(proto, shapes)
     _contradiction(graph)
@@ -59,7 +59,7 @@ def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
 
 
 def _apart(shapes: Sequence[Shape]) -> list[int]:
-    """Sizes of one axis that do not go together; none where all do."""
+    """The sizes of one axis that do not broadcast; none if all axes do."""
     for sizes in zip_longest(*map(reversed, shapes), fillvalue=1):
         if len(several := {*sizes} - {1}) > 1:
             return sorted(several)
@@ -67,7 +67,7 @@ def _apart(shapes: Sequence[Shape]) -> list[int]:
 
 
 def _inner(shapes: Sequence[Shape]) -> list[int]:
-    """Sizes of a product's two sides that should be one size; none where they are."""
+    """The inner sizes of a matrix product if they differ; else none."""
     if len(shapes) != 2 or min(map(len, shapes)) < 2 or shapes[0][-1] == shapes[1][-2]:
         return []
     return sorted((shapes[0][-1], shapes[1][-2]))
@@ -79,7 +79,7 @@ def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
 
 
 def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
-    """The largest length without a fault, between one that fits and one that does not."""
+    """The largest length without a fault, from `fits`, which has none, to below `beyond`."""
     while beyond - fits > 1:
         middle = (fits + beyond) // 2
         if fault(middle):
@@ -100,7 +100,7 @@ def _contradiction(graph: Graph) -> str:
 
 
 def check_sizes(graph: Graph) -> None:
-    """ModelError where tensors are too small for a node, which inference does not see."""
+    """ModelError where tensors are too small for a node, which shape inference does not see."""
     if fault := next(_faults(graph), ""):
         raise ModelError(
             fault, "Check the shapes given with --input-shape, or export the model again."
@@ -108,7 +108,7 @@ def check_sizes(graph: Graph) -> None:
 
 
 def _faults(graph: Graph) -> Iterator[str]:
-    """What inference lets pass: windows beyond their data, rows beyond a table, other elements."""
+    """Faults that inference lets pass: windows or rows beyond their data, wrong element counts."""
     made = graph.producers()
     for node in graph.nodes:
         given = graph.shapes.get(node.input[0]) if node.input else None
@@ -126,14 +126,14 @@ def _faults(graph: Graph) -> Iterator[str]:
 
 
 def _frame(graph: Graph, node: NodeProto) -> int:
-    """How many samples a frame has; 0 where a run decides that."""
+    """The number of samples in a frame; 0 where it is known only in a run."""
     window, length = (*node.input[2:], "", "")[:2]
     known = graph.value(length) if length else graph.shapes.get(window)
     return int(np.max(known)) if known is not None and np.size(known) else 0
 
 
 def _mirrored(graph: Graph, node: NodeProto, given: Shape) -> str:
-    """How much more a Pad mirrors along an axis than there is; else ""."""
+    """The excess where a Pad mirrors as many elements of an axis as it has, or more; else ""."""
     names = [name for name in node.input[1:2] if name]
     pads = graph.value(names[0]) if names else attribute(node, "pads")
     if attribute(node, "mode", "") != "reflect" or pads is None or len(pads) != 2 * len(given):
@@ -143,7 +143,7 @@ def _mirrored(graph: Graph, node: NodeProto, given: Shape) -> str:
 
 
 def _other_sizes(graph: Graph, node: NodeProto, given: Shape) -> list[int]:
-    """The sizes that a Reshape makes of as many elements as it does not get; else none."""
+    """The sizes that a Reshape asks for if its input has another number of elements; else none."""
     listed = graph.value(node.input[1])
     if listed is None or not listed.all():
         return []
@@ -154,7 +154,7 @@ def _other_sizes(graph: Graph, node: NodeProto, given: Shape) -> list[int]:
 
 
 def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given: Shape) -> str:
-    """The row that a Gather reads beyond the last of its data; else ""."""
+    """The row that a Gather reads beyond the last one of its data; else ""."""
     axis, indices = attribute(node, "axis", 0), graph.value(node.input[1])
     if not -len(given) <= axis < len(given):
         return ""
@@ -168,7 +168,7 @@ def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given:
 
 
 def _window(graph: Graph, node: NodeProto, given: Shape) -> str:
-    """The window of a node if it is larger than its data with what is laid around it; else ""."""
+    """The size of a node's window if it exceeds its padded data; else ""."""
     sizes = given[2:]
     kernel = attribute(node, "kernel_shape") or graph.shapes.get("".join(node.input[1:2]), ())[2:]
     steps = attribute(node, "dilations") or [1] * len(sizes)

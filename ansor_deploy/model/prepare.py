@@ -1,4 +1,4 @@
-"""A model file becomes tasks: read, bind shapes, canonicalise, import, extract."""
+"""Turn a model file into tasks: read, bind shapes, canonicalise, import, extract."""
 
 from __future__ import annotations
 
@@ -36,20 +36,19 @@ if TYPE_CHECKING:
     from .graph.graph import Graph
     from .relax.importer import Imported
 
-    Opening = tuple[ModelProto, Callable[[Graph], None]]  # a model, and what leaves its sizes open
+    Opening = tuple[ModelProto, Callable[[Graph], None]]  # a model, and what opens its sizes
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model ready to be planned, tuned and compiled.
+    """A model that is ready to be planned, tuned and compiled.
 
-    labels: of outputs whose numbers stand for classes, these. protos: the model as it was read,
-    with static shapes, once for each of its shapes, or for some lengths of its context: what the
-    oracle runs. batch: the batches that it takes beside them, in parts, of which one is the last of
-    the protos; None where there are none. range: the lengths that it takes; None where they are
-    fixed. imported: all shapes that there is to be code for.
-    by_function: the task of each function that it calls. others: the calls of functions that are no
-    task, in the order of a run.
+    labels: the classes that the numbers of some outputs stand for. protos: the model as it was
+    read, with static shapes, which the oracle runs: one for each of its shapes, or for some lengths
+    of its context. batch: the batch sizes that it takes by parts, and the last of the protos then
+    tries the parts; None without a range. ranges: the lengths that it takes; empty where they are
+    fixed. imported: the module with code for all shapes. by_function: the task of each function
+    that is called. others: calls of functions that are no task, in the order of a run.
     """
 
     path: Path
@@ -89,12 +88,12 @@ def prepare(
     step: Callable[[str, int, int], None] = lambda what, done, total: None,
     rows: int = 0,
 ) -> Prepared:
-    """Read a model for a target; ModelError says what of it cannot be compiled.
+    """Read a model for a target. ModelError says which part of it cannot be compiled.
 
-    input_shapes: of inputs by name, once, maybe with a range; more often for a library of several;
-    or the number that an input is in all runs.
-    stage: is called with the name and a detail of each stage that begins. step: with what a stage
-    has done of something, and of how many. rows: that caches have room for; 0 where the model says.
+    input_shapes: shapes of inputs by name, maybe with a range, or the value that an input has in
+    all runs. Several mappings make a library of several shapes. stage: called with the name and a
+    detail of each stage when it begins. step: called with the name of a piece of work, how much of
+    it is done, and the total. rows: the room of caches; 0 where the model decides.
     """
     stage("read", str(path))
     values, shapes = values_of(input_shapes[0]), [*map(shapes_of, input_shapes)]
@@ -102,7 +101,7 @@ def prepare(
     sizes = _Sizes.of(proto, values, *_completed(proto, shapes, rows, stage))
     with blaming(path), proposing_values(proto):
         protos, opened = _opened(proto, sizes)
-        del proto  # it has the weights once more
+        del proto  # it holds another copy of the weights
         try:
             with instead(sizes.fixed if sizes.lengths else {}):
                 graphs = _sound_graphs(path, sizes.tried, protos, opened)
@@ -112,9 +111,9 @@ def prepare(
             del protos, opened
             stage("sizes", f"{options(sizes.fixed)} alone, since {error.text}")
             return prepare(path, target, [{**sizes.fixed, **values}], stage, step)
-        del opened  # it has the weights once more
+        del opened  # it holds another copy of the weights
         stage("import", f"{len(protos[0].graph.node)} nodes")
-        # Here, since they load TVM, which a model that is refused does not need.
+        # Imported here because it loads TVM, which a refused model does not need.
         from .relax.extract import extract
         from .relax.labels import calls, placed
         from .relax.variants import joined
@@ -130,11 +129,11 @@ def prepare(
 
 
 class _Sizes(NamedTuple):
-    """The sizes of a model's inputs: what was asked for, and what of it is bound.
+    """The sizes of a model's inputs: what was asked for, and what is bound of it.
 
     tried: the shapes that are bound, the largest first. lengths: the ranges that are left open.
-    span: of batches. rows: that caches have room for. fixed: one shape, which does instead where
-    may_be_fixed says so. values: what other inputs are in all runs.
+    span: the range of the batch. rows: the room of caches. fixed: the one shape to bind instead of
+    ranges, where may_be_fixed allows that. values: the values that other inputs have in all runs.
     """
 
     values: Values
@@ -155,7 +154,7 @@ class _Sizes(NamedTuple):
         rows: int,
         may_be_fixed: bool,
     ) -> _Sizes:
-        """The sizes of these shapes."""
+        """The sizes that follow from the shapes that were asked for."""
         first = shapes[0]
         lengths = ranges.asked_of(proto, first)
         span = None if lengths else span_of(first)
@@ -166,7 +165,7 @@ class _Sizes(NamedTuple):
 
 
 def _opened(proto: ModelProto, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
-    """The model with each of its shapes, and what is compiled where that is of open sizes."""
+    """The model with each of its shapes, and the models to compile where sizes stay open."""
     if sizes.lengths and (fault := misfit(proto, sizes.tried[-1])):
         raise ModelError(f"with the least length, {fault}", "let the range begin with more")
     protos, opened = _bound(proto, sizes.tried, sizes.rows)
@@ -182,9 +181,9 @@ def _imported(
     graphs: list[Graph],
     steps: Callable[[int, int], None],
 ) -> tuple[list[Imported], tuple[ModelProto, ...], Batch | None]:
-    """What there is to be code for, and what a range of batches adds: models, and which they are.
+    """The modules to compile, and for a range of batches also its models and its Batch.
 
-    graphs: are taken from the list, since they have the weights.
+    graphs: the list is emptied on the way, since graphs hold the weights.
     """
     from .relax.importer import import_model
 
@@ -201,9 +200,9 @@ def _imported(
 def _completed(
     proto: ModelProto, shapes: Sequence[Asked], rows: int, stage: Callable[[str, str], None]
 ) -> tuple[Sequence[Asked], int, bool]:
-    """Shapes, and rows of caches, with those that are assumed; whether these may be fixed instead.
+    """Shapes and rows of caches, with assumed ones; and whether fixed sizes may replace them.
 
-    Ranges may, and what caches have room for.
+    Assumed ranges and assumed rows may be replaced.
     """
     if rows and (span_of(shapes[0]) or len(shapes) > 1):
         raise UsageError("a context is of one shape", "give --context, or several shapes")
@@ -243,7 +242,7 @@ def _sound_graph(proto: ModelProto, open_sizes: Callable[[Graph], None]) -> Grap
 
 
 def _batch(span: Span, shapes: Asked, first: Imported) -> Batch:
-    """The batches that a model is asked to take."""
+    """The batch sizes that a model is asked to take."""
     from .relax.extract import bytes_of_weights, operations
 
     return Batch.of(span, shapes, operations(first.mod), bytes_of_weights(first.mod))
@@ -252,9 +251,9 @@ def _batch(span: Span, shapes: Asked, first: Imported) -> Batch:
 def _of_batch(
     path: Path, asked: _Sizes, batch: Batch
 ) -> tuple[tuple[ModelProto, ...], list[Graph]]:
-    """The model with the other sizes of a batch, and at last that by which parts are tried.
+    """The model at the other sizes of a batch, then at the size that tries the parts.
 
-    The graphs are of those that there is to be code for.
+    Graphs are made only for the sizes that there will be code for.
     """
     sizes = list(batch.sizes())
     tried = tried_size(sizes, batch.most)
@@ -265,7 +264,7 @@ def _of_batch(
 
 
 def _check(imported: Imported, batch: Batch) -> None:
-    """ModelError where rows of a batch are not computed apart."""
+    """ModelError if the rows of a batch are not computed independently."""
     from .relax.rows import check_rows
 
     (rows,) = {imported.interfaces[0].input_shapes[name][0] for name in batch.inputs}
@@ -273,13 +272,13 @@ def _check(imported: Imported, batch: Batch) -> None:
 
 
 def _tried(shapes: Asked, lengths: Sequence[Range]) -> list[dict[str, tuple[int, ...]]]:
-    """The shapes by which ranges are tried, the largest first."""
+    """The shapes at which ranges are verified, the largest first."""
     ends = [(one.least, one.most, one.step) for one in lengths]
     return [at_sizes(shapes, lengths, sizes) for sizes in tried_together(ends)]
 
 
 def _loaded(path: Path, values: Values) -> tuple[_Source, ModelProto]:
-    """What a model is read from, and the model, in which inputs of these names are constants."""
+    """The source of a model, and the model with constants in place of the inputs in `values`."""
     source = load(path)
     with blaming(path):
         proto = with_values(source.proto, values)
@@ -290,9 +289,9 @@ def _loaded(path: Path, values: Values) -> tuple[_Source, ModelProto]:
 def _bound(
     proto: ModelProto, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
 ) -> tuple[tuple[Any, ...], list[Opening]]:
-    """The model with the inputs of each of the shapes.
+    """The model with each of the input shapes.
 
-    And, of one with a context, what is compiled: with what its length changes left open.
+    With a context, also the model to compile, which leaves open the sizes that its length changes.
     """
     if not rows:
         return tuple(bound(proto, shapes) for shapes in input_shapes), []
@@ -302,7 +301,7 @@ def _bound(
 
 
 def merge(models: list[Prepared]) -> list[Task]:
-    """The unique tasks of several models, each with its weights: in all, and a model."""
+    """The unique tasks of several models, each with its weight in all of them and in each."""
     found: dict[TaskKey, Task] = {}
     weights: dict[TaskKey, list[int]] = {}
     for number, model in enumerate(models):

@@ -1,4 +1,4 @@
-"""Ranges of lengths: inputs that are as long along some axes as a run gives them.
+"""Ranges of lengths: inputs that have along some axes the length that a run gives them.
 
 ids=1,1..512                   ->  room for 512, and one more input, which says how much counts
 images=1,3,32..640,32..640     ->  two more, if height and width have names of their own
@@ -15,15 +15,14 @@ from msgspec import Meta
 from ..system.json_types import Count, Name
 from .batches import Asked, Span
 
-Place = tuple[Name, Annotated[int, Meta(ge=0)]]  # an input by its name, and one of its axes
+Place = tuple[Name, Annotated[int, Meta(ge=0)]]  # an axis of an input: its name and the axis
 
 
 @dataclass(frozen=True)
 class Range:
     """The lengths that a library takes, from the least to the most, in steps.
 
-    length: the input of its function that says how much of the others counts, along the axes of
-    `places`.
+    length: the input of its function that says how many elements count along the axes in `places`.
     """
 
     least: Count
@@ -36,13 +35,13 @@ class Range:
 def at_sizes(
     shapes: Asked, ranges: Sequence[Range], sizes: Sequence[int]
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes where each range is of one size."""
+    """The shapes where each range is replaced by one size."""
     at = {place: n for one, n in zip(ranges, sizes, strict=True) for place in one.places}
     return fixed(shapes, at)
 
 
 def fixed(shapes: Asked, sizes: Mapping[Place, int]) -> dict[str, tuple[int, ...]]:
-    """The shapes where each axis that has a range is of one size."""
+    """The shapes where each axis with a range gets one size."""
     return {
         name: tuple(sizes[name, axis] if isinstance(n, Span) else n for axis, n in enumerate(shape))
         for name, shape in shapes.items()

@@ -1,7 +1,7 @@
-"""The largest row that a run may read of a table where it counts as it goes.
+"""The largest row of a table that a run may read where it counts the indices itself.
 
-RoBERTa and what follows it count the tokens that are no padding, and read a position for each: no
-index is a constant, but the last is known, that of a text without padding.
+RoBERTa and its successors count the tokens that are not padding and read a position for each. No
+index is a constant, but the last one is known: that of a text without padding.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,18 +10,19 @@ from onnx import NodeProto, TensorProto
 
 from .graph.graph import Graph, is_op
 
-_AS_THEY_ARE = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+_AS_THEY_ARE = ("Cast", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # keep values
 _WHOLE = (TensorProto.INT32, TensorProto.INT64)
-_ENDS, _END = 2, 2**31 - 1  # the input of a Slice, and what is behind any end
-_DEEP = 16  # nodes behind one another
+_ENDS = 2  # the place of the ends among a Slice's inputs
+_END = 2**31 - 1  # an end from here on is that of the axis
+_DEEP = 16  # the most nodes in a chain that are looked at
 
 
 def reached(
     graph: Graph, made: Mapping[str, NodeProto], name: str, deep: int = _DEEP
 ) -> int | None:
-    """The most that a tensor's whole numbers are, if they are counted; None if they are not.
+    """The largest value of a tensor of integers if they come from counting; else None.
 
-    made: the node that makes each tensor. deep: how many nodes behind one another are looked at.
+    made: the node that makes each tensor. deep: how many nodes of a chain are still looked at.
     """
     node = made.get(name)
     if node is None or not deep:
@@ -42,7 +43,7 @@ def reached(
 
 
 def _counted(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto) -> int | None:
-    """How many there are along an axis, of what is one or none each."""
+    """The largest count along an axis of zeros and ones: the size of the axis."""
     shape, axis = graph.shapes.get(node.input[0]), graph.value(node.input[1])
     if not shape or axis is None or not _is_bits(graph, made, node.input[0]):
         return None
@@ -59,13 +60,13 @@ def _shifted(graph: Graph, node: NodeProto, of: Callable[[int], int | None]) -> 
 
 
 def _takes_the_last(graph: Graph, node: NodeProto) -> bool:
-    """Whether a Slice takes what there is up to the end."""
+    """Whether a Slice goes to the end of the axis."""
     ends = graph.value(node.input[2]) if len(node.input) > _ENDS else None
     return ends is not None and bool((ends >= _END).all())
 
 
 def _is_bits(graph: Graph, made: Mapping[str, NodeProto], name: str) -> bool:
-    """Whether a tensor's numbers are 0 and 1: of what was true or false, or of an input's mask."""
+    """Whether a tensor's values are 0 or 1: it comes from booleans, or is an input named a mask."""
     node = made.get(name)
     while node is not None and is_op(node, *_AS_THEY_ARE):
         name = node.input[0]

@@ -20,7 +20,7 @@ from .onnx.sizes import open_axes, proposals
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
-_STEPS = (32, 64, 128)  # whole numbers of which networks take that halve their data often
+_STEPS = (32, 64, 128)  # networks that halve their data often take multiples of these
 
 
 def bound(proto: ModelProto, given: Shapes) -> ModelProto:
@@ -38,10 +38,10 @@ def bound(proto: ModelProto, given: Shapes) -> ModelProto:
 
 @contextmanager
 def explained(path: Path, given: Sequence[Shapes]) -> Iterator[None]:
-    """Where a model is refused for shapes that were given, say so, and which it would take.
+    """Where a model is refused because of given shapes, say so, and name shapes that it takes.
 
-    What goes wrong lies far behind the inputs, and reads like a fault of the file. The file is read
-    again, so that nothing of it is kept meanwhile.
+    The fault shows far behind the inputs and looks like one of the file. The file is read again
+    here, so that it need not be kept in memory meanwhile.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def explained(path: Path, given: Sequence[Shapes]) -> Iterator[None]:
 
 @contextmanager
 def instead(fixed: Shapes) -> Iterator[None]:
-    """Where what has a range of lengths is refused, propose sizes that are fixed. fixed: these."""
+    """Where a model is refused with a range of lengths, propose the fixed sizes instead."""
     try:
         yield
     except ModelError as error:
@@ -65,7 +65,7 @@ def instead(fixed: Shapes) -> Iterator[None]:
 
 
 def _hint(proto: ModelProto, given: Shapes) -> str:
-    """Options to paste: shapes that were found to fit, or those of the right form."""
+    """Options to paste: shapes that were found to fit, or else some of the right form."""
     tried = list(proposals(proto, given))
     faults = (misfit(proto, {**given, **shapes}) for shapes in tried)
     why = ""
@@ -80,7 +80,7 @@ def _hint(proto: ModelProto, given: Shapes) -> str:
 
 
 def _kept(proto: ModelProto) -> str:
-    """What else may become of the caches of a decoder; "" where there are none."""
+    """The advice to let the library keep a decoder's caches; "" if there are none."""
     found = next(found_caches(proto), None)
     return (
         f" (or let the library keep '{found.input}' and its like: --context 1024)" if found else ""
@@ -88,21 +88,21 @@ def _kept(proto: ModelProto) -> str:
 
 
 def _more(proto: ModelProto, shapes: Shapes) -> str:
-    """Ranges that may take the place of proposed sizes; "" where none is known."""
+    """Ranges that may replace proposed sizes; "" where none is known."""
     ranges = filter(None, (_any_batch(proto, shapes), _any_size(proto, shapes)))
     words = ", and for ".join(ranges)
     return f" (for {words})" if words else ""
 
 
 def _any_batch(proto: ModelProto, shapes: Shapes) -> str:
-    """What else an axis may be that the file calls a batch; "" where it calls none so."""
+    """The advice to give a range for an axis that the file calls a batch; "" if none is."""
     declared = [declared_shape(value) for value in model_inputs(proto) if value.name in shapes]
     named = any(shape and "batch" in str(shape[0]).lower() for shape in declared)
     return "any batch up to 8: 1..8 in the place of its 1" if named else ""
 
 
 def _any_size(proto: ModelProto, shapes: Shapes) -> str:
-    """What else sizes of images may be, where the graph takes half of them; "" where not."""
+    """The advice to give ranges for sides of images where the graph takes half of them; else ""."""
     axes = (axis for axis in open_axes(proto) if axis.value.name in shapes)
     sides = [axis for axis in axes if is_side(axis, shapes)]
     if not (ranged := any_size(proto, {}, shapes, sides)):
@@ -113,7 +113,7 @@ def _any_size(proto: ModelProto, shapes: Shapes) -> str:
 
 
 def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:
-    """What to say of shapes, if the graph takes others and not these."""
+    """The error for these shapes if the graph takes others and not these; else None."""
     if not (why := misfit(proto, given)):
         return None
     other = next((one for one in _others(proto, given) if not misfit(proto, one)), None)
@@ -129,7 +129,7 @@ def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:
 
 
 def _others(proto: ModelProto, given: Shapes) -> Iterator[dict[str, Shape]]:
-    """Shapes like those given: of round sizes, then with what is usual for one input, for all."""
+    """Shapes like those given: rounded, then with the usual ones for one input, then for all."""
     for step in _STEPS:
         yield _rounded(proto, given, step)
     for left in (*({name} for name in given), set(given)):
@@ -139,7 +139,7 @@ def _others(proto: ModelProto, given: Shapes) -> Iterator[dict[str, Shape]]:
 
 
 def _rounded(proto: ModelProto, given: Shapes, step: int) -> dict[str, Shape]:
-    """These shapes with whole steps where a user chose, but for the first axis and short ones."""
+    """The shapes rounded to multiples of `step`, except first axes, fixed sizes and short ones."""
     declared = {value.name: declared_shape(value) or () for value in model_inputs(proto)}
     return {
         name: tuple(
@@ -157,7 +157,7 @@ def _exported(proto: ModelProto, name: str) -> Shape:
 
 
 def options(shapes: Asked) -> str:
-    """Shapes as a user gives them."""
+    """Shapes as the user writes them on the command line."""
     pairs = (quote(f"{name}={_numbers(shape)}") for name, shape in shapes.items())
     return " ".join(f"--input-shape {pair}" for pair in pairs)
 

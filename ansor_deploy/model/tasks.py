@@ -1,4 +1,4 @@
-"""A task: one of a model's unique fused subgraphs, with its key, weight and price."""
+"""A task: one of a model's unique fused subgraphs, with its key, weight and roofline."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +10,13 @@ from .graph.places import Place
 
 @dataclass(frozen=True)
 class Task:
-    """One fused subgraph on one target. weight: times it runs in the model, or in all of them.
+    """One fused subgraph on one target. weight: how often it runs in the model, or in all models.
 
     mod: the canonical program, one function `main`; schedules are made for it and replay on it.
-    weights: times it runs in each of several models; empty for one model. reuse_distance: bytes of
-    weights that its model reads from one run of it to the next; 0 for a task outside any model.
-    apart: why what reads its results is not fused with it, where fusion decided that by cost.
-    places: where the model computes it, in the order of a run.
+    weights: how often it runs in each of several models; empty for one model. reuse_distance: bytes
+    of weights that its model reads from one run of the task to the next; 0 for a task outside any
+    model. apart: why the consumers of its results are not fused with it, where fusion decided so by
+    cost. places: where the model computes it, in the order of a run.
     """
 
     name: str
@@ -31,12 +31,12 @@ class Task:
 
     @property
     def per_model(self) -> tuple[int, ...]:
-        """Times it runs in each model, in their order; one entry for one model."""
+        """How often it runs in each model, in their order; one entry for one model."""
         return self.weights or (self.weight,)
 
     @property
     def title(self) -> str:
-        """What it computes, in a line."""
+        """One line that says what it computes."""
         return self.workload.title
 
     @property
