@@ -1,18 +1,20 @@
-"""A model in which activations are float32, or bytes in blocks, as they are in a library."""
+"""The activations of a model as its library computes them: float32, or bytes in blocks."""
 
 from onnx import AttributeProto, ModelProto, NodeProto
 
 from ..onnx.skeleton import attribute, nodes, with_initializers
 
-# Levels of accuracy: of float32, and of bytes. Between them are those of 16 bits.
-_LEVEL, _FLOAT32, _BYTES = "accuracy_level", 1, 4
+# Values of the attribute accuracy_level: for float32, and for bytes. Those between are 16 bits.
+_LEVEL = "accuracy_level"
+_FLOAT32 = 1
+_BYTES = 4
 
 
 def in_float32(proto: ModelProto) -> ModelProto:
-    """The model without the leave to multiply numbers of 16 bits; itself if it gives none.
+    """The model without permission to multiply 16-bit numbers; unchanged if it gives none.
 
-    A library that keeps to the numbers is not to be wrong by the rounding that ONNX Runtime adds.
-    Bytes are what both multiply (`operators/rounded_products.py`).
+    A library that computes in float32 must not count as wrong by the roundings that ONNX Runtime
+    adds. Where bytes are allowed, both multiply bytes (`operators/rounded_products.py`).
     """
     if not _leaves(proto):
         return proto
@@ -23,7 +25,7 @@ def in_float32(proto: ModelProto) -> ModelProto:
 
 
 def rounds_rows(proto: ModelProto) -> bool:
-    """Whether rows of products are rounded to bytes: decisions, as those of a quantised model."""
+    """Whether rows of products are rounded to bytes, so that close sums may round differently."""
     return any(_level(node) == _BYTES for node in nodes(proto.graph))
 
 

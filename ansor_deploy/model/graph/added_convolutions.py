@@ -2,9 +2,9 @@
 
     Conv(x, v) + Conv(x, w) + (scale * x + offset)  -->  Conv(x, v + w + scale on the diagonal)
 
-Networks are trained with such branches and run without (RepVGG, Ding et al., 2021), but files of
-them may have the branches still. One convolution has to have room for the taps of the other, so
-that none gets more work. Weights are added in float64 and rounded once.
+Networks are trained with such branches and run without them (RepVGG, Ding et al., 2021), but files
+may still have them. The window of one convolution has to cover the taps of the other, so that no
+convolution does more work. Weights are added in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .graph import Graph, is_op
 
 @dataclass(frozen=True)
 class _Term:
-    """What is added: a convolution, or a scale and an offset of each channel, which is one as well.
+    """One summand: a convolution, or a scale and an offset of each channel, which is one too.
 
-    nodes: that compute it, and nothing else. weight: of shape (out, in / groups, *taps).
+    nodes: the nodes that compute it, and nothing else. weight: of shape (out, in / groups, *taps).
     before: how far the image is padded before its first element, along each axis.
     """
 
@@ -39,13 +39,13 @@ class _Term:
 
     @property
     def negated(self) -> _Term:
-        """What is subtracted."""
+        """The term that has to be added where this one is subtracted."""
         return replace(self, weight=-self.weight, bias=-self.bias)
 
     def with_added(self, other: _Term, channels: int) -> np.ndarray | None:
-        """The weights of both; None where these have no room for the other's.
+        """The weights of both terms; None where this window does not cover the other's taps.
 
-        channels: of the data.
+        channels: the number of channels of the data.
         """
         taps = [self._places(other, axis) for axis in range(len(self.strides))]
         if self.strides != other.strides or None in taps:
@@ -62,7 +62,7 @@ class _Term:
         return weight
 
     def _places(self, other: _Term, axis: int) -> range | None:
-        """Which taps along an axis read what the other's read; None where some do not."""
+        """The taps along an axis that read what the other's taps read; None if some are missing."""
         step, count = self.dilations[axis], self.weight.shape[2 + axis]
         others = other.weight.shape[2 + axis]
         wide = other.dilations[axis] if others > 1 else step
@@ -79,15 +79,15 @@ def _taps_first(weight: np.ndarray) -> np.ndarray:
 
 @np.errstate(all="ignore")
 def add_up_convolutions(graph: Graph) -> None:
-    """One convolution for all of one tensor that are added up."""
-    drop_identity(graph)  # as an offset of zero has become
+    """Replace convolutions of one tensor that are added up by one convolution."""
+    drop_identity(graph)  # adding an offset of zero has become one
     while _added_up(graph):
         fold_affine(graph)
         drop_identity(graph)
 
 
 def _added_up(graph: Graph) -> bool:
-    """Whether two became one."""
+    """Whether two convolutions became one."""
     graph.infer()
     consumers, producers = graph.consumers(), graph.producers()
     alone = {name for name, readers in consumers.items() if len(readers) == 1}
@@ -104,7 +104,7 @@ def _added_up(graph: Graph) -> bool:
 
 
 def _merged(graph: Graph, total: NodeProto, inside: Mapping[str, NodeProto]) -> NodeProto | None:
-    """The convolution that an Add or Sub has become; None where it is left alone."""
+    """The convolution that replaces an Add or Sub; None if the node stays."""
     shapes = [graph.shapes.get(name) for name in (*total.input, total.output[0])]
     if None in shapes or any(shape != shapes[0] for shape in shapes):
         return None
@@ -125,7 +125,7 @@ def _merged(graph: Graph, total: NodeProto, inside: Mapping[str, NodeProto]) -> 
 
 
 def _took_in(graph: Graph, kept: _Term, other: _Term) -> bool:
-    """Whether a convolution has another's weights as well now."""
+    """Whether a convolution could take in another's weights."""
     shape = graph.shapes.get(kept.data)
     weight = kept.with_added(other, shape[1]) if shape else None
     if weight is None:
@@ -140,7 +140,7 @@ def _took_in(graph: Graph, kept: _Term, other: _Term) -> bool:
 
 
 def _term(graph: Graph, name: str, inside: Mapping[str, NodeProto]) -> _Term | None:
-    """What makes a tensor that nothing else reads, if it is a term."""
+    """The term that makes a tensor if nothing else reads the tensor; else None."""
     node = inside.get(name)
     if node is None:
         return None
@@ -164,7 +164,7 @@ def _convolution(graph: Graph, node: NodeProto) -> _Term | None:
 
 
 def _scaled(graph: Graph, node: NodeProto, inside: Mapping[str, NodeProto]) -> _Term | None:
-    """Scales and offsets, as of a batch norm beside convolutions, as a convolution of one tap."""
+    """Scales and offsets, such as a batch norm beside convolutions, as a convolution of one tap."""
     row = link(graph, node)
     while row is not None and (before := inside.get(row.data)) is not None:
         first = link(graph, before)

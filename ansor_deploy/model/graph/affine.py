@@ -1,7 +1,7 @@
-"""Per-channel scales and offsets disappear into the weights of the layer before them.
+"""Fold per-channel scales and offsets into the weights of the layer before them.
 
-BatchNormalization, and Mul, Add, Sub, Div by per-channel constants are all y = scale * x +
-offset; a row of them is composed in float64 and written once, so that nothing is rounded twice.
+BatchNormalization, and Mul, Add, Sub, Div by per-channel constants are all y = scale * x + offset.
+A chain of them is composed in float64 and written once, so that nothing is rounded twice.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _BINARY = ("Mul", "Add", "Sub", "Div")
 
 @dataclass(frozen=True)
 class Row:
-    """Nodes that feed one another and nothing else; together y = scale * x + offset along axis 1.
+    """A chain of nodes that together compute y = scale * x + offset along axis 1.
 
-    data: what the first one reads. scale, offset: float64, of shape (channels,) or ().
+    Nothing else reads their intermediate results. data: the tensor that the first node reads.
+    scale, offset: float64, of shape (channels,) or ().
     """
 
     data: str
@@ -33,7 +34,7 @@ class Row:
 
     @property
     def result(self) -> str:
-        """Name of the tensor that the last one makes."""
+        """The name of the tensor that the last node makes."""
         return str(self.nodes[-1].output[0])
 
     def fits(self, graph: Graph) -> bool:
@@ -42,7 +43,7 @@ class Row:
         return all(np.isfinite(one.astype(kind)).all() for one in (self.scale, self.offset))
 
     def then(self, after: Row) -> Row:
-        """This row first, `after` on its result."""
+        """The chain that computes this row first and then `after` on its result."""
         offset = after.scale * self.offset + after.offset
         return Row(self.data, self.nodes + after.nodes, after.scale * self.scale, offset)
 
@@ -51,7 +52,7 @@ class Row:
 def fold_affine(graph: Graph) -> None:
     """Conv -> BatchNormalization -> Mul -> Add --> Conv; with no layer before: --> Mul -> Add.
 
-    A layer (Conv, ConvTranspose, Gemm) takes the row in when nothing else reads its result.
+    A layer (Conv, ConvTranspose, Gemm) absorbs the row if nothing else reads its result.
     """
     graph.infer()
     consumers, producers = graph.consumers(), graph.producers()
@@ -87,7 +88,7 @@ def _extend(graph: Graph, row: Row, consumers: dict[str, list[NodeProto]]) -> Ro
 
 
 def link(graph: Graph, node: NodeProto) -> Row | None:
-    """An affine node as a row of one; None for any other node."""
+    """An affine node as a row of one node; None for any other node."""
     if is_op(node, "BatchNormalization"):
         return _of_batch_norm(graph, node)
     if is_op(node, *_BINARY) and graph.opset >= 7:  # before that, broadcasting had attributes
@@ -121,7 +122,7 @@ def _of_binary(graph: Graph, node: NodeProto) -> Row | None:
 
 
 def _per_channel(graph: Graph, data: str, constant: str) -> np.ndarray | None:
-    """A constant as float64 of shape () or (channels,), if that is how it meets the data."""
+    """A constant as float64 of shape () or (channels,) if it broadcasts so against the data."""
     shape, value = graph.shapes.get(data), graph.value(constant)
     if value is None or shape is None or graph.dtypes.get(data) not in FLOATS:
         return None
@@ -137,7 +138,7 @@ def _channel_shape(shape: Shape) -> Shape:
 
 
 def _rewrite(graph: Graph, row: Row) -> None:
-    """The row as Mul and Add, where it holds a BatchNormalization or gets shorter by it."""
+    """Write the row as Mul and Add if it has a BatchNormalization, or becomes shorter by that."""
     shape = graph.shapes.get(row.data)
     operands = None if shape is None else _operands(graph, row, shape)
     if operands is None:
@@ -175,7 +176,7 @@ def _mul_add(graph: Graph, row: Row, operands: dict[str, np.ndarray]) -> list[No
 
 
 def _replace(graph: Graph, row: Row, new: list[NodeProto]) -> None:
-    """New nodes where the row's last one was; the others go."""
+    """Put new nodes in the place of the row's last one, and remove the others."""
     for node in row.nodes[:-1]:
         graph.replace(node, [])
     graph.replace(row.nodes[-1], new)
@@ -184,7 +185,7 @@ def _replace(graph: Graph, row: Row, new: list[NodeProto]) -> None:
 def _absorb(graph: Graph, layer: NodeProto, row: Row) -> bool:
     """Make the layer compute the row of its result instead of its result; whether it could.
 
-    It cannot when its weights are not constant, or when the new ones do not fit their type.
+    It cannot if its weights are not constant, or if the new ones are not finite in their type.
     """
     weight = graph.value(layer.input[1]) if is_op(layer, *_LAYERS) else None
     if weight is None:
@@ -204,7 +205,7 @@ def _absorb(graph: Graph, layer: NodeProto, row: Row) -> bool:
 
 
 def _by_channel(layer: NodeProto, shape: Shape) -> tuple[int, int, int, int]:
-    """The weight's shape as (groups, inputs, outputs, taps): a channel is a group's output."""
+    """The weight's shape as (groups, inputs, outputs, taps): a group's output is a channel."""
     if layer.op_type == "Conv" or attribute(layer, "transB", 0):  # (out, ...)
         return shape[0], math.prod(shape[1:]), 1, 1
     groups = int(attribute(layer, "group", 1))  # (in, out / group, ...), one group after another
@@ -212,7 +213,7 @@ def _by_channel(layer: NodeProto, shape: Shape) -> tuple[int, int, int, int]:
 
 
 def bias_of(graph: Graph, layer: NodeProto, channels: int) -> np.ndarray | None:
-    """The bias as float64 of shape (channels,), zeros if it has none; None if it is not so."""
+    """The bias as float64 of shape (channels,), zeros if there is none; None if it does not fit."""
     name = optional_input(layer, 2)
     value = graph.value(name) if name else np.zeros(channels)
     if value is None or value.shape not in ((), (1,), (channels,), (1, channels)):
@@ -224,12 +225,12 @@ def bias_of(graph: Graph, layer: NodeProto, channels: int) -> np.ndarray | None:
 
 
 def is_finite(array: np.ndarray) -> bool:
-    """Whether no element is infinite or NaN, in a type that NumPy need not know."""
+    """Whether no element is infinite or NaN; the type may be one that NumPy does not know."""
     return bool(np.isfinite(array.astype(np.float64, copy=False)).all())
 
 
 def rewrite_layer(graph: Graph, layer: NodeProto, weight: np.ndarray, bias: np.ndarray) -> None:
-    """New constants, because another layer may share the old ones."""
+    """Give the layer new constants; the old ones stay, because another layer may share them."""
     like = optional_input(layer, 2) or f"{layer.input[1]}_bias"
     new_weight = graph.add_constant(weight, layer.input[1])
     layer.input[:] = [layer.input[0], new_weight, graph.add_constant(bias, like)]

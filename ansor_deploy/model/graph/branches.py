@@ -1,6 +1,6 @@
-"""What the branches of an If compute of constants is computed before it, where it can be folded.
+"""Compute before an If what its branches compute from constants, so that it can be folded.
 
-So a branch is given shapes that are known, such as those that exporters compute for a Pad.
+Then a branch has known shapes, such as those that exporters compute for a Pad.
 """
 
 from collections.abc import Collection
@@ -13,10 +13,10 @@ from .subgraph import rename, renamed
 
 
 def hoist_constants(graph: Graph, operators: Collection[str]) -> bool:
-    """Move nodes of these operators out of branches, where they read nothing but constants.
+    """Move nodes of these operators out of branches if they read nothing but constants.
 
     Returns:
-        Whether there were any.
+        Whether any node was moved.
     """
     branches = [body for node in graph.nodes if is_op(node, "If") for body in nested(node)]
     moved = [node for body in branches for node in _hoisted(graph, body, operators)]
@@ -25,7 +25,7 @@ def hoist_constants(graph: Graph, operators: Collection[str]) -> bool:
 
 
 def _hoisted(graph: Graph, body: GraphProto, operators: Collection[str]) -> list[NodeProto]:
-    """Nodes for the graph around a branch, of which what stays in the branch reads the results."""
+    """The nodes to put before the If; what stays in the branch reads their results."""
     results = {value.name for value in body.output}
     names: dict[str, str] = {}
     moved, kept = [], []

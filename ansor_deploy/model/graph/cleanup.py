@@ -1,4 +1,4 @@
-"""Passes that take out what does nothing at inference, split long sums, and sort the rest."""
+"""Passes that drop what does nothing at inference, split variadic nodes, and sort the rest."""
 
 from collections.abc import Collection
 
@@ -8,12 +8,12 @@ from ..onnx.order import order
 from ..onnx.skeleton import attribute, uses
 from .graph import Graph, is_op
 
-_MOST_CONCATENATED = 64  # TVM's and Python's own limits are some hundreds
+_MOST_CONCATENATED = 64  # inputs of a Concat; TVM and Python have limits of some hundreds
 _CHAINED = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
 def drop_dead(graph: Graph) -> None:
-    """Nodes and constants that no output depends on go."""
+    """Remove nodes and constants that no output depends on."""
     producers = graph.producers()
     alive = set(graph.output_names)
     wanted = list(alive)
@@ -29,12 +29,12 @@ def drop_dead(graph: Graph) -> None:
 
 
 def sort_nodes(graph: Graph) -> None:
-    """Producers before consumers; otherwise the order stays as it is."""
+    """Put producers before consumers; otherwise the order stays as it is."""
     graph.nodes = [graph.nodes[at] for at in order(graph.nodes)]
 
 
 def drop_identity(graph: Graph) -> None:
-    """Identity, Cast to the type it already has, Sum of one: users read the input instead."""
+    """Remove Identity, Cast to the same type and Sum of one input: readers get the input."""
     captured = graph.captured()
     kept = captured | graph.output_names
     named = [node for node in graph.nodes if _is_identity(graph, node)]
@@ -50,7 +50,7 @@ def drop_identity(graph: Graph) -> None:
 
 
 def drop_round_trips(graph: Graph) -> None:
-    """Reshape to another shape and back: users read what was there."""
+    """Let readers of a Reshape to another shape and back read the tensor before both."""
     producers, shapes = graph.producers(), graph.shapes
     for node in [one for one in graph.nodes if is_op(one, "Reshape")]:
         there, made = producers.get(node.input[0]), shapes.get(node.output[0])
@@ -74,7 +74,7 @@ def _is_identity(graph: Graph, node: NodeProto) -> bool:
 
 
 def _make_by_name(graph: Graph, node: NodeProto, captured: Collection[str]) -> None:
-    """Let what makes a node's first input make it under the output's name, where names allow it."""
+    """Let the producer of a node's input make the node's output instead, where names allow it."""
     source, result = node.input[0], node.output[0]
     producer = graph.producers().get(source)
     if producer is None or source in graph.output_names or source in captured:
@@ -100,7 +100,7 @@ def split_variadic(graph: Graph) -> None:
 
 
 def _grouped(graph: Graph, node: NodeProto) -> list[NodeProto]:
-    """Concat of many --> Concat of Concats of fewer each."""
+    """Concat of many --> Concat of Concats of at most `_MOST_CONCATENATED`."""
     made, names, most = [], list(node.input), _MOST_CONCATENATED
     while len(names) > most:
         groups = [names[at : at + most] for at in range(0, len(names), most)]

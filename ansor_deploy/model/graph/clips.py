@@ -1,4 +1,4 @@
-"""Clip between constants, in one form, whatever the exporter made of it."""
+"""Write clips between constants in one form, whatever form the exporter chose."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .graph import FLOATS, Graph, is_op, optional_input
 
 @dataclass(frozen=True)
 class Clip:
-    """min(max(data, low), high); infinite where there is no bound."""
+    """min(max(data, low), high); a bound is infinite if there is none."""
 
     data: str
     low: float
     high: float
 
     def after(self, first: Clip) -> Clip:
-        """Both as one: a clip is monotone, so it maps the first one's bounds to bounds."""
+        """Both clips as one: a clip is monotone, so it maps the first one's bounds to bounds."""
         return Clip(first.data, self._apply(first.low), self._apply(first.high))
 
     def _apply(self, value: float) -> float:
@@ -30,13 +30,13 @@ class Clip:
 def scalar_clips(graph: Graph) -> None:
     """Min(Max(x, 0), 6) --> Clip(x, 0, 6); Clip(Relu(x), high=6) --> Clip(x, 0, 6).
 
-    Clip(x, 0) --> Relu(x); Clip(x) goes. A Clip that stays has scalar constants for bounds (before
-    opset 11: attributes) and none that is NaN or infinite.
+    Clip(x, 0) --> Relu(x); Clip(x) --> x. The bounds of a Clip that stays are scalar constants
+    (before opset 11: attributes), none of them NaN or infinite.
     """
     consumers, found = graph.consumers(), dict[str, Clip]()
     for node in list(graph.nodes):
         clip = clip_of(graph, node)
-        if clip is None or not graph.dtypes.get(clip.data):  # inference may not have got so far
+        if clip is None or not graph.dtypes.get(clip.data):  # inference may not know the type
             continue
         first = found.get(clip.data)
         if first and len(consumers[clip.data]) == 1 and clip.data not in graph.output_names:
@@ -46,7 +46,7 @@ def scalar_clips(graph: Graph) -> None:
 
 
 def clip_of(graph: Graph, node: NodeProto) -> Clip | None:
-    """The Clip that a Clip, Relu, Max or Min with constant bounds is; None for any other node."""
+    """The Clip that equals a Clip, Relu, Max or Min with constant bounds; None for other nodes."""
     if is_op(node, "Relu"):
         return Clip(node.input[0], 0, np.inf)
     if is_op(node, "Max", "Min") and len(node.input) == 2:
@@ -55,7 +55,7 @@ def clip_of(graph: Graph, node: NodeProto) -> Clip | None:
         return None
     low = _bound(graph, node, 1, "min", -np.inf)
     high = _bound(graph, node, 2, "max", np.inf)
-    # Above the upper bound the lower one does not count: Clip is Min of Max.
+    # If the lower bound is above the upper one, it has no effect: Clip is Min of Max.
     return None if low is None or high is None else Clip(node.input[0], min(low, high), high)
 
 
@@ -73,7 +73,7 @@ def _of_extremum(graph: Graph, node: NodeProto) -> Clip | None:
 
 
 def _bound(graph: Graph, node: NodeProto, index: int, name: str, absent: float) -> float | None:
-    """A bound of a Clip node, None if it is computed; NaN is none, as in ONNX Runtime."""
+    """A bound of a Clip node; None if it is computed. NaN is no bound, as in ONNX Runtime."""
     bound = attribute(node, name, absent)  # before opset 11
     if given := optional_input(node, index):
         value = graph.value(given)

@@ -1,8 +1,9 @@
 """Sums, norms, products and exponentials of constants, as in standardised and scaled weights.
 
-The order in which a processor adds decides the last bits of a sum, and libraries differ in those of
-an exponential. These operators are computed in float64 and rounded once, so that the same model
-gives the same bytes on every host. TVM would fold them, too, but compiles a function for each.
+The order in which a processor adds decides the last bits of a sum, and libraries differ in the last
+bits of an exponential. These operators are computed in float64 and rounded once, so that the same
+model gives the same bytes on every host. TVM would fold them, too, but it compiles a function for
+each.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from onnx import NodeProto
 from ..onnx.skeleton import attribute
 from .graph import optional_input
 
-# Multiply-adds of a product that are still computed here, in about a second.
+# The most multiply-adds of a constant matrix product: these take about a second.
 _MOST_PRODUCTS = 1 << 28
 
-# Gives the outputs, or None for a form of the operator that is left alone; floats are float64.
+# Maps a node, its inputs (floats are float64) and the opset to the node's outputs, or to None for a
+# form of the operator that is not folded.
 Operator = Callable[[NodeProto, list[np.ndarray], int], "list[np.ndarray] | None"]
 
 
 def evaluate(node: NodeProto, inputs: list[np.ndarray], opset: int) -> list[np.ndarray] | None:
-    """The outputs of one of `OPERATORS`; None for a form of the operator that is left alone.
+    """The outputs of one of `OPERATORS`; None for a form of the operator that is not folded.
 
-    inputs: the floats among them of one type, float32 or shorter, which the outputs get.
+    inputs: all floats among them have one type, float32 or shorter, which the outputs get.
     ValueError or IndexError where the constants do not fit each other.
     """
     kind = next(one.dtype for one in inputs if _is_float(one))
@@ -40,7 +42,7 @@ def _is_float(array: np.ndarray) -> bool:
 
 
 def _reduction(before: Callable[..., np.ndarray], after: Callable[..., np.ndarray]) -> Operator:
-    """The reduction that sums up `before` of its input, and takes `after` of that and the count."""
+    """The reduction that sums up `before` of its input, then applies `after` to sum and count."""
 
     def reduce(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
         data = inputs[0]
@@ -57,7 +59,7 @@ def _reduction(before: Callable[..., np.ndarray], after: Callable[..., np.ndarra
 
 def _batch_norm(node: NodeProto, inputs: list[np.ndarray], opset: int) -> list[np.ndarray] | None:
     if opset < 14 and (opset < 9 or any(node.output[1:])):
-        return None  # outputs of the training of that time
+        return None  # these versions define training outputs otherwise
     data, scale, offset, mean, variance = inputs
     running: list[np.ndarray] = []
     if attribute(node, "training_mode", 0):
@@ -81,7 +83,7 @@ def _power(_node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.n
 
 
 def _product(_node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np.ndarray] | None:
-    """Term by term: what multiplies matrices quickly adds in another order on each processor."""
+    """Add term by term: fast matrix products add in another order on each processor."""
     left, right = inputs
     if min(left.ndim, right.ndim) < 2 or left.shape[-1] != right.shape[-2]:
         return None
@@ -101,14 +103,14 @@ def _quantize(node: NodeProto, inputs: list[np.ndarray], _opset: int) -> list[np
     kind = zero[0].dtype if zero else np.dtype(np.uint8)
     if other or kind.kind not in "iu":
         return None
-    # What it divides is of float32: rounded there, as a tie may come of it.
+    # ONNX divides in float32, so the quotient is rounded to that first: this can make a tie.
     steps = np.rint((data / _along(node, data, scale)).astype(np.float32)).astype(np.float64)
     shifted = steps + (_along(node, data, zero[0]) if zero else 0)
     return [np.clip(shifted, np.iinfo(kind).min, np.iinfo(kind).max).astype(kind)]
 
 
 def _along(node: NodeProto, data: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """A scale or zero point, of all or of each slice along the axis, as it meets the data."""
+    """A scale or zero point, single or one for each slice along the axis, shaped to broadcast."""
     if value.size == 1:
         return value.reshape(())
     shape = [1] * data.ndim
@@ -117,9 +119,10 @@ def _along(node: NodeProto, data: np.ndarray, value: np.ndarray) -> np.ndarray:
 
 
 def exponential(power: np.ndarray) -> np.ndarray:
-    """The exponential, by sums and products alone, which are the same on every processor.
+    """The exponential, computed by sums and products only, which are the same on every processor.
 
-    x = n ln 2 + r with |r| <= ln 2 / 2; the series of e^r to the 13th term leaves 4e-18 of it.
+    x = n ln 2 + r with |r| <= ln 2 / 2; the series of e^r up to the 13th term has an error of
+    4e-18.
     """
     x = np.clip(power, -800, 800)
     n = np.rint(x * _LOG2_E)
@@ -135,8 +138,9 @@ def _of_each(function: Callable[[np.ndarray], np.ndarray]) -> Operator:
 
 
 _LOG2_E = 1.4426950408889634
-# ln 2 in two parts; of the first the products with whole numbers below 2**20 are exact.
-_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+# ln 2 in two parts: the product of the first with an integer below 2**20 is exact.
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
 _POWERS: dict[float, Callable[[np.ndarray], np.ndarray]] = {
     -1.0: lambda base: 1 / base,
     -0.5: lambda base: 1 / np.sqrt(base),

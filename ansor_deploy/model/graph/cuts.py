@@ -1,4 +1,4 @@
-"""A model cut at a node: what it takes to compute some of its tensors, and no more."""
+"""A model cut at a node: just what is needed to compute some of its tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .noise import varying_tensors
 
 
 class Graph:
-    """The nodes of a model by number, in the order of the file, and what each needs."""
+    """The nodes of a model by number, in the order of the file, and what each depends on."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.proto = proto
@@ -21,7 +21,7 @@ class Graph:
         self._makers = {name: at for at, node in enumerate(self.nodes) for name in node.output}
 
     def needed(self, names: Sequence[str]) -> set[int]:
-        """The nodes that tensors are computed by, all the way from the inputs."""
+        """The nodes that compute some tensors, all the way from the inputs."""
         found: set[int] = set()
         left = [self._makers[name] for name in names if name in self._makers]
         while left:
@@ -44,7 +44,7 @@ class Graph:
 
     @cached_property
     def shown(self) -> dict[int, str]:
-        """By node, the tensor that shows what it computes: its first of floats or else bytes."""
+        """By node, the tensor that shows what it computes: its first of floats, else of bytes."""
         kinds = {n: one.type.tensor_type.elem_type for n, one in self._values.items()}
         found = {}
         for at, node in enumerate(self.nodes):
@@ -53,13 +53,13 @@ class Graph:
         return {at: name for at, name in found.items() if name}
 
     def cut(self, names: Sequence[str]) -> onnx.ModelProto:
-        """The model with these tensors as its outputs, which are of those that `shown` has."""
+        """The model with these tensors, all from `shown`, as its outputs."""
         return self._of_nodes([self.nodes[at] for at in sorted(self.needed(names))], [], names)
 
     def without(self, apart: Collection[int]) -> onnx.ModelProto | None:
-        """The model without some nodes: what they make is an input, what they read is an output.
+        """The model without some nodes: their results become inputs, and what they read, outputs.
 
-        None where nothing is left to give, or the type of what is cut is not known.
+        None if no output is left, or the type of a cut tensor is not known.
         """
         kept = [node for at, node in enumerate(self.nodes) if at not in apart]
         left_out = [node for at, node in enumerate(self.nodes) if at in apart]
@@ -75,7 +75,7 @@ class Graph:
     def _of_nodes(
         self, kept: Sequence[onnx.NodeProto], inputs: Sequence[str], outputs: Sequence[str]
     ) -> onnx.ModelProto:
-        """A model of nodes of this one. inputs: beside those of the model that they read."""
+        """A model of some of the nodes. inputs: those beside the model's own that are read."""
         read = {name for node in kept for name in uses(node)} | {*outputs}
         made = type(self.proto)()
         made.CopyFrom(self.proto)

@@ -1,4 +1,4 @@
-"""Tensors without elements: there is nothing to compute of them, whatever makes them."""
+"""Tensors without elements: nothing has to be computed for them, whatever makes them."""
 
 import numpy as np
 from onnx import NodeProto, helper
@@ -8,12 +8,12 @@ from .graph import Graph
 
 
 def fold_empty(graph: Graph) -> bool:
-    """Let a constant stand in for every tensor of which the shape says that it has no elements.
+    """Put an empty constant in the place of every tensor whose shape has no elements.
 
-    graph: with the shapes that are known.
+    graph: its shapes are inferred.
 
     Returns:
-        Whether there was such a tensor that something reads or the caller gets.
+        Whether there was such a tensor that something reads or that is an output.
     """
     made = {name for node in graph.nodes for name in node.output}
     found = [
@@ -37,7 +37,7 @@ def fold_empty(graph: Graph) -> bool:
 
 
 def _replace(graph: Graph, name: str, producer: NodeProto | None, *, given: bool) -> None:
-    """Let what reads a tensor read an empty constant; and what makes it, pass that on."""
+    """Let the readers of a tensor read an empty constant; an output is an Identity of it."""
     kind = helper.tensor_dtype_to_np_dtype(graph.dtypes[name])
     constant = graph.add_constant(np.zeros(graph.shapes[name], kind), name)
     graph.rename_uses({name: constant})

@@ -1,4 +1,4 @@
-"""Constant folding: what the input values cannot change is computed now, in NumPy.
+"""Constant folding: what does not depend on input values is computed now, in NumPy.
 
 Only operators with exact or correctly rounded results are folded, and those of `constant_math`, so
 that the same model gives the same bytes on every host; tanh and its like differ between processors.
@@ -35,30 +35,31 @@ _EXACT = frozenset((
     "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 ))
 # fmt: on
-_LITERALS = {"value_float": np.float32, "value_int": np.int64}  # of a Constant, or a list
-_OF_SHAPE = frozenset(("EyeLike", "Shape", "Size"))  # whatever the values are
-_SHRINKING = frozenset(("Compress", "NonZero"))  # the values say how large the result is
-_INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact on integers alone
-_ASKED = 4096  # bytes, of eight an element, of a constant that inference may look into
-_GROWTH_LIMIT = 16 << 20  # bytes that an operator may make out of less
+_LITERALS = {"value_float": np.float32, "value_int": np.int64}  # attributes of Constant, or lists
+_OF_SHAPE = frozenset(("EyeLike", "Shape", "Size"))  # they do not read the values
+_SHRINKING = frozenset(("Compress", "NonZero"))  # the size of their result depends on values
+_INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact for integers only
+# Bytes, at eight for each element, of the largest constant whose values inference may read.
+_ASKED = 4096
+_GROWTH_LIMIT = 16 << 20  # bytes that an operator may make from fewer bytes
 
 
 def fold_constants(graph: Graph) -> None:
-    """Constants, shapes of static tensors, and what is computed from them become initializers.
+    """Make initializers of constants, shapes of static tensors, and what is computed from them.
 
-    ModelError where there is no room for what they make, or an operator rejects its constants.
+    ModelError if there is no room for the results, or an operator rejects its constants.
     """
     changed = True
     while changed:
         graph.infer()
         changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
         changed = _folded(graph) or changed
-        # Last: a branch that is never taken may not even fit its constants.
+        # Last: a branch that is never taken may have constants that do not fit.
         changed = changed or hoist_constants(graph, _EXACT | _OF_SHAPE | {"Constant"})
 
 
 def check_unfolded(graph: Graph) -> None:
-    """ModelError where TVM would compute more of constants than there is room for.
+    """ModelError if TVM would compute more from constants than there is room for.
 
     graph: after all passes; its shapes are known.
     """
@@ -73,7 +74,7 @@ def check_unfolded(graph: Graph) -> None:
 
 
 def _folded(graph: Graph) -> bool:
-    """Whether a node was folded. Constants go once nothing is left that reads them."""
+    """Whether a node was folded. A computed constant is dropped once nothing reads it any more."""
     readers = Counter(name for node in graph.nodes for name in uses(node))
     done = set()
     for node in list(graph.nodes):
@@ -98,7 +99,7 @@ def _folded(graph: Graph) -> bool:
 
 
 def _learn(graph: Graph, node: NodeProto) -> None:
-    """Find the shape of a result that follows from what was folded before it, without a round."""
+    """Infer the shapes of a node whose inputs were just folded, without a whole inference."""
     is_known = all(name in graph.shapes for name in node.output if name)
     if not is_known and node.input and node.input[0] in graph.shapes:
         infer_node(graph, node, _small(graph, node))
@@ -117,21 +118,21 @@ def _is_foldable(graph: Graph, node: NodeProto) -> bool:
     if node.domain not in ("", "ai.onnx") or _is_done(graph, node):
         return False
     if node.op_type == "Constant":
-        outside = graph.output_names.isdisjoint(node.output)  # an output is made by a node
+        outside = graph.output_names.isdisjoint(node.output)  # outputs of the model need a node
         return outside and constant_tensor(node) is not None
     if node.op_type == "Identity" and not graph.output_names.isdisjoint(node.output):
         return False
     if node.op_type in _OF_SHAPE:
         return node.input[0] in graph.shapes and node.input[0] in graph.dtypes
     given: list[Any] = [graph.constants.get(name) for name in node.input if name]
-    # A NonZero that also counts is none of ONNX's.
+    # A NonZero with a second output, the count, is ours and not ONNX's.
     if None in given or (node.op_type == "NonZero" and len(node.output) > 1):
         return False
     return _is_reproducible(node, given) and _is_sensible(graph, node)
 
 
 def _is_reproducible(node: NodeProto, given: list[TensorProto]) -> bool:
-    """Whether the operator makes the same of these constants on every host."""
+    """Whether the operator gives the same result for these constants on every host."""
     integers = all(tensor.data_type not in FLOATS for tensor in given)
     exact = node.op_type in _EXACT or (node.op_type in _INTEGER_ONLY and integers)
     empty = any(0 in tensor.dims for tensor in given)  # then there is nothing to round
@@ -139,17 +140,17 @@ def _is_reproducible(node: NodeProto, given: list[TensorProto]) -> bool:
 
 
 def _is_rounded(node: NodeProto, given: list[TensorProto]) -> bool:
-    """Whether it is computed by `constant_math`: of one type of floats, but not of the longest."""
+    """Whether `constant_math` computes it: all its floats have one type, which is not float64."""
     floats = {tensor.data_type for tensor in given if tensor.data_type in FLOATS}
     return node.op_type in OPERATORS and len(floats) == 1 and TensorProto.DOUBLE not in floats
 
 
 def _is_sensible(graph: Graph, node: NodeProto) -> bool:
-    """Whether the result is no larger than what it is made of, or small anyway."""
+    """Whether the result is no larger than the inputs, or small anyway."""
     if node.op_type == "ConstantOfShape":
         return True
     if node.op_type in _SHRINKING:
-        rank = len(graph.shapes.get(node.input[0], ()))  # a place is a number for each axis
+        rank = len(graph.shapes.get(node.input[0], ()))  # NonZero gives an index for each axis
         return _bytes(graph, node.input[0]) * max(1, rank) <= _GROWTH_LIMIT
     made = sum(_bytes(graph, name) for name in node.output if name)
     given = sum(_bytes(graph, name) for name in set(node.input) if name)
@@ -157,13 +158,13 @@ def _is_sensible(graph: Graph, node: NodeProto) -> bool:
 
 
 def _bytes(graph: Graph, name: str) -> float:
-    """Size of a tensor; infinite if its shape is not known before it is computed."""
+    """Size of a tensor at eight bytes an element; infinite if its shape is not known."""
     shape = graph.shapes.get(name)
     return math.inf if shape is None else 8 * math.prod(shape)
 
 
 def _made_bytes(graph: Graph, node: NodeProto) -> int:
-    """Size of what a node makes, as far as its shapes are known."""
+    """Size of the results of a node, as far as their shapes are known."""
     known = [n for n in node.output if n in graph.shapes and graph.dtypes.get(n)]
     kinds = [helper.tensor_dtype_to_np_dtype(graph.dtypes[name]) for name in known]
     sizes = zip(known, kinds, strict=True)
@@ -171,7 +172,7 @@ def _made_bytes(graph: Graph, node: NodeProto) -> int:
 
 
 def _fill(graph: Graph, node: NodeProto) -> None:
-    """Take note of what a ConstantOfShape makes; ModelError where there is no room for it."""
+    """Count what a ConstantOfShape makes; ModelError if there is no room for it."""
     shape = graph.value(node.input[0])
     if shape is None or (shape < 0).any():
         hint = "Check the shapes given with --input-shape, or export the model again."
@@ -186,7 +187,7 @@ def _fault(node: NodeProto, text: str, hint: str) -> ModelError:
 
 
 def _results(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] | None:
-    """The values of the node's outputs; None for a form of it that is left alone."""
+    """The values of the node's outputs; None for a form of the operator that is not folded."""
     if node.op_type == "Constant":
         return [constant_tensor(node)]
     if node.op_type == "ConstantOfShape":
@@ -209,9 +210,9 @@ def _of_shape(graph: Graph, node: NodeProto) -> np.ndarray:
 
 
 def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
-    """Run one node, by `constant_math` or in onnx's own reference implementation.
+    """Run one node, by `constant_math` or by ONNX's reference implementation.
 
-    ModelError where it does not take these constants.
+    ModelError if it does not take these constants.
     """
     try:
         with np.errstate(all="ignore"):
@@ -221,7 +222,7 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
             if _is_rounded(node, [graph.constants[name] for name in given]):
                 return evaluate(node, [np.asarray(graph.value(n)) for n in given], graph.opset)
             return _reference(graph, node)
-    except Exception as error:  # whatever NumPy makes of a wrong axis, index or shape
+    except Exception as error:  # NumPy raises many types for a wrong axis, index or shape
         raise_if_fault(error)
         hint = "The file is damaged or was exported wrongly: export it again."
         fault = f"{node.op_type} does not fit its constant inputs: {error}"
@@ -239,9 +240,10 @@ def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
 
 
 def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
-    """Of each row along the axis, the elements asked for.
+    """For each row along the axis, the elements that are asked for.
 
-    The reference refuses more of them than the row has. Along other axes there may be fewer rows.
+    The reference implementation refuses to take more of them than the row has. Along other axes the
+    indices may have fewer rows than the data.
     """
     data, indices = (np.asarray(graph.value(name)) for name in node.input)
     axis = attribute(node, "axis", 0)
@@ -254,7 +256,7 @@ def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.nda
     _free_outputs(graph, node)
     names = [name for name in node.output if name]
     for name, result in zip(names, results, strict=True):
-        if isinstance(result, TensorProto):  # as the file has it
+        if isinstance(result, TensorProto):  # a Constant's own tensor
             tensor = graph.constants[name] = result
             tensor.name = name
         else:
@@ -265,7 +267,7 @@ def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.nda
 
 
 def _free_outputs(graph: Graph, node: NodeProto) -> None:
-    """Let the node's results that the caller sees be made by nodes that pass them on."""
+    """Rename the node's results that are outputs of the model, and make the outputs by Identity."""
     for at, name in enumerate(node.output):
         if name in graph.output_names:
             node.output[at] = graph.fresh(name)
@@ -284,12 +286,12 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
 
 
 def _resolve_reshapes(graph: Graph) -> bool:
-    """Reshape to a shape with 0, -1 or computed sizes --> to the static shape it comes to."""
+    """Replace a Reshape's shape that has 0, -1 or computed sizes by the static shape it gives."""
     changed = False
     for node in graph.nodes:
         shape = graph.shapes.get(node.output[0]) if is_op(node, "Reshape") else None
         if shape is None or 0 in shape or not optional_input(node, 1):
-            continue  # written in a shape, 0 would mean the input's size
+            continue  # a 0 in the shape input would mean "the input's size"
         given = graph.value(node.input[1])
         if given is None or tuple(given) != shape:
             node.input[1] = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")

@@ -1,6 +1,6 @@
-"""What operators make of which ONNX infers nothing, written into a model for whoever infers next.
+"""Types and shapes of tensors that ONNX cannot infer, written into a model for later inference.
 
-Noise for an oracle, and the cut at a node, need types and shapes of all that follows.
+The oracle's noise and a cut at a node need the types and shapes of all tensors behind them.
 """
 
 from onnx import ModelProto, NodeProto, defs, helper
@@ -10,9 +10,9 @@ from .graph import FLOATS, Graph
 
 
 def remember_foreign(graph: Graph) -> None:
-    """Take note of the floating tensors that operators make of which ONNX infers nothing.
+    """Note the floating-point tensors that are made by operators which ONNX cannot infer.
 
-    graph: these operators written as others, which make tensors of the same names.
+    graph: it has these operators rewritten as others, which make tensors of the same names.
     """
     made = (name for node in graph.proto.graph.node if _is_foreign(node) for name in node.output)
     known = (name for name in made if name in graph.shapes and graph.dtypes.get(name) in FLOATS)
@@ -24,7 +24,7 @@ def remember_foreign(graph: Graph) -> None:
 
 
 def declare_foreign(proto: ModelProto, graph: Graph) -> None:
-    """Declare in a model what a graph that it became has taken note of."""
+    """Declare in a model the tensors that its graph noted."""
     given = {value.name for value in proto.graph.output}
     proto.graph.value_info.extend(one for one in graph.foreign if one.name not in given)
 

@@ -1,11 +1,11 @@
-"""Gates: a clip that is divided by its own upper bound, so that it ends at 1.
+"""Gates: a clip from 0 that is divided by its upper bound, so that it ends at 1.
 
     Div(Clip(x, 0, 6), 6)           -->  Mul(Clip(x, 0, 6), 1 / 6)
     Div(Mul(x, Clip(z, 0, 6)), 6)   -->  Mul(Mul(x, Clip(z, 0, 6)), 1 / 6)
 
-Exporters write hard sigmoids and hard swishes so. A vector's division takes as long as all the
-rest of them. Other quotients stay: somebody may round them down, and a product may be one unit in
-the last place less.
+Exporters write hard sigmoids and hard swishes so. Dividing a vector takes as long as everything
+else in them. Other quotients stay as they are: the model may round them down, and a product may be
+one unit in the last place smaller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .graph import Graph, is_op
 
 
 def multiply_gates(graph: Graph) -> None:
-    """Products with the reciprocal of the bound where gates are divided by it."""
+    """Multiply gates by the reciprocal of their bound instead of dividing them by it."""
     producers = graph.producers()
     for node in [node for node in graph.nodes if is_op(node, "Div")]:
         bound = graph.value(node.input[1])
@@ -34,14 +34,14 @@ def multiply_gates(graph: Graph) -> None:
 
 
 def _reciprocal(bound: np.ndarray) -> np.ndarray | None:
-    """1 / bound, if the bound times that is 1 and nothing else."""
+    """1 / bound, if bound times that is exactly 1; else None."""
     with np.errstate(all="ignore"):
         factor = np.float32(1) / bound
     return np.asarray(factor) if (bound * factor == 1).all() else None
 
 
 def _is_gate(graph: Graph, producers: Mapping[str, NodeProto], name: str, bound: float) -> bool:
-    """Whether a tensor is a clip from 0 to a bound, or a product with one."""
+    """Whether a tensor is a clip from 0 to the bound, or a product with such a clip."""
     node = producers.get(name)
     if node is None:
         return False

@@ -1,4 +1,4 @@
-"""An ONNX graph as the passes change it: nodes, constants, and the shapes that are known."""
+"""An ONNX graph as the passes change it: nodes, constants, and the known shapes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
-# The domain of operators of ours, in no file.
+# The domain of our own operators, which no file has.
 OWN = "ansor"
 CONTRADICTION = "shapes or types contradict each other: "
-# As ONNX writes them, one after the other.
+# ONNX writes its faults like this, one after the other.
 _FAULT = re.compile(
     r"\(op_type:(?P<operator>[^,)]+), node name: (?P<node>.*?)\): (\[\w+\] )?"
     r"(?P<fault>.*?)(?= \(op_type:|$)"
@@ -41,7 +41,7 @@ _FAULT = re.compile(
 
 @dataclass(frozen=True)
 class Length:
-    """How much of a result of the model counts along an axis: what another result holds."""
+    """A result of which a part counts: another result holds how much, along an axis."""
 
     output: str
     axis: int
@@ -52,12 +52,12 @@ class Length:
 class Graph:
     """Working state of the passes, which change it in place.
 
-    nodes: in topological order, but for what a pass appended. constants: by name; nothing
-    else feeds one. room: for those that are computed. dtypes, shapes: what inference found, ONNX
-    element type and static shape. aliases: by the names of tensors that passes made, those that
-    hold the same, or stand for it. foreign: what `foreign.py` takes note of. lengths: of results
-    of which a run decides how much counts; they are results beside the model's. context: of a model
-    with caches that a library keeps. rooms: shapes of inputs that are still open, as they will be.
+    nodes: in topological order, except for those that a pass appended. constants: by name; no node
+    makes them. room: for those that are computed. dtypes, shapes: inferred ONNX element types and
+    static shapes. aliases: for names that passes made, the name of a tensor that holds the same, or
+    that it stands for. foreign: the tensors that `foreign.py` notes. lengths: of results of which a
+    run decides how much counts; they are further results of the graph. context: of a model with
+    caches that a library keeps. rooms: the final shapes of inputs that are still open.
     """
 
     proto: ModelProto
@@ -73,12 +73,12 @@ class Graph:
     ranges: tuple[Range, ...] = ()
     rooms: dict[str, Shape] = field(default_factory=dict)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
-    _at: int = field(default=0, repr=False)  # where a node was replaced last
+    _at: int = field(default=0, repr=False)  # where the last node was replaced
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, proto: ModelProto) -> Graph:
-        """The graph of a model; the model itself stays as it is."""
+        """The graph of a model; the model itself is not changed."""
         nodes = [deepcopy(node) for node in proto.graph.node]
         room = Room(tensors(proto.graph))
         return cls(proto, nodes, {t.name: t for t in proto.graph.initializer}, room)
@@ -91,35 +91,35 @@ class Graph:
 
     @property
     def output_names(self) -> set[str]:
-        """Names that the caller of the model sees."""
+        """Names of the model's outputs, and of its lengths."""
         given = {value.name for value in self.proto.graph.output}
         return given.union(length.name for length in self.lengths)
 
     def value(self, name: str) -> np.ndarray | None:
-        """A constant as an array; None if the name is not one's."""
+        """The value of a constant; None if the name is not a constant's."""
         tensor = self.constants.get(name)
         return None if tensor is None else numpy_helper.to_array(tensor)
 
     def add_constant(self, array: np.ndarray, like: str) -> str:
-        """Keep an array as a constant under a name derived from `like`; that name."""
+        """Keep an array as a constant, and return its name, which is derived from `like`."""
         name = self.fresh(like)
         self.keep(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def keep(self, tensor: TensorProto) -> None:
-        """Take in a constant that was computed; ModelError where all of them are too large."""
+        """Add a computed constant; ModelError if there is no room for it."""
         self.room.take(tensor.name, len(tensor.raw_data))
         self.constants[tensor.name] = tensor
 
     def fresh(self, like: str) -> str:
-        """A name that nothing in the graph has or had; the same for the same graph."""
-        counter = self._counters.setdefault(like, count(1))  # names that are taken stay so
+        """A name that no tensor has or had; it is the same for the same graph."""
+        counter = self._counters.setdefault(like, count(1))  # a name that is taken stays taken
         name = next(n for at in counter if (n := f"{like}_{at}") not in self._taken)
         self._taken.add(name)
         return name
 
     def name_like(self, name: str) -> str:
-        """This name if nothing has it, else a fresh one like it."""
+        """This name if it is free, else a fresh one like it."""
         if name in self._taken:
             return self.fresh(name)
         self._taken.add(name)
@@ -127,7 +127,7 @@ class Graph:
 
     @cached_property
     def _taken(self) -> set[str]:
-        """Every tensor name in use, those inside nested graphs included; then those made since."""
+        """Every tensor name in use, also inside nested graphs, and every name made since."""
         found = {value.name for value in (*self.proto.graph.input, *self.proto.graph.output)}
         return found.union(self.constants, *((*node.output, *uses(node)) for node in self.nodes))
 
@@ -144,18 +144,18 @@ class Graph:
         return readers
 
     def captured(self) -> set[str]:
-        """Names read inside nested graphs, where a rename would not reach them."""
+        """Names that nested graphs read, where a rename would not reach them."""
         return {name for node in self.nodes for name in nested_names(node)}
 
     def rename_uses(self, new: Mapping[str, str]) -> None:
-        """Let every node that read one of these names read the new one in its place."""
+        """Let every node read the new names in the place of the old ones."""
         for node in self.nodes:
             if not new.keys().isdisjoint(node.input):
                 node.input[:] = [new.get(name, name) for name in node.input]
 
     def replace(self, node: NodeProto, new: list[NodeProto]) -> None:
-        """Put nodes, or none, where one node was."""
-        # Passes go from the first node to the last: to search from the start each time takes long.
+        """Replace a node by other nodes, or by none."""
+        # Passes go from the first node to the last, so a search from the start each time is slow.
         begin = min(self._at, len(self.nodes))
         places = chain(range(begin, len(self.nodes)), range(begin))
         at = next(i for i in places if self.nodes[i] is node)
@@ -163,9 +163,9 @@ class Graph:
         self._at = at
 
     def declare(self, name: str, kind: int, shape: Shape | None) -> None:
-        """Say what a tensor is that is made by an operator of which ONNX does not know it.
+        """Declare the type and shape of a tensor whose operator ONNX does not know.
 
-        shape: None where it is not known yet.
+        shape: None if it is not known yet.
         """
         self._declared[name] = make_tensor_value_info(name, kind, shape)
         self.dtypes[name] = kind
@@ -173,11 +173,11 @@ class Graph:
             self.shapes[name] = shape
 
     def infer(self, *, strict: bool = False, check_types: bool = False) -> None:
-        """Find element types and static shapes of as many tensors as can be.
+        """Infer element types and static shapes of as many tensors as possible.
 
         Raises:
-            ModelError: the shapes contradict each other, found for sure only if strict; or types
-                that a node does not take, where they are checked.
+            ModelError: the shapes contradict each other, which is found for sure only if strict;
+                or a node does not take its types, if they are checked.
         """
         try:
             # No data propagation: it computes values of any size, and folding does it better.
@@ -206,14 +206,14 @@ class Graph:
             check_rank(node, self.shapes)
 
     def to_proto(self) -> ModelProto:
-        """The graph as a model, its outputs with the shapes that were inferred."""
+        """The graph as a model; its outputs have the inferred shapes."""
         model = self.structure()
         for tensor in self.constants.values():
             model.graph.initializer.add().CopyFrom(tensor)
         return model
 
     def structure(self) -> ModelProto:
-        """The same model without its constants."""
+        """The model of `to_proto` without its constants."""
         model = self._model([])
         for value in model.graph.output:
             if value.name in self.shapes:
@@ -250,7 +250,7 @@ class Graph:
 
 
 def _first(text: str) -> str:
-    """The first fault of inference; it lists all that follow from that."""
+    """The first fault of inference, whose text also lists all that follow from it."""
     text = " ".join(text.split())
     if found := _FAULT.search(text):
         return f"node '{found['node']}' ({found['operator']}): {found['fault']}"

@@ -1,9 +1,10 @@
-"""What ONNX's shape inference does not survive, kept from it: an assertion ends the process.
+"""Guards for ONNX's shape inference where a failed assertion would end the process.
 
-A window that is larger than its data leaves a size below zero, which inference lets pass, and an
-assertion of a Slice along it does not. So each reads what a node passes on that knows of no shape
-then: along an axis, nothing at all of the largest elements, which an axis below zero has not.
-A LabelEncoder reads the type of its input where there is none: its keys say it.
+A window larger than its data leaves a negative size, which inference accepts, but a Slice along
+that axis then fails an assertion. So each Slice reads its data through a guard, which has no shape
+if the size is negative: a Concat of the data and its none largest elements, since an axis of
+negative size has not even none. A LabelEncoder fails if its input has no type: the type is read
+from its keys.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from ..onnx.skeleton import attribute
 
-GUARD = "ansor_deploy.guard"  # begins names of what is between
+GUARD = "ansor_deploy.guard"  # the names of the guards' tensors begin so
 NONE = f"{GUARD}.none"
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 _KEYS = {
@@ -21,20 +22,20 @@ _KEYS = {
     "keys_int64s": TensorProto.INT64,
     "keys_strings": TensorProto.STRING,
 }
-_BY_INPUTS = 10  # the opset from which a Slice says its axes by inputs
+_BY_INPUTS = 10  # from this opset on, a Slice has its axes as an input
 
 
 def guarded(
     nodes: Sequence[NodeProto], opset: int, value: Callable[[str], np.ndarray | None]
 ) -> list[NodeProto]:
-    """The nodes, with what guards Slices where there are windows. value: of a constant."""
+    """The nodes, with guards before Slices if there are windows. value: that of a constant."""
     if opset < _BY_INPUTS or not any(node.op_type in _WINDOWED for node in nodes):
         return list(nodes)
     return [made for at, node in enumerate(nodes) for made in _guarded(node, at, value)]
 
 
 def keyed(nodes: Iterable[NodeProto], known: Container[str]) -> Iterator[ValueInfoProto]:
-    """Types for what LabelEncoders read, but for the names known."""
+    """Types for the inputs of LabelEncoders, except for known names."""
     for node in nodes:
         if node.op_type == "LabelEncoder" and node.input[0] not in known:
             yield helper.make_tensor_value_info(node.input[0], _type_of_keys(node), None)
@@ -57,7 +58,7 @@ def _guarded(
     axes = value(node.input[3]) if node.op_type == "Slice" and len(node.input) > 3 else None
     data = node.input[0] if node.input else ""
     for turn, axis in enumerate([] if axes is None else axes.ravel().tolist()):
-        if axis in (0, 1):  # of samples and of channels, which no window shortens
+        if axis in (0, 1):  # samples and channels: no window shortens them
             continue
         taken, known = f"{GUARD}.{at}.{turn}.taken", f"{GUARD}.{at}.{turn}"
         yield helper.make_node("TopK", [data, NONE], [taken, ""], node.name, axis=axis)

@@ -1,7 +1,8 @@
-"""Which of the model's nodes a kernel computes.
+"""The nodes of the model that a kernel computes.
 
-A tensor keeps its name where the ONNX graph is rewritten, so that a kernel is known by what it
-reads and what it makes: it computes the model's nodes between. `labels.py` says which these are.
+A tensor keeps its name when the ONNX graph is rewritten. So the tensors that a kernel reads and
+makes tell which of the model's nodes it computes: those between them. `labels.py` finds these
+tensors.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from .places import Node, Place
 _FIXED = ("Constant", "Shape", "Size")  # shapes are static
 
 
-# A function's name, and where it is called.
+# A function's name, and the place where it is called.
 PlacedCall = tuple[str, Place]
 
 
 class Origin:
-    """The nodes of a model, and those of the graph that it is run as, without weights.
+    """The nodes of a model and of the graph that computes it, without weights.
 
-    inputs: of the model. outputs: of the graph. tensors: of the graph, by the numbers in labels.
+    inputs: of the model. outputs: of the graph. tensors: of the graph; labels refer to them by
+    number.
     """
 
     def __init__(
@@ -39,7 +41,7 @@ class Origin:
         aliases: Mapping[str, str] = MappingProxyType({}),
         outputs: Sequence[str] = (),
     ) -> None:
-        """nodes, constants, aliases: of the graph. outputs: what it gives, if not the model's."""
+        """nodes, constants, aliases: of the graph. outputs: of the graph, if not the model's."""
         self._aliases = aliases
         known = {tensor.name for tensor in model.graph.initializer}
         self.inputs = [value.name for value in model_inputs(model)]
@@ -50,13 +52,13 @@ class Origin:
         self.tensors = [*self.inputs, *self._graph.makers]
 
     def between(self, inputs: Iterable[str], outputs: Iterable[str]) -> tuple[Node, ...]:
-        """The model's nodes that make tensors of the graph of others, in the model's order."""
+        """The model's nodes between some tensors of the graph and others, in the model's order."""
         begin = {one for name in inputs for one in self._nearest(name, self._graph.sources)}
         end = {one for name in outputs for one in self._nearest(name, self._graph.results)}
         return self._model.between(begin, end - begin)
 
     def _nearest(self, name: str, step: Callable[[str], Iterable[str]]) -> set[str]:
-        """The tensor, or, if the model has none such, those that the steps lead to."""
+        """The model's tensor of this name, or else the nearest ones along the steps."""
         found, ahead, seen = set(), [name], {name}
         while ahead:
             one = ahead.pop()
@@ -69,7 +71,7 @@ class Origin:
         return found
 
     def _of_model(self, name: str) -> str | None:
-        """The model's tensor that one of the graph is, or holds the same as; None of others."""
+        """The model's tensor that has this name or the same content; None if there is none."""
         seen = set()
         while name not in self._known and name in self._aliases and name not in seen:
             seen.add(name)
@@ -78,9 +80,9 @@ class Origin:
 
 
 class _Wires:
-    """Which node makes a tensor, and which read it. What does not depend on an input is left out.
+    """The maker and the readers of each tensor that depends on an input.
 
-    makers: of each tensor, the place of the node that makes it.
+    makers: for each tensor, the place of the node that makes it.
     """
 
     def __init__(self, nodes: Iterable[NodeProto], constants: Collection[str]) -> None:
@@ -102,15 +104,15 @@ class _Wires:
                 self._readers[name].append(at)
 
     def sources(self, tensor: str) -> Iterable[str]:
-        """What the node reads that makes a tensor."""
+        """The tensors that the maker of a tensor reads."""
         return self._reads[self.makers[tensor]] if tensor in self.makers else ()
 
     def results(self, tensor: str) -> Iterable[str]:
-        """What the nodes make that read a tensor."""
+        """The tensors that the readers of a tensor make."""
         return (name for at in self._readers.get(tensor, ()) for name in self._makes[at])
 
     def between(self, begin: set[str], end: set[str]) -> tuple[Node, ...]:
-        """The nodes on the ways from tensors to others; those that make the latter in any case."""
+        """The nodes on paths from `begin` to `end`, and in any case the makers of `end`."""
         last = {self.makers[name] for name in end if name in self.makers}
         found, ahead = set(last), list(last)
         while ahead:
@@ -128,7 +130,7 @@ class _Wires:
 
 
 def with_names(model: ModelProto) -> ModelProto:
-    """The model with each node named as `Node` has it."""
+    """The model with each node named as `Node` names it."""
     made = ModelProto()
     made.CopyFrom(model)
     for node in made.graph.node:
@@ -137,10 +139,11 @@ def with_names(model: ModelProto) -> ModelProto:
 
 
 def computed_by(model: ModelProto, optimized: Path) -> dict[str, tuple[Node, ...]]:
-    """The model's nodes that each node computes of the graph that ONNX Runtime made of it.
+    """For each node of the graph that ONNX Runtime optimised, the model's nodes it computes.
 
-    model: with names. By the names of the latter: of a convolution whose channels are in blocks it
-    is its result's with "_nchwc" behind, of what was left as it is the node's own.
+    model: with names. The keys are names of the optimised nodes: a convolution whose channels are
+    in blocks is named after its result, with "_nchwc" appended; a node that was left alone keeps
+    its name.
     """
     graph = onnx.load(optimized, load_external_data=False).graph
     results = {node.name: node.output[0] for node in model.graph.node}

@@ -1,10 +1,10 @@
-"""A model in which every result is off by a few roundings: how far may a right program be off?
+"""A model whose every result is off by a few roundings: how far may a correct program be off?
 
-No two programs add in the same order, and what rounding does to an output is the network's to say:
-nothing where it saturates, everything where it subtracts what is nearly equal. So each result of
+No two programs add in the same order, and the network decides what rounding does to an output:
+nothing where it saturates, everything where it subtracts nearly equal numbers. So each result of
 arithmetic in the graph is multiplied by a random number near one (Monte Carlo arithmetic: D. S.
-Parker, IEEE Computing in Science & Engineering 2(4), 2000), and how far the outputs move, run by
-run, is how far two right programs may be apart.
+Parker, IEEE Computing in Science & Engineering 2(4), 2000). How far the outputs move from run to
+run is how far two correct programs may be apart.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from onnx import helper
 from ..onnx.skeleton import attribute, domain_of, uses
 from .graph import optional_input
 
-# By ONNX's numbers of the types (float32, float16, float64, bfloat16): the largest relative error
-# that a result is given. It is 16 epsilons, since one result adds up a thousand products, or
-# transforms tiles (Winograd); but two of the short types, which are computed in float32.
+# The largest relative error that a result gets, by ONNX's number of its type (float32, float16,
+# float64, bfloat16). It is 16 epsilons, since one result adds up a thousand products, or transforms
+# tiles (Winograd); but two epsilons of the 16-bit types, since those are computed in float32.
 NOISE = {1: 2.0**-19, 10: 2.0**-9, 11: 2.0**-48, 16: 2.0**-6}
-# What hands values on, or chooses among them, rounds nothing; equal values have to stay equal.
+# Operators that pass values on or choose among them: they round nothing, and equal values have to
+# stay equal.
 # fmt: off
 _EXACT = {
     "Abs", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat", "Constant",
@@ -35,7 +36,8 @@ _EXACT = {
     "Transpose", "Trilu", "Unsqueeze", "Where",
 }
 # fmt: on
-# What is computed by approximation is as near to its range, which is about one, as to itself.
+# Operators computed by approximation: the error is relative to their range, which is about one, as
+# much as to the result.
 # fmt: off
 _BOUNDED = {
     "BiasGelu", "Cos", "DynamicQuantizeLSTM", "Erf", "FastGelu", "GRU", "Gelu", "HardSigmoid",
@@ -44,7 +46,7 @@ _BOUNDED = {
 }
 # fmt: on
 _FLOAT, _DOUBLE = 1, 11
-# ONNX Runtime has no RandomUniformLike of this opset on: it draws there what Dropout drops.
+# From this opset on, ONNX Runtime has no RandomUniformLike: what Dropout drops is drawn there.
 _WITHOUT_RANDOM = 22
 _HALF, _TRUE = "noise__half", "noise__true"
 
@@ -52,9 +54,9 @@ Random = Callable[[str, str, float, float, int, int], Iterator[Any]]
 
 
 def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
-    """A copy of a model whose results of arithmetic are off at random, run by run otherwise.
+    """A copy of a model whose results of arithmetic have random errors, other ones in each run.
 
-    seed: of the random numbers. What depends on no input is exact: shapes are computed of it.
+    seed: of the random numbers. What depends on no input stays exact: shapes are computed from it.
     """
     made = onnx.ModelProto()
     made.CopyFrom(proto)
@@ -64,7 +66,7 @@ def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
 
 def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
-    """The nodes, behind each one what makes its results inexact, and before all the inputs' own."""
+    """The model's nodes, each followed by nodes that blur its results; first those for inputs."""
     types, varying = _types(proto), varying_tensors(proto.graph)
     opset = max((one.version for one in proto.opset_import if not domain_of(one)), default=0)
     blur = partial(_blur, _signs if opset >= _WITHOUT_RANDOM else _uniform)
@@ -93,14 +95,15 @@ def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
 
 
 def _is_bounded(node: Any) -> bool:
-    """Whether results are near to their range: ONNX Runtime's logistic function ends in 1 - p."""
+    """Whether errors are relative to the range: ONNX Runtime's logistic ends in 1 - p."""
     return node.op_type in _BOUNDED or attribute(node, "post_transform") == "LOGISTIC"
 
 
 def _weigh_inexactly(node: Any) -> None:
-    """Let what a vector machine weighs be off, as the sum of many roundings is.
+    """Change the coefficients of a vector machine as much as the sum of many roundings would.
 
-    What it adds up is made in the node itself, and cancels out where inputs' noise says nothing.
+    The terms that it adds up are made inside the node and cancel out, so noise on its inputs does
+    not show their roundings.
     """
     if node.op_type not in ("SVMClassifier", "SVMRegressor"):
         return
@@ -134,13 +137,13 @@ def _blur(
 def _uniform(
     like: str, name: str, middle: float, size: float, seed: int, kind: int
 ) -> Iterator[Any]:
-    """Random numbers, no further than `size` from the middle."""
+    """Random numbers at most `size` away from the middle."""
     words = {"low": middle - size, "high": middle + size, "seed": float(seed), "dtype": kind}
     yield helper.make_node("RandomUniformLike", [like], [name], **words)
 
 
 def _signs(like: str, name: str, middle: float, size: float, seed: int, kind: int) -> Iterator[Any]:
-    """Numbers on either side of the middle, by root mean square as far from it as those."""
+    """Two numbers at random, on either side of the middle, with the variance of `_uniform`."""
     low, high = f"{name}__low", f"{name}__high"
     yield _constant(low, kind, middle - size / math.sqrt(3))
     yield _constant(high, kind, middle + size / math.sqrt(3))
@@ -158,8 +161,8 @@ def _constant(name: str, kind: int, value: float) -> Any:
 def _types(proto: onnx.ModelProto) -> dict[str, int]:
     """ONNX's number of the type of each tensor, as far as it is known.
 
-    ONNX infers none behind operators of others, which mostly make what they are given. What
-    classifies makes labels.
+    ONNX infers no types behind operators of other domains; most of these return the type of their
+    input. Classifiers, which return labels, are left out.
     """
     graph = onnx.shape_inference.infer_shapes(proto).graph
     values = (*graph.input, *graph.value_info, *graph.output)
@@ -174,7 +177,7 @@ def _types(proto: onnx.ModelProto) -> dict[str, int]:
 
 
 def varying_tensors(graph: onnx.GraphProto) -> set[str]:
-    """The tensors that depend on the values of inputs, and not on their shapes alone."""
+    """The tensors that depend on the values of inputs, and not only on their shapes."""
     constants = {tensor.name for tensor in graph.initializer}
     found = {value.name for value in graph.input} - constants
     for node in graph.node:

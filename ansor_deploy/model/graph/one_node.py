@@ -1,4 +1,4 @@
-"""Inference of a node alone, of what is known of its inputs: of a graph's many it takes no time."""
+"""Inference of one node from what is known of its inputs: far faster than the whole graph's."""
 
 from collections.abc import Mapping
 
@@ -11,19 +11,20 @@ from .graph import Graph
 
 
 def infer_node(graph: Graph, node: NodeProto, constants: Mapping[str, TensorProto]) -> bool:
-    """Find the types and shapes of what a node makes; whether its operator is one that says so.
+    """Find the types and shapes of a node's results; whether that was possible.
 
-    constants: what inference may ask the values of.
+    constants: those whose values inference may read.
     """
     if domain_of(node) or not defs.has(node.op_type) or any(nested(node)):
         return False
     given = [name for name in node.input if name]
-    if not all(graph.dtypes.get(name) for name in given):  # what is no tensor has none
+    if not all(graph.dtypes.get(name) for name in given):  # sequences and the like have none
         return False
-    # A window larger than its data left it: an assertion of a Slice's inference ends the process.
+    # A window larger than its data leaves a negative size, at which an assertion in a Slice's
+    # inference would end the process.
     if any(min(graph.shapes.get(name, ()), default=0) < 0 for name in given):
         return False
-    # Rewriting makes operators that are younger than the model.
+    # Rewriting makes operators that are newer than the model's opset.
     known = defs.has(node.op_type, graph.opset, "")
     version = graph.opset if known else defs.onnx_opset_version()
     schema = defs.get_schema(node.op_type, version, "")

@@ -1,12 +1,12 @@
-"""Heads that share keys: no key is copied for each of them.
+"""Attention heads that share keys: the keys are not copied for each head.
 
     k: (batch, groups, keys, width), each group for several heads
     y = MatMul(q, Transpose(Reshape(Expand(Unsqueeze(k)))))      (batch, heads, queries, keys)
     -->
     y = Reshape(MatMul(Reshape(q), Transpose(k)))           queries of a group as rows of one matrix
 
-Which elements of k a product reads is found by moving their numbers as the nodes do, whatever these
-are called. What all elements are multiplied by, the queries are.
+To find which elements of k a product reads, element numbers are moved as the nodes move elements,
+whichever nodes those are. A factor of all elements is moved from the keys to the queries.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..onnx.skeleton import attribute
 from .graph import Graph, Shape, is_op
 
 _MOVES = ("Expand", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-Move = tuple[str, tuple[int, ...]]  # an operator, and its result's shape or its order of axes
+Move = tuple[str, tuple[int, ...]]  # an operator, and the shape of its result or its axis order
 
 
 @dataclass(frozen=True)
 class _Spread:
-    """What a product reads: a tensor, how its elements are moved, and what multiplies them."""
+    """What a product reads: a tensor, how its elements are moved, and their common factors."""
 
     source: str
     moves: tuple[Move, ...]
@@ -35,9 +35,10 @@ class _Spread:
 
 
 def share_heads(graph: Graph) -> None:
-    """Let products whose second factor is spread over heads read it as it is.
+    """Let a product read its second operand directly where that is copied for several heads.
 
-    Not where a run decides how many rows there are: of the heads' rows as one, they are no first.
+    Not where a run decides how many rows there are: those that count would no longer come first
+    among the rows of several heads.
     """
     if graph.ranges or not any(is_op(node, "Expand") for node in graph.nodes):
         return
@@ -50,7 +51,7 @@ def share_heads(graph: Graph) -> None:
 
 
 def _spread(graph: Graph, makers: dict[str, NodeProto], name: str) -> _Spread:
-    """From which tensor another is made by moves and by products with a number."""
+    """The tensor from which another is made by moves and by products with a number."""
     moves: list[Move] = []
     factors: list[str] = []
     while (node := makers.get(name)) is not None and name in graph.shapes:
@@ -67,7 +68,7 @@ def _spread(graph: Graph, makers: dict[str, NodeProto], name: str) -> _Spread:
 
 
 def _scaled(graph: Graph, node: NodeProto) -> tuple[str, str] | None:
-    """What a product multiplies by a number, and the number."""
+    """The operand of a product with a number, and the number; None for other nodes."""
     for one, other in (node.input, reversed(node.input)):
         number = graph.value(other)
         if (
@@ -80,7 +81,7 @@ def _scaled(graph: Graph, node: NodeProto) -> tuple[str, str] | None:
 
 
 def _share(graph: Graph, node: NodeProto, spread: _Spread) -> None:
-    """Put the product of what is not spread in the place of a product, if heads share keys."""
+    """Replace a product by one that reads the keys as they are, if its heads share them."""
     queries, keys = graph.shapes.get(node.input[0], ()), graph.shapes.get(spread.source, ())
     if len(queries) != 4 or len(keys) != 4 or queries[1] % keys[1] or queries[0] != keys[0]:
         return
@@ -113,7 +114,7 @@ def _share(graph: Graph, node: NodeProto, spread: _Spread) -> None:
 
 @lru_cache(maxsize=16)
 def _order(shape: Shape, moves: tuple[Move, ...], heads: int) -> tuple[int, int] | None:
-    """In which order of its last two axes each of so many heads reads its group of a tensor.
+    """The order of the last two axes in which each of the heads reads its group of a tensor.
 
     None where it reads anything else.
     """

@@ -1,10 +1,10 @@
-"""Stacks of tensors without a stage for each of them.
+"""Stacks of tensors without a separate copy of each tensor.
 
-    y = Concat(Unsqueeze(a), Unsqueeze(b), ..)      along the axis that these make
+    y = Concat(Unsqueeze(a), Unsqueeze(b), ..)      along the new axis
     -->
-    y = Reshape(Concat(a, b, ..))                   along the axis that stood there
+    y = Reshape(Concat(a, b, ..))                   along the axis that was in its place
 
-What exporters make of `stack`, and what the steps of a Scan or a Loop come to.
+Exporters write `stack` so, and the steps of a Scan or a Loop end up so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .graph import Graph, Shape, is_op, optional_input
 
 
 def join_stacks(graph: Graph) -> None:
-    """Let tensors of one shape be concatenated as they are, and the result be a view."""
+    """Concatenate tensors of one shape as they are, and make the stack a view of the result."""
     makers = graph.producers()
     found = [(node, [makers.get(name) for name in node.input]) for node in graph.nodes]
     stacks = [(node, parts) for node, parts in found if is_op(node, "Concat") and _all_made(parts)]
@@ -38,14 +38,14 @@ def _all_made(parts: list[NodeProto | None]) -> bool:
 
 
 def _common_shape(shapes: Mapping[str, Shape], names: list[str]) -> Shape:
-    """The shape that all tensors have; that of a number where they differ or it is not known."""
+    """The shape of all the tensors; () if they differ or a shape is not known."""
     found = {shapes.get(name) for name in names}
     (one, *others) = found
     return () if others or one is None else one
 
 
 def _axis(graph: Graph, node: NodeProto | None, rank: int) -> int | None:
-    """The one axis that an Unsqueeze of a tensor of so many makes; None for several."""
+    """The axis that an Unsqueeze of a tensor of this rank adds; None if it adds several."""
     given = graph.value(optional_input(node, 1)) if node is not None else None
     axes = attribute(node, "axes", []) if given is None else given.reshape(-1).tolist()
     return axes[0] % (rank + 1) if len(axes) == 1 else None

@@ -1,4 +1,4 @@
-"""Which models are quantised, and how far apart the numbers of their outputs lie."""
+"""Which models are quantised, and how far apart the values of their outputs lie."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..onnx.skeleton import nodes
 if TYPE_CHECKING:
     import onnx
 
-# Operators that choose one of the steps of a scale.
+# Operators that round to the steps of a scale.
 _QUANTISING = (
     "DynamicQuantizeLSTM", "DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QuantizeLinear",
 )  # fmt: skip
-# What hands numbers on as they are.
+# Operators that pass values on as they are.
 _MOVING = (
     "Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze",
     "Transpose", "Unsqueeze",
@@ -24,9 +24,9 @@ _MOVING = (
 
 
 def steps_of(proto: onnx.ModelProto) -> Mapping[str, float] | None:
-    """By the name of an output of floats, how far its numbers lie apart, 0 where that is not known.
+    """The distance between values of each output, by its name; 0 where it is not known.
 
-    None of a model without quantised tensors.
+    None for a model without quantised tensors.
     """
     operators = {node.op_type for node in nodes(proto.graph)}
     if not any(one in _QUANTISING or "QLinear" in one for one in operators):

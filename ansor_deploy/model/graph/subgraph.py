@@ -1,4 +1,4 @@
-"""Graphs that hold other graphs: a branch, a body or a definition in the place of its node."""
+"""Nested graphs: put a branch, a body or a definition in the place of its node."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -10,10 +10,10 @@ from .graph import Graph, is_op
 
 
 def resolve_branches(graph: Graph) -> bool:
-    """Put the branch that is taken in the place of each If with a constant condition.
+    """Replace each If with a constant condition by the branch that is taken.
 
     Returns:
-        Whether there was one.
+        Whether there was such an If.
     """
     known = [n for n in graph.nodes if is_op(n, "If") and n.input[0] in graph.constants]
     for node in known:
@@ -25,9 +25,9 @@ def resolve_branches(graph: Graph) -> bool:
 def spliced(
     graph: Graph, body: GraphProto, arguments: Mapping[str, str], results: Sequence[str]
 ) -> list[NodeProto]:
-    """The nodes of a nested graph as nodes of the graph around it, its constants kept there.
+    """The nodes of a nested graph as nodes of the graph around it, which keeps its constants.
 
-    arguments: by the name of an input of the body, the tensor that it is. results: the names that
+    arguments: for the name of each input of the body, the tensor to use. results: the names that
     the body's outputs get. All other tensors of the body get fresh names.
     """
     names = {**arguments, **adopt_constants(graph, body)}
@@ -43,7 +43,7 @@ def spliced(
 
 
 def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
-    """Copy a nested graph's constants to the graph around it; their names there by those here."""
+    """Copy a nested graph's constants to the graph around it; their new names by the old ones."""
     names = {}
     for tensor in body.initializer:
         kept = TensorProto()
@@ -54,15 +54,15 @@ def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
 
 
 def renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-    """A nameless copy of a node that reads and makes tensors of other names, nested ones too."""
+    """A copy of a node, without a name, that reads and makes tensors of other names, nested too."""
     copy = deepcopy(node)
-    copy.name = ""  # no two nodes may share one
+    copy.name = ""  # names of nodes have to be unique
     rename(copy, names)
     return copy
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Let a node read and make tensors of other names, nested ones too."""
+    """Let a node, and the graphs nested in it, read and make tensors of other names."""
     for field in (node.input, node.output):
         field[:] = [names.get(name, name) for name in field]
     for body in nested(node):

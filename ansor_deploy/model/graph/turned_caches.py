@@ -1,4 +1,4 @@
-"""A cache lies in memory as what reads it wants it: keys by the axis that products run along.
+"""Store each cache in the axis order that its reader wants: keys along the products' axis.
 
 y = Append(cache, new) ; z = Transpose(y)            and nothing else reads y
 -->
@@ -19,7 +19,7 @@ from .graph import Graph, is_op
 
 
 def turn_caches(graph: Graph) -> None:
-    """Turn the caches that are read in another order of axes, each time in the same."""
+    """Turn the caches whose readers all transpose them in the same way."""
     if graph.context is None:
         return
     readers, caches = graph.consumers(), []
@@ -34,7 +34,7 @@ def turn_caches(graph: Graph) -> None:
 
 
 def _append(cache: Cache, readers: list[NodeProto]) -> NodeProto:
-    """The node that writes to a cache; ModelError where there is not one."""
+    """The node that appends to a cache; ModelError if there is not exactly one."""
     found = [node for node in readers if node.op_type == "Append"]
     if len(found) == 1:
         return found[0]
@@ -46,7 +46,7 @@ def _append(cache: Cache, readers: list[NodeProto]) -> NodeProto:
 
 
 def _order(node: NodeProto) -> tuple[int, ...]:
-    """The order of axes that a node makes of a tensor's; empty where it does anything else."""
+    """The axis order of a Transpose that keeps the first axis; empty for other nodes."""
     order = tuple(attribute(node, "perm", ())) if is_op(node, "Transpose") else ()
     return order if order[:1] == (0,) else ()
 
