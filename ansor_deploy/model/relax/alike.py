@@ -1,13 +1,13 @@
-"""Programs that are alike but for numbers are one, which reads them.
+"""Make one program of those that differ only in numbers; it reads these as inputs.
 
     y = uint8(round(float32(int32(x) - 131) * 0.25) + 7)       and the same with 128, 0.5 and 9
     -->
     y = uint8(round(float32(int32(x) - int32(b[0])) * f[0]) + float32(b[1]))
 
-Each layer of a quantised network has scales and zero points of its own: of twelve equal layers
-that makes twelve times the tasks to be tuned, and kernels to be compiled. Numbers in which no two
-programs differ stay where they are. What fits a byte is read as one, by which it is known to be
-whole and small (`codegen/passes/rounding.py`).
+Each layer of a quantised network has its own scales and zero points, so twelve equal layers would
+be twelve tasks to tune and twelve kernels to compile. Numbers that are equal in all programs stay
+where they are. A number that fits a byte is read as one, since that shows that it is an integer and
+small (`codegen/passes/rounding.py`).
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from ...space.canonical_text import normalized
 from ..operators.signs import BYTES
 from .dataflow import constant_of
 
-_NUMBERS = ("float32", "int32", "int16")  # the last ones as int32, if they fit no byte
-_Column = tuple[float, ...]  # a number of each of several programs
+_NUMBERS = ("float32", "int32", "int16")  # an int16 is read as int32 if it fits no byte
+_Column = tuple[float, ...]  # the number at one place, for each of several programs
 
 
 def merged_alike(mod: tvm.IRModule) -> tvm.IRModule:
-    """The fused module, with one function for all that differ in numbers alone."""
+    """The fused module, with one function for all that differ only in numbers."""
     operands = _operands(mod["main"])
     groups: dict[Structure, dict[Any, _Column]] = defaultdict(dict)
     for name in operands:
         shape, numbers = _without_numbers(mod[name])
         groups[shape][name] = numbers
     builder = relax.BlockBuilder(mod)
-    made: dict[Any, tuple[Any, list[Any]]] = {}  # the function that takes a place, and its numbers
+    # For each function: the one that replaces it, and the numbers to pass.
+    made: dict[Any, tuple[Any, list[Any]]] = {}
     for members in groups.values():
         (first, *_), columns = members, list(zip(*members.values(), strict=True))
         if (arrays := _Arrays.of(columns)) is not None:
@@ -51,13 +52,13 @@ def merged_alike(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _operands(main: relax.Function) -> dict[Any, int]:
-    """How many tensors each function that is called takes."""
+    """How many tensors each called function takes."""
     calls = (call for call in collect(main, relax.Call) if op_name(call) == "relax.call_tir")
     return {call.args[0]: len(call.args[1].fields) for call in calls}
 
 
 def _without_numbers(func: Any) -> tuple[Structure, _Column]:
-    """A function's structure, and the numbers that it has, in order."""
+    """A function's structure, and its numbers in order."""
     numbers: list[float] = []
 
     def noted(number: Any) -> Any:
@@ -69,10 +70,11 @@ def _without_numbers(func: Any) -> tuple[Structure, _Column]:
 
 
 def _numbered(body: Any, use: Callable[[Any], Any]) -> Any:
-    """A body with something in place of each number of what it stores, but for these.
+    """Replace each number in the values that a body stores, with three exceptions.
 
-    Those of indices say where, and not what. By its number an extreme is known to be none of NaN,
-    and a division by a power of two is none.
+    Numbers in indices stay: they say where to read, not what to compute. So do the operand of a
+    maximum or minimum, which must be seen not to be NaN, and a division by a power of two, which
+    becomes a product.
     """
 
     def kept(node: Any, mutator: Any) -> Any:
@@ -98,7 +100,7 @@ def _numbered(body: Any, use: Callable[[Any], Any]) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number that may be read; those that equal others of other bits are not."""
+    """Whether it is a number that may be read; not NaN or -0.0, which `==` does not tell apart."""
     if not isinstance(value, (tirx.FloatImm, tirx.IntImm)):
         return False
     odd = math.isnan(value.value) or math.copysign(1.0, value.value) < value.value == 0
@@ -107,26 +109,26 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Arrays:
-    """What programs have in place of numbers: by types, the columns, in order."""
+    """The arrays that replace numbers: for each type, the columns in it, in order."""
 
     columns: Mapping[str, Sequence[_Column]]
 
     @classmethod
     def of(cls, columns: Sequence[_Column]) -> _Arrays | None:
-        """Those of the numbers in which they differ; None where they do not."""
+        """The arrays for the columns whose numbers differ; None if there are none."""
         found: dict[str, list[_Column]] = defaultdict(list)
         for column in dict.fromkeys(one for one in columns if len(set(one)) > 1):
             found[_kind(column)].append(column)
         return cls(found) if found else None
 
     def of_member(self, at: int) -> list[Any]:
-        """The constants of a program."""
+        """The constants to pass for the program at a place."""
         arrays = ([column[at] for column in each] for each in self.columns.values())
         kinds = self.columns.keys()
         return [constant_of(np.array(*one)) for one in zip(arrays, kinds, strict=True)]
 
     def place(self, column: _Column) -> tuple[str, int] | None:
-        """The type of the array that has a column, and where; None of one that is not read."""
+        """The type of the array with a column, and the place there; None if it is not read."""
         for kind, each in self.columns.items():
             if column in each:
                 return kind, each.index(column)
@@ -134,7 +136,7 @@ class _Arrays:
 
 
 def _kind(column: _Column) -> str:
-    """The type of an array with a column."""
+    """The type of the array that holds a column."""
     for kind in BYTES:
         limits = np.iinfo(kind)
         if all(limits.min <= one <= limits.max and one == int(one) for one in column):
@@ -143,7 +145,7 @@ def _kind(column: _Column) -> str:
 
 
 def _reading(func: Any, operands: int, columns: Sequence[_Column], arrays: _Arrays) -> Any:
-    """The function with numbers read from arrays, which come before its results."""
+    """The function with numbers read from arrays, which are parameters before its results."""
     buffers = {
         kind: tirx.decl_buffer([tirx.const(len(each), "int64")], kind, f"of_{kind}", layout=None)
         for kind, each in arrays.columns.items()
@@ -165,7 +167,7 @@ def _reading(func: Any, operands: int, columns: Sequence[_Column], arrays: _Arra
 
 
 def _with_reads(block: Any, given: set[Any]) -> Any:
-    """A block that says which of these buffers it reads; of others within it, they do."""
+    """An innermost block that declares which elements of the buffers it reads; others unchanged."""
     if collect(block.body, tvm.s_tir.SBlock):
         return block
     parts = [part for part in (block.init, block.body) if part is not None]
@@ -186,7 +188,7 @@ def _element(buffer: Any, at: int) -> Any:
 
 
 def _calling(call: Any, made: Mapping[Any, tuple[Any, list[Any]]]) -> Any:
-    """The call of what takes the place of a function, with its numbers."""
+    """The call of the function that replaces another, with its numbers."""
     if op_name(call) != "relax.call_tir" or call.args[0] not in made:
         return call
     name, operands, *rest = call.args

@@ -1,4 +1,4 @@
-"""Rows that are appended to caches take no kernel that copies one: `codegen/memory/appended.py`.
+"""Append rows to caches without a kernel that copies a cache: `codegen/memory/appended.py`.
 
 c = append(cache, new, at)      a function, which makes another tensor
 -->
@@ -14,12 +14,12 @@ from ...errors import ModelError
 from ..operators.appended import MARK
 from .dataflow import Renaming, rewritten
 
-# The packed function that it is called as until then.
+# The name of the packed function that stands for it until then.
 OPERATOR = "ansor.append"
 
 
 def with_appended(mod: tvm.IRModule) -> tvm.IRModule:
-    """The legalised module, its functions that append as calls of `OPERATOR`."""
+    """The legalised module; its functions that append are calls of `OPERATOR`."""
     if not any(_appends(mod, one.value) for one in bindings(mod["main"])):
         return mod
     made = rewritten(mod, lambda builder: _Appending(builder, mod))
@@ -37,7 +37,7 @@ class _Appending(Renaming):
         self._mod = mod
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Note that `var` is this value, or a cache after rows were appended."""
+        """Note that `var` is this value, or a cache after rows were appended to it."""
         if not _appends(self._mod, value):
             super().bind(var, value)
             return

@@ -1,12 +1,12 @@
-"""Attention as one task: scores, their softmax and what it weighs, which so stay in the cache.
+"""Attention as one task: two products and the softmax between, whose scores stay in the cache.
 
     s = matmul(q, k) ; t = f(s) ; p = softmax(t) ; y = matmul(p, v)
     -->
     y = matmul_f_softmax_matmul(q, k, .., v)        one function, f: masks, scales and the like
 
-By TVM's patterns these are three kernels, between which the scores of all heads go to memory and
-back: the more, the more tokens there are. The rule `attention` computes them for some rows at a
-time. No other reader may need what lies between.
+TVM's patterns make three kernels of this, and the scores of all heads go to memory and back between
+them; the more tokens, the more scores. The rule `attention` computes some rows at a time. Nothing
+outside may read the intermediate tensors.
 """
 
 from collections import defaultdict
@@ -18,12 +18,14 @@ from ...target import Target
 from .dataflow import Renaming, rewritten
 from .extract import readable
 
-# TVM's patterns (`op_pattern`): of what an element of the scores goes through, and of a product.
-_BROADCAST, _CONTRACTION = 1, 4
+# TVM's patterns (`op_pattern`): the most that an elementwise function of the scores has.
+_BROADCAST = 1
+# TVM's pattern of a matrix product.
+_CONTRACTION = 4
 
 
 def with_attention(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """The legalised module, the operators of each attention as one function, where that pays."""
+    """The legalised module, with each attention as one function where that pays."""
     if target.kind != "llvm":
         return mod
     return rewritten(mod, lambda builder: _Grouping(builder, _Groups(mod, target)))
@@ -35,7 +37,7 @@ class _Grouping(Renaming):
         self._builder, self._groups = builder, groups
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Note that `var` is this value, unless it is within a group; or a group's call."""
+        """Note that `var` is this value, or the call of a group; skip values within a group."""
         if var in self._groups.inside:
             return
         group = self._groups.of.get(var)
@@ -48,9 +50,10 @@ class _Grouping(Renaming):
 
 
 class _Groups:
-    """The attentions of a module's `main`, each with what its result goes through by itself.
+    """The attentions of a module's `main`, with the elementwise functions of their results.
 
-    of: for the last binding of each, all of it, in order. inside: variables of the others.
+    of: for the last binding of each attention, all its bindings in order. inside: the variables of
+    its other bindings.
     """
 
     def __init__(self, mod: tvm.IRModule, target: Target) -> None:
@@ -64,7 +67,9 @@ class _Groups:
         for var in collect(main.body.body, relax.Var):
             self._readers[var].append(None)
         self.of: dict[Any, list[Any]] = {}
-        self._following: dict[Any, list[Any]] = {}  # a product, of which each is a function
+        # For each variable: the bindings from a product to it, all of them functions of the
+        # product.
+        self._following: dict[Any, list[Any]] = {}
         for one in every:
             if self._function(one) is not None:
                 self._visit(one, list(one.value.args[1].fields))
@@ -89,7 +94,7 @@ class _Groups:
             self._following[binding.var] = before[0]
 
     def _is_attention(self, group: list[Any]) -> bool:
-        """Whether a softmax along rows stands between two products, and that pays as one task."""
+        """Whether it is two products with a softmax of rows between, and one task pays."""
         if len(group) < 3:
             return False
         first, *between, last = group
@@ -101,7 +106,7 @@ class _Groups:
         return fits and attention_pays(shape, self._target)
 
     def _is_along_rows(self, softmax: Any) -> bool:
-        """Whether the rows of a softmax are contiguous."""
+        """Whether a softmax goes along the last axis."""
         func = self._function(softmax)
         found = collect(func.body, tvm.s_tir.SBlock) if func is not None else []
         axes = [int(one.annotations["axis"]) for one in found if "axis" in (one.annotations or {})]
@@ -112,7 +117,7 @@ class _Groups:
         return int(attrs.get("op_pattern", _CONTRACTION)) <= _BROADCAST
 
     def _is(self, binding: Any, operator: str) -> bool:
-        """Whether a binding calls a function that was made of such an operator."""
+        """Whether a binding calls a function made from this operator."""
         func = self._function(binding)
         return func is not None and readable(binding.value.args[0].name_hint) == operator
 
@@ -122,7 +127,7 @@ class _Groups:
 
 
 def _operands(group: list[Any]) -> list[Any]:
-    """What a group reads from outside, each once."""
+    """The operands that a group reads from outside, each once."""
     own = {one.var for one in group}
     found = [field for one in group for field in one.value.args[1].fields if field not in own]
     return [one for at, one in enumerate(found) if not any(one.same_as(o) for o in found[:at])]
@@ -150,7 +155,7 @@ def _function(group: list[Any], operands: list[Any]) -> relax.Function:
 
 
 def _shape(expr: Any) -> list[int]:
-    """The extents of a tensor; of a tuple none."""
+    """The extents of a tensor; none for a tuple."""
     return [int(extent) for extent in getattr(expr.ty, "shape", ())]
 
 

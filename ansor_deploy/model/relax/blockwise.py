@@ -1,12 +1,12 @@
-"""Weights of blocks: a byte each in the library, made float32 by the scale of their block.
+"""Weights with a scale for each block: stored as bytes, made float32 when they are loaded.
 
     DequantizeLinear of a constant, with block_size
     -->
     w[k, c] = float32(steps[k, c]) * scale[k / 32, c]         in each load (`narrow.py`)
 
-A column of one scale is a block as long as that.
-Other passes turn weights as float32; what is left of them is known again by its numbers. Those of
-four bits are eight a word where few rows are multiplied by them (`operators/block_products.py`).
+A column with one scale is a single block. Other passes transpose weights as float32; those that
+remain are recognised by their numbers afterwards. 4-bit weights are stored eight a word where few
+rows are multiplied by them (`operators/block_products.py`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from ..onnx.skeleton import attribute
 from ..operators.block_products import weight
 from ..operators.four_bits import FEW, words_of
 
-# What a byte holds of steps from the zero point.
-_LEAST, _MOST = -128, 127
+# The range of steps from the zero point that a byte holds.
+_LEAST = -128
+_MOST = 127
 
 
 @dataclass(frozen=True, eq=False)
 class Blockwise:
-    """A matrix of steps (int8), and the scale of each block of so many along an axis.
+    """A matrix of steps (int8), and a scale for each block of `size` steps along an axis.
 
-    words: the steps, eight a word, in their place; None where they are a byte each.
+    words: the steps packed eight a word, which are stored instead; None where each is a byte.
     """
 
     steps: np.ndarray
@@ -47,7 +48,7 @@ class Blockwise:
 
     @property
     def key(self) -> Hashable:
-        """Equal where elements are loaded alike."""
+        """A key that is equal for weights whose elements are loaded by the same code."""
         return self.words is None, self.axis, self.size
 
     def loaded(self, buffers: Sequence[Any], indices: Sequence[Any]) -> Any:
@@ -57,35 +58,35 @@ class Blockwise:
 
     @property
     def values(self) -> np.ndarray:
-        """What they stand for, rounded as where the model is folded."""
+        """The float32 weights that the steps stand for, rounded as constant folding rounds them."""
         block = np.arange(self.steps.shape[self.axis]) // self.size
         return self.steps.astype(np.float32) * np.take(self.scales, block, self.axis)
 
     @property
     def outputs(self) -> int:
-        """Of one row that is multiplied by them: blocks lie along what is summed up."""
+        """Elements in the product with one row: the blocks lie along the axis that is summed up."""
         return self.steps.size // self.steps.shape[self.axis]
 
     @property
     def in_words(self) -> Blockwise:
-        """Eight a word, where four bits hold them."""
+        """The same weights, eight a word if four bits hold each step."""
         return replace(self, words=words_of(self.steps, self.axis))
 
     @property
     def turned(self) -> Blockwise:
-        """The transpose."""
+        """The transposed weights."""
         return Blockwise(self.steps.T.copy(), self.scales.T.copy(), 1 - self.axis, self.size)
 
 
 class BlockwiseWeights:
-    """Those of a model, found by their numbers, as they are or turned."""
+    """The block-quantised weights of a model, found by their values, transposed or not."""
 
     def __init__(self, model: ModelProto) -> None:
         self._given = list(_of(model))
         self._of_shapes: dict[tuple[int, ...], dict[int, Blockwise]] = {}
 
     def _by_numbers(self, shape: tuple[int, ...]) -> dict[int, Blockwise]:
-        """Those of a shape, which are read when one is asked for: most networks have none left."""
+        """The weights of a shape, by digest; read only when needed: few networks have any."""
         if shape not in self._of_shapes:
             fits = [one for one in self._given if tuple(one[1].dims) in (shape, shape[::-1])]
             found = [_dequantised(node, map(numpy_helper.to_array, of)) for node, *of in fits]
@@ -94,9 +95,9 @@ class BlockwiseWeights:
         return self._of_shapes[shape]
 
     def of(self, values: np.ndarray, results: int) -> Blockwise | None:
-        """The weights that have these numbers; None where there are none.
+        """The weights with these values; None if there are none.
 
-        results: elements of what is made of them.
+        results: the number of elements of the product with them.
         """
         given = self._by_numbers(values.shape)
         known = given.get(_digest(values)) if given else None
@@ -110,7 +111,7 @@ def _digest(values: np.ndarray) -> int:
 
 
 def _of(model: ModelProto) -> Iterator[tuple[Any, ...]]:
-    """Each DequantizeLinear of a constant, and its constants."""
+    """Each DequantizeLinear of a constant, with its constants."""
     given = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
         named = [given.get(name) for name in node.input if name]
@@ -119,9 +120,9 @@ def _of(model: ModelProto) -> Iterator[tuple[Any, ...]]:
 
 
 def _dequantised(node: NodeProto, constants: Iterable[np.ndarray]) -> Blockwise | None:
-    """What a DequantizeLinear makes float32; None where no bytes and scales of blocks stand for it.
+    """The weights of a DequantizeLinear; None if they are not bytes with scales of blocks.
 
-    constants: steps, scales and, mostly not, zero points.
+    constants: steps, scales and, rarely, zero points.
     """
     size, axis = attribute(node, "block_size", 0), attribute(node, "axis", 1) % 2
     steps, scales, *zeros = constants
@@ -139,6 +140,6 @@ def _dequantised(node: NodeProto, constants: Iterable[np.ndarray]) -> Blockwise 
 
 
 def _of_lines(given: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarray:
-    """One number for each line along an axis, or for all of them, as of blocks as long as lines."""
+    """One number for each line along an axis, or for all lines, as if a line were one block."""
     lines = np.broadcast_to(given.reshape(-1), shape[1 - axis])
     return np.expand_dims(lines, axis)

@@ -1,4 +1,4 @@
-"""How many products of bytes a task adds up: what an integer kernel's speed is counted in."""
+"""How many multiply-adds of bytes a task does: the unit of an integer kernel's speed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ...space.block_view import sums_products
 
 
 def byte_products(program: Any) -> float:
-    """Products of bytes that one run of a task's program adds up in 32 bits; 0 for none.
+    """Multiply-adds of bytes into 32 bits in one run of a task's program; 0 if there are none.
 
-    They include those with the zeros that fill up four steps of a sum.
+    They include those with the zeros that fill sums up to four steps.
     """
     return float(sum(map(_products, collect(program["main"].body, tvm.s_tir.SBlock))))
 
 
 def _products(block: Any) -> int:
-    """Of a block itself, and not of those within it."""
+    """Those of a block itself, without the blocks within it."""
     store = block.body
     if not isinstance(store, tirx.BufferStore) or str(store.buffer.dtype) != "int32":
         return 0

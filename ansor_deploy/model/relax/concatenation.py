@@ -1,15 +1,15 @@
-"""Concatenations that take no kernel of their own: where writing parts in place pays.
+"""Concatenations without a kernel of their own: their parts are written in place, where that pays.
 
     c = concatenate(f(x), g(y)) ; z = h(c)         f, g: convolutions; h: convolutions
     -->
     c = concatenation(f(x), g(y)) ; z = h(c)       f and g write to c, as
                                                    `codegen/memory/in_place.py` says
 
-TVM fuses a concatenation with functions of elements before and behind it. That saves the memory
-traffic of what it is fused with, and so it pays to write parts in place where what makes them is
-no such function, or others read them, too: for as many elements as are copied otherwise. The
-rotated halves of a rotary embedding stay in one kernel. Each place takes a kernel of its own, which
-is worth its compilation where parts are not tiny, such as the steps of a recurrence.
+TVM fuses a concatenation with elementwise functions before and behind it, which saves the memory
+traffic between them. So writing parts in place pays only for parts that are made by other
+functions, or have other readers: such a part would be copied otherwise. The rotated halves of a
+rotary embedding stay in one kernel. Each place takes a kernel of its own, which is worth its
+compilation unless parts are tiny, such as the steps of a recurrence.
 """
 
 import math
@@ -19,19 +19,23 @@ from typing import Any
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tvm
 from .dataflow import Renaming, rewritten
 
-# The packed function that a concatenation is called as until its parts have their places.
+# The name of the packed function that stands for a concatenation until its parts have places.
 OPERATOR = "ansor.concatenation"
 # Attribute of a legalised concatenation.
 _MARK = "ansor.concatenates"
-# Elements of a part that take longer to copy than another kernel is worth compiling.
+# With at least this many elements, copying a part takes longer than another kernel is worth
+# compiling.
 _LEAST = 1 << 10
-# TVM's patterns (`op_pattern`): of what is fused with a contraction before it, up to the first; of
-# what is fused with a concatenation, up to the second; and of a contraction.
-_BROADCAST, _INJECTIVE, _CONTRACTION = 1, 2, 4
+# TVM's pattern (`op_pattern`): a contraction is fused with functions behind it up to this one.
+_BROADCAST = 1
+# TVM's pattern: a concatenation is fused with functions up to this one.
+_INJECTIVE = 2
+# TVM's pattern of a contraction.
+_CONTRACTION = 4
 
 
 def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """A concatenation as a PrimFunc, as TVM makes it, with a mark by which it is recognised."""
+    """A concatenation as the PrimFunc that TVM makes, with a mark to recognise it by."""
     if not isinstance(call.args[0], relax.Tuple) or call.attrs.axis is None:
         return call.op.get_attr("FLegalize")(builder, call)
     fields, axis = list(call.args[0].fields), call.attrs.axis
@@ -42,7 +46,7 @@ def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
 
 
 def with_parts_in_place(mod: tvm.IRModule) -> tvm.IRModule:
-    """The legalised module, each concatenation a call of `OPERATOR` where that pays."""
+    """The legalised module, with each concatenation a call of `OPERATOR` where that pays."""
     made = rewritten(mod, lambda builder: _InPlace(builder, mod))
     functions = {gv: f.without_attr(_MARK) for gv, f in made.functions.items()}
     return tvm.IRModule(functions)
@@ -64,9 +68,9 @@ class _InPlace(Renaming):
 
 
 class _Uses:
-    """What makes the tensors of a module's `main`, and what reads them.
+    """The makers and readers of the tensors of a module's `main`, as TVM's patterns.
 
-    A pattern is TVM's; None: no kernel.
+    None stands for one that is no kernel.
     """
 
     def __init__(self, mod: tvm.IRModule) -> None:
@@ -86,7 +90,7 @@ class _Uses:
             self._readers[result].append(None)
 
     def pays(self, var: Any, value: Any) -> bool:
-        """Whether to write the parts of a value in place, if it is a concatenation."""
+        """Whether a value is a concatenation whose parts should be written in place."""
         if not self._is_concatenation(value):
             return False
         parts = list(value.args[1].fields)
@@ -97,7 +101,7 @@ class _Uses:
         return gained > lost and gained >= _LEAST * len(parts)
 
     def _is_fused(self, readers: list[int | None]) -> bool:
-        """Whether all that reads a value is one function that is fused with what makes it."""
+        """Whether the only reader of a value is a function that can be fused with its maker."""
         return len(readers) == 1 and readers[0] is not None and readers[0] <= _INJECTIVE
 
     def _is_fixed(self, part: Any) -> bool:
@@ -126,7 +130,7 @@ class _Uses:
         return func is not None and _MARK in func.attrs
 
     def _callee(self, value: Any) -> Any:
-        """The function that a value is a call of, unless it is a view; None for others."""
+        """The function that a value calls; None for other values, and for a view."""
         if op_name(value) != "relax.call_tir":
             return None
         func = self._mod[value.args[0]]

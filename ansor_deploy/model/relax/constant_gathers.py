@@ -1,9 +1,9 @@
-"""Elements looked up along an axis, at places that are known: a function of elements like others.
+"""Elements gathered along an axis at constant places: like any injective function of elements.
 
     a = x[rows] ; b = x[more] ; y = a * v + b * w         rows, more: constants
 
-TVM fuses nothing with a look-up, so that to interpolate between rows of an image took five kernels,
-which write four images. What is known to lie within the tensor need not be held to it either.
+TVM fuses nothing with a gather, so interpolating between the rows of an image took five kernels,
+which write four images. Places that are known to be within the tensor need no clamping either.
 """
 
 from typing import Any
@@ -12,18 +12,18 @@ from ..._tvm import elements, relax, tvm
 from ..operators.indexing import BYTES
 from .patterns import ELEMENTWISE
 
-# TVM's pattern of what is fused with other functions of elements.
+# TVM's pattern (`op_pattern`) of a function that is fused with other functions of elements.
 _INJECTIVE = 2
 
 
 def is_table(call: relax.Call) -> bool:
-    """Whether bytes are looked up in a table that has a place for each: a function of one."""
+    """Whether it looks bytes up in a table of 256 entries: an elementwise function of a byte."""
     table, indices = call.args
     return str(indices.ty.dtype) == "uint8" and [int(n) for n in table.ty.shape] == [BYTES]
 
 
 def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-    """A look-up as a PrimFunc: of known places along one axis ours, others as TVM has them."""
+    """A gather as a PrimFunc: ours for known places along one axis, TVM's for others."""
     indices, axis = call.args[1], call.attrs.axis
     if is_table(call):
         named = {"primfunc_name_hint": "table", "primfunc_attrs": {ELEMENTWISE: True}}
@@ -40,7 +40,7 @@ def _of_bytes(table: Any, places: Any) -> Any:
 
 
 def _within(call: relax.Call, axis: int) -> bool:
-    """Whether every place lies in the tensor."""
+    """Whether every place is within the tensor."""
     places, extent = elements(call.args[1]), int(call.args[0].ty.shape[axis])
     return places.size > 0 and places.min() >= 0 and places.max() < extent
 

@@ -1,4 +1,4 @@
-"""Why a task ends where it does, as sentences for `rules explain` that its function carries."""
+"""Why a task ends where it does: sentences for `rules explain`, kept as function attributes."""
 
 from collections import defaultdict
 from typing import Any
@@ -11,7 +11,7 @@ from .fusion import BARRIER
 
 
 def with_reasons(mod: tvm.IRModule) -> tvm.IRModule:
-    """The fused module, each function with the reasons why those that read it are apart."""
+    """The fused module; each function has the reasons why its readers are not fused with it."""
     reasons = _reasons(mod["main"])
     changed = {
         gv: func.with_attr(APART, list(dict.fromkeys(reasons[gv.name_hint])))
@@ -24,7 +24,7 @@ def with_reasons(mod: tvm.IRModule) -> tvm.IRModule:
 def _reasons(main: relax.Function) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     makers: dict[Any, str] = {}
-    behind: dict[Any, str] = {}  # a barrier
+    behind: dict[Any, str] = {}  # for the variable of a barrier: the function before it
     for binding in bindings(main):
         value, kind = binding.value, op_name(binding.value)
         if kind == "relax.call_tir":

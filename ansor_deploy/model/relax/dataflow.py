@@ -18,8 +18,8 @@ def constant_of(values: np.ndarray) -> relax.Expr:
 class Walk(ABC):
     """A pass on its way through the bindings of `main`.
 
-    computed: a call of a function given in TE. label: of what is bound (`labels.py`). inputs: the
-    labels of the model's.
+    computed: calls a function that is given in TE. label: that of the variable being bound
+    (`labels.py`). inputs: the labels of the model's inputs.
     """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
@@ -28,9 +28,9 @@ class Walk(ABC):
         self.inputs: dict[Any, str] = {}
 
     def emit(self, expr: relax.Expr, same: relax.Expr | None = None) -> relax.Var:
-        """A variable of an expression, under the label of what is bound.
+        """A variable for an expression, with the label of the variable being bound.
 
-        same: what it is another form of.
+        same: the value of which it is another form, if it is one.
         """
         if same is None:
             return self._emit(expr, self.label)
@@ -46,13 +46,13 @@ class Walk(ABC):
         """A tensor of the old function as one of the new, in the form that the model has."""
 
     def plain(self, expr: relax.Expr) -> relax.Expr:
-        """Any operand in the form that the model has: of a tuple, each of its fields."""
+        """An operand in the form that the model has; for a tuple, each of its fields."""
         if isinstance(expr, relax.Tuple):
             return relax.Tuple([self.plain(field) for field in expr.fields])
         return self.plain_tensor(expr)
 
     def kept(self, expr: relax.Expr) -> relax.Expr:
-        """The expression as it stands, of operands as the new function has them."""
+        """The same expression, with the new function's operands."""
         if isinstance(expr, relax.Call):
             args = [self.plain(arg) for arg in expr.args]
             return relax.Call(expr.op, args, expr.attrs, expr.ty_args)
@@ -62,7 +62,7 @@ class Walk(ABC):
 
 
 class Renaming(Walk):
-    """Every value as it is, under the new function's variables."""
+    """A pass that keeps every value and gives it a variable of the new function."""
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
         super().__init__(builder)
@@ -93,7 +93,7 @@ def rewritten(mod: tvm.IRModule, walk: Callable[[relax.BlockBuilder], Walk]) -> 
                 walking.bind(binding.var, binding.value)
             result = builder.emit_output(walking.plain(main.body.body))
         builder.emit_func_output(result)
-    # What the front end has lowered by itself is called from `main` already: it stays.
+    # Functions that the front end lowered itself stay: the new `main` still calls them.
     others = {gv: func for gv, func in mod.functions.items() if gv.name_hint != "main"}
     made = {gv: func for gv, func in builder.get().functions.items() if gv.name_hint != "main"}
     main = builder.get()["main"]

@@ -17,7 +17,7 @@ from ...target import Target
 from ..tasks import Task
 
 _CONVOLUTION = re.compile(r"(depthwise_)?conv[123]d")
-_TWO_WORDS = re.compile(r"[a-z]+_norm|strided_slice")  # operators of such names
+_TWO_WORDS = re.compile(r"[a-z]+_norm|strided_slice")  # operators with an underscore in the name
 
 
 def extract(
@@ -25,8 +25,8 @@ def extract(
 ) -> dict[str, Task]:
     """The task of each fused function of an imported module, by the function's name.
 
-    Functions with the same program share one Task; its weight counts the calls of them all.
-    step: is called with the numbers of tasks that are made and that there are.
+    Functions with the same program share one Task; its weight counts the calls of all of them.
+    step: called with the number of tasks that are made, and their total.
     """
     calls = _count_calls(mod)
     functions = {
@@ -53,9 +53,9 @@ def extract(
 def _has_choices(func: Any) -> bool:
     """Whether there is anything to schedule and to measure.
 
-    A reshape becomes a view of its input. Sorting and scans come as code that TVM wrote out by
-    hand, and scalars as single statements: blocks without axes, complete as they are. Of an axis
-    without elements, as where a window finds no place, rules find no tiles.
+    A reshape becomes a view of its input. TVM writes sorts and scans as complete code, and scalars
+    are single statements: their blocks have no axes. An axis without elements, as where a window
+    has no place, leaves rules nothing to tile.
     """
     axes = [axis for block in collect(func.body, tvm.s_tir.SBlock) for axis in block.iter_vars]
     extents = [axis.dom.extent for axis in axes]
@@ -72,7 +72,7 @@ def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Ta
     plain = readable(name)
     op = _anchor(program, plain)
     if _CONVOLUTION.fullmatch(op) and (step := _dilation(program)) > 1:
-        plain += f"_d{step}"  # for its title: shapes do not say it
+        plain += f"_d{step}"  # for the title, because shapes do not show it
     buffers = program["main"].params
     shapes = tuple(tuple(int(extent) for extent in buffer.shape) for buffer in buffers)
     dtypes = tuple(str(buffer.dtype) for buffer in buffers)
@@ -91,9 +91,9 @@ def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Ta
 
 
 def _traffic(program: Any) -> float:
-    """Bytes that one run moves if every element travels once.
+    """Bytes that one run moves if every element is transferred once.
 
-    A table that is only looked into counts by its look-ups, not by its size.
+    For a table that is only looked up, the look-ups count, not its size.
     """
     sch = tvm.s_tir.Schedule(program, debug_mask="none")
     nodes = [sch.get(block) for block in blocks(sch)]
@@ -118,9 +118,9 @@ def readable(name: str) -> str:
 
 
 def _anchor(program: Any, readable: str) -> str:
-    """The operator that costs most: the contraction's if there is one, else the first named.
+    """The operator that costs most: the contraction's if there is one, else the first in the name.
 
-    A depthwise convolution is an operator of its own: its channels are not reduced over.
+    A depthwise convolution is an operator of its own, since it does not sum over channels.
     """
     words = readable.split("_")
     known = r"conv[123]d|pool[123]d|matmul|dense|softmax"
@@ -128,7 +128,7 @@ def _anchor(program: Any, readable: str) -> str:
     if op.startswith("conv") and "transpose" in words[words.index(op) : words.index(op) + 2]:
         return f"{op}_transpose"
     if op.startswith("conv"):
-        # Scales and zero points may stand between the data and the kernel.
+        # Scales and zero points may be parameters between the data and the kernel.
         _, kernel, *_ = (p.shape for p in program["main"].params if len(p.shape) > 2)
         return f"depthwise_{op}" if int(kernel[-2]) == 1 and int(kernel[-1]) > 1 else op
     if op.startswith("pool"):
@@ -139,13 +139,13 @@ def _anchor(program: Any, readable: str) -> str:
 
 
 def _dilation(program: Any) -> int:
-    """By how many elements of an image the taps of a window are apart, where that is most."""
+    """The largest dilation of the program's windows, in elements of an image."""
     sch = tvm.s_tir.Schedule(program, debug_mask="none")
     return max(map(_apart, (BlockView(sch, block) for block in blocks(sch))))
 
 
 def _apart(view: BlockView) -> int:
-    """By how many elements the taps of a block's window are apart; 1 where it has none."""
+    """The dilation of a block's window in elements; 1 if it has no window."""
     rows, taps = view.axes(SPATIAL), view.axes(REDUCE)
     images = [
         index
@@ -163,16 +163,16 @@ def _shapeless(text: str) -> str:
 
 
 def bytes_of_weights(mod: tvm.IRModule) -> int:
-    """Of the largest of a module's graphs."""
+    """Bytes of weights in the module's graph that has most of them."""
     mains = [func for func in mod.functions.values() if isinstance(func, relax.Function)]
     arrays = [[elements(one) for one in collect(main, tvm.ir.GenericConst)] for main in mains]
-    # Those that several kernels read count once.
+    # An array that several kernels read counts once.
     sizes = [{one.ctypes.data: one.nbytes for one in each} for each in arrays]
     return max((sum(each.values()) for each in sizes), default=0)
 
 
 def operations(mod: tvm.IRModule) -> float:
-    """How many a run takes of a module in one shape."""
+    """Floating-point operations of a run of a module in one shape."""
     calls, count = _count_calls(mod), tvm.s_tir.analysis.estimate_tir_flops
     return sum(n * float(count(tvm.IRModule({"main": mod[name]}))) for name, n in calls.items())
 

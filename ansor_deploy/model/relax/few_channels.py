@@ -1,7 +1,7 @@
 """Convolutions of few channels, such as an image's, from channels first to channels last.
 
-To move three channels last, and to pad them there, takes longer than half of the convolution. The
-rows of each channel are contiguous as they are:
+Moving three channels last and padding them there takes longer than half of the convolution. The
+rows of each channel are contiguous already:
 
     conv_nhwc(transpose(x), w)
     -->
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._tvm import relax, shape_of, tvm
 
-# Channels up to which moving them costs more than it brings.
+# With up to this many channels, moving them last costs more than it gains.
 MOST_CHANNELS = 4
 _LAYOUT, _KERNEL, _OUT = "NCHW", "IHWO", "NHWC"
 
@@ -24,13 +24,13 @@ def is_few(data: Any, attrs: Any) -> bool:
 
 
 def convolution(data: Any, weight: Any, given: dict[str, Any], out_dtype: Any) -> Any:
-    """The convolution, its result channels last. weight: [in, height, width, out]."""
+    """The convolution, with channels last in its result. weight: [in, height, width, out]."""
     layouts = {"data_layout": _LAYOUT, "kernel_layout": _KERNEL, "out_layout": _OUT}
     return relax.op.nn.conv2d(data, weight, **given, **layouts, out_dtype=out_dtype)
 
 
 def legalized(builder: Any, call: Any) -> Any:
-    """A 2-D convolution as a PrimFunc: those of few channels ours, others as TVM has them."""
+    """A 2-D convolution as a PrimFunc: ours for few channels, TVM's for others."""
     attrs = call.attrs
     if (attrs.data_layout, attrs.kernel_layout, attrs.out_layout) != (_LAYOUT, _KERNEL, _OUT):
         return call.op.get_attr("FLegalize")(builder, call)

@@ -1,14 +1,14 @@
-"""Cuts before fusion, where a fused kernel would compute one value many times.
+"""Barriers before fusion, on edges where a fused kernel would compute one value many times.
 
-TVM fuses an operator into its consumer by their patterns alone. A gate of one value a channel,
+TVM fuses an operator into its consumer by their patterns alone. A gate with one value a channel,
 
     s[c] = sigmoid(sum_k m[k] * w[k, c]) ; y[h, w, c] = x[h, w, c] * s[c]
 
-would so become the epilogue of the convolution that makes it, h x w times as large as its result:
-a tile would write all of it out. And a chain of functions would be computed anew at every position.
-A value that its consumer repeats is cut off from it, where a kernel of its own takes less time than
-the repetition. The sums of rows are not, if the rows themselves are what repeats them (softmax,
-normalisations): there each is computed once.
+would so become the epilogue of the convolution that makes s, h x w times as large as its result:
+each tile would write all of y. And a chain of functions would be computed again at every position.
+A value is cut off from a consumer that repeats it where a kernel of its own takes less time than
+the repetition. Sums of rows are not cut off if their repetition is along those rows (softmax,
+normalisations): there each sum is computed once.
 """
 
 import math
@@ -20,21 +20,25 @@ from ..._tvm import WalkResult, collect, op_name, relax, shape_of, structural_wa
 from ...space.code_size import is_condition, operations
 from .dataflow import Renaming, rewritten
 
-# Operations that take as long as the call of a kernel.
+# The call of a kernel takes as long as this many operations.
 CALL = 1 << 15
 
-# TVM's patterns (`op_pattern`) of what is fused with its consumers: up to injective, or this one.
-_INJECTIVE, _WITH_EPILOGUE, _OPAQUE = 2, 4, 8
+# TVM's pattern (`op_pattern`): functions up to this one are fused with their consumers.
+_INJECTIVE = 2
+# TVM's pattern of a function that is fused with consumers as its epilogue.
+_WITH_EPILOGUE = 4
+# TVM's pattern of a function that is never fused.
+_OPAQUE = 8
 # An identity that no pass looks through.
 BARRIER = "relax.builtin.stop_lift_params"
 
 
 @dataclass(frozen=True)
 class _Value:
-    """What a kernel that repeats a value computes again.
+    """A value that a kernel fused with its maker computes again.
 
-    cost: operations an element; infinite for a reduction. rows: shape of what it holds a sum of
-    each row of, where nothing but functions of the sums came after; else empty.
+    cost: operations for each element; infinite for a reduction. rows: if it is a sum of each row of
+    a tensor, or an elementwise function of such sums, the shape of that tensor; else empty.
     """
 
     cost: float
@@ -43,10 +47,11 @@ class _Value:
 
 @dataclass(frozen=True)
 class _Function:
-    """What a function is to those that it may be fused with.
+    """A function, as far as its fusion with others depends on it.
 
-    pattern: TVM's. operations: an element of the result takes. shapes: of its parameters, the
-    result's last. reads: of each parameter, the most iterations of a block that reads it at each.
+    pattern: TVM's. operations: for each element of the result. shapes: of its parameters, the
+    result last. reads: for each parameter, the most iterations among the blocks that always read
+    it.
     """
 
     pattern: int
@@ -56,7 +61,7 @@ class _Function:
 
     @classmethod
     def of(cls, func: tirx.PrimFunc) -> "_Function":
-        """What a legalised operator's function is."""
+        """The facts of a legalised operator's function."""
         pattern = int((func.attrs or {}).get("op_pattern", _OPAQUE))
         operations_ = sum(operations(one.value) for one in collect(func.body, tirx.BufferStore))
         return cls(pattern, operations_, tuple(map(shape_of, func.params)), _reads(func))
@@ -74,7 +79,7 @@ def without_cuts(mod: tvm.IRModule) -> tvm.IRModule:
 
 class _Joining(Renaming):
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Note that `var` is this value, or what lies behind a barrier."""
+        """Note that `var` is this value, or the value before a barrier."""
         if op_name(value) == BARRIER:
             self.new[var] = self.plain(value.args[0])
         else:
@@ -89,7 +94,7 @@ class _Cutting(Renaming):
         self._functions: dict[Any, _Function] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Note that `var` is this value, of operands behind barriers where it repeats them."""
+        """Note that `var` is this value, with barriers before the operands that it would repeat."""
         if isinstance(value, relax.TupleGetItem):
             self._note(var, self._values.get(value.tuple_value))
         if op_name(value) != "relax.call_tir":
@@ -118,7 +123,7 @@ class _Cutting(Renaming):
 
 
 def _made(func: _Function, fused: list[_Value]) -> _Value | None:
-    """What a function makes of operands that it may be fused with; None if it ends a kernel."""
+    """The value that a function makes with its fused operands; None if it ends a kernel."""
     if func.pattern == _WITH_EPILOGUE:
         return _Value(math.inf, _rows(func))
     if func.pattern > _INJECTIVE:
@@ -129,7 +134,7 @@ def _made(func: _Function, fused: list[_Value]) -> _Value | None:
 
 
 def _is_cut(value: _Value, func: _Function, at: int) -> bool:
-    """Whether a function should read this operand of it from memory."""
+    """Whether a function should read its operand at this place from memory."""
     if value.cost == 0 or (value.rows and value.rows == func.shapes[-1]):
         return False
     again = func.reads[at] - math.prod(func.shapes[at])
@@ -137,13 +142,13 @@ def _is_cut(value: _Value, func: _Function, at: int) -> bool:
 
 
 def _rows(func: _Function) -> tuple[int, ...]:
-    """The shape of the only operand, if its rows are summed up or the like; else empty."""
+    """The shape of the only operand if the result has one element for each of its rows; else ()."""
     operand, *others = func.shapes
     return operand if len(others) == 1 and _is_sum(others[0], operand) else ()
 
 
 def _is_sum(sums: tuple[int, ...], rows: tuple[int, ...]) -> bool:
-    """Whether a tensor has the shape of others, but for a 1 for each of the last axes."""
+    """Whether a shape is that of rows, with 1 in the place of one or more last axes."""
     kept = len(sums)
     while kept and sums[kept - 1] == 1:
         kept -= 1
@@ -151,7 +156,7 @@ def _is_sum(sums: tuple[int, ...], rows: tuple[int, ...]) -> bool:
 
 
 def _reads(func: tirx.PrimFunc) -> tuple[int, ...]:
-    """Of each parameter, the most iterations of a block that reads it at each."""
+    """For each parameter, the most iterations among the blocks that always read it."""
     most: dict[Any, int] = defaultdict(int)
     for block in collect(func.body, tvm.s_tir.SBlock):
         iterations = math.prod(int(axis.dom.extent) for axis in block.iter_vars)
@@ -161,7 +166,7 @@ def _reads(func: tirx.PrimFunc) -> tuple[int, ...]:
 
 
 def _always_read(block: Any) -> list[Any]:
-    """The buffers that a block reads at every iteration: not as one part of a concatenation."""
+    """The buffers that a block reads in every iteration, not only under a condition."""
     found: list[Any] = []
 
     def skip_condition(call: Any) -> Any:

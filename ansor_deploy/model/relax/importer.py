@@ -37,15 +37,15 @@ from .precision import in_single
 from .whole_sums import merged
 from .widen import widen
 
-COUNTED = "ansor.counted"  # attribute of a function of lengths: what of its results counts
+COUNTED = "ansor.counted"  # the attribute of `main` that says how much of its results counts
 
 
 @dataclass(frozen=True)
 class Imported:
     """A model in Relax: `mod["main"]` calls one PrimFunc for each fused group of operators.
 
-    interfaces: what each `main` takes and gives; of one, or of several in several shapes. origins:
-    of each, the model's nodes.
+    interfaces: the inputs and outputs of each `main`; several where there are several shapes.
+    origins: the model's nodes, for each.
     """
 
     mod: tvm.IRModule
@@ -54,7 +54,7 @@ class Imported:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        """What the first `main` takes."""
+        """The inputs of the first `main`."""
         return self.interfaces[0].inputs
 
 
@@ -63,8 +63,8 @@ def import_model(
 ) -> Imported:
     """Import a canonical, statically shaped graph for a target.
 
-    step: is called with the numbers of passes that are done and that there are.
-    ModelError names the node that cannot be imported.
+    step: called with the number of passes that are done, and their total. ModelError names the node
+    that cannot be imported.
     """
     proto = graph.structure()
     inputs = tuple(tensor_info(value) for value in proto.graph.input)
@@ -78,7 +78,7 @@ def import_model(
     outputs = _outputs(names, graph.lengths, mod["main"].body.body.ty)
     types = {one.data_type for one in (*graph.proto.graph.initializer, *graph.constants.values())}
     blocks = BlockwiseWeights(graph.proto)
-    del graph  # its weights are in the module
+    del graph  # the module has its weights now
     with tvm_target(target), tvm.transform.PassContext(opt_level=3):
         passes = _passes(target, types, blocks)
         for done, change in enumerate(passes, start=1):
@@ -91,7 +91,7 @@ def import_model(
 
 
 def _counts(outputs: Sequence[TensorInfo]) -> list[list[int]]:
-    """What of the results counts: the number of each, an axis, and which says how much."""
+    """For each result with a length: its number, the axis, and the number of that length."""
     names = [info.name for info in outputs]
     return [
         [at, axis, names.index(name)]
@@ -110,9 +110,10 @@ _LEGALIZED = {
 
 
 def _passes(target: Target, types: Collection[int], blocks: BlockwiseWeights) -> list[Any]:
-    """What makes one function a task of the operators that the front end gives.
+    """The passes from the front end's operators to one function for each task.
 
-    types: ONNX's, of the constants that the model came with. blocks: its weights of blocks.
+    types: ONNX's types of the constants that the model came with. blocks: its block-quantised
+    weights.
     """
     t = relax.transform
     passes = [t.DecomposeOpsForInference(), t.CanonicalizeBindings()]
@@ -163,9 +164,10 @@ def _rooted(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _for_tvm(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in the front end's terms: every node named, its operator named with its domain.
+    """The model in the front end's terms: every node named, operators named with their domains.
 
-    Inputs are renamed where no parameter of TVMScript, which is Python, can be called so.
+    Inputs are renamed if their name is a keyword of Python, since TVMScript could not have such a
+    parameter.
     """
     for node in nodes(proto.graph):
         node.name = name_of(node)
@@ -188,9 +190,9 @@ def _rename_keywords(proto: onnx.ModelProto) -> None:
 
 
 def _convert(proto: onnx.ModelProto, graph: Graph, origin: Origin) -> tvm.IRModule:
-    """The structure of a graph as the front end reads it, with the graph's constants.
+    """The module that the front end makes of a graph's structure, with the graph's constants.
 
-    TVM's `from_onnx` would want them in the model, and write all of it out to check it.
+    TVM's `from_onnx` wants the constants in the model, and serialises all of it to check it.
     """
     shapes = {tensor.name: list(tensor.shape) for tensor in map(tensor_info, proto.graph.input)}
     importer = onnx_frontend.ONNXGraphImporter(shapes, "float32")
@@ -202,7 +204,7 @@ def _convert(proto: onnx.ModelProto, graph: Graph, origin: Origin) -> tvm.IRModu
 
 
 def _in_tvm() -> AbstractContextManager[None]:
-    """What TVM refuses of a model, outside any converter, is said of the model."""
+    """Report what TVM refuses, outside any converter, as an error of the model."""
     return blamed(
         "the model cannot be imported",
         "simplify the model (onnxslim model.onnx simple.onnx) or export it with static shapes; "
@@ -213,7 +215,7 @@ def _in_tvm() -> AbstractContextManager[None]:
 def _outputs(
     names: Sequence[str], lengths: Collection[Length], result: Any
 ) -> tuple[TensorInfo, ...]:
-    """Names from the graph, shapes from the import: ONNX files often leave them out."""
+    """The outputs: names from the graph, shapes from the import, since files often omit them."""
     types = result.fields if isinstance(result, relax.TupleType) else [result]
     of_each = {name: tuple((n.axis, n.name) for n in lengths if n.output == name) for name in names}
     return tuple(_output(name, of_each[name], t) for name, t in zip(names, types, strict=True))
@@ -231,7 +233,7 @@ def _output(name: str, lengths: tuple[tuple[int, str], ...], type_: Any) -> Tens
 
 
 def tensor_info(value: onnx.ValueInfoProto) -> TensorInfo:
-    """An input of static shape."""
+    """The description of an input of static shape."""
     kind = value.type.tensor_type
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
     return TensorInfo(value.name, tuple(d.dim_value for d in kind.shape.dim), np.dtype(dtype).name)

@@ -1,9 +1,9 @@
 """Labels: variables of an imported module are named after the tensors that they hold.
 
-"t7_" is the last one of that name for the tensor of the number seven; those before are steps
-towards it, and "t7_f" is the same in another form, as channels last. Passes leave names as they
-are, or are made to (`dataflow.Walk`, `fused`). So it is known of every kernel which of the model's
-tensors it reads and makes, and which nodes lie between.
+The last variable named "t7_" holds the tensor with the number seven; the variables of that name
+before it are steps towards it, and "t7_f" is the same tensor in another form, such as channels
+last. Passes keep the names, or are made to (`dataflow.Walk`, `fused`). So for every kernel it is
+known which of the model's tensors it reads and makes, and which nodes lie between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def label(name: str) -> str:
 
 
 def form_of(known: str) -> str:
-    """The label of another form of a tensor. known: its label, "" for none."""
+    """The label of another form of a tensor. known: the tensor's label, or "" for none."""
     return known and f"{known.removesuffix('f')}f"
 
 
@@ -44,7 +44,7 @@ def _number(known: str) -> int:
 
 
 def with_labels(mod: tvm.IRModule, origin: Origin, values: Mapping[str, Any]) -> tvm.IRModule:
-    """The module as the front end made it, its variables named. values: of the graph's tensors."""
+    """The front end's module with variables named. values: of the graph's tensors, by name."""
     known: dict[Any, Any] = {}
     for one in bindings(mod["main"]):
         known[one.var] = known[one.value] = one.var
@@ -57,7 +57,7 @@ def with_labels(mod: tvm.IRModule, origin: Origin, values: Mapping[str, Any]) ->
 
 
 def fused(mod: tvm.IRModule) -> tvm.IRModule:
-    """The module after TVM's fusion, which gives the results of groups new names."""
+    """The module after TVM's fusion, whose new variables for groups get their labels again."""
     terms, names = _Terms(), defaultdict(list)
     for var, term in terms.of(mod).items():
         names[term].append(label(var.name))
@@ -67,7 +67,7 @@ def fused(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _next(names: list[str]) -> str:
-    """The first of the names that are left; what is computed twice has two, in their order."""
+    """Take the first of the names; a value that is computed twice has two names, in order."""
     return names.pop(0) if names else ""
 
 
@@ -82,7 +82,7 @@ def placed(tasks: Mapping[str, Task], called: Iterable[PlacedCall]) -> dict[str,
 
 
 def calls(imported: Imported) -> Iterator[PlacedCall]:
-    """Each call of a kernel, in order: the function's name, and what it computes there."""
+    """Each call of a kernel, in order: the function's name, and its place in the model."""
     for at, (name, origin) in enumerate(
         zip(main_names(len(imported.origins)), imported.origins, strict=True)
     ):
@@ -91,7 +91,7 @@ def calls(imported: Imported) -> Iterator[PlacedCall]:
 
 
 def _renamed(mod: tvm.IRModule, name: Callable[[Any], str]) -> tvm.IRModule:
-    """The module with variables of `main` under other names; where it is "", under their own."""
+    """The module with new names for variables of `main`; those with "" keep their own."""
     new: dict[Any, Any] = {}
     for one in bindings(mod["main"]):
         if found := name(one.var):
@@ -104,7 +104,8 @@ def _renamed(mod: tvm.IRModule, name: Callable[[Any], str]) -> tvm.IRModule:
 class _Reading:
     """A graph of calls, and the tensors that its variables hold.
 
-    A step is towards what its label says, else towards what is made of it.
+    A variable that holds no tensor of the model is a step towards the one in its label, or else
+    towards those made from it.
     """
 
     def __init__(self, main: Any, origin: Origin) -> None:
@@ -118,7 +119,7 @@ class _Reading:
             self._from[one.var] = {held[one.var]} if one.var in held else self._read(one.value)
 
     def calls(self) -> Iterator[tuple[str, tuple[Node, ...]]]:
-        """As `calls` of a module."""
+        """The function's name and the model's nodes, for each call of a kernel, in order."""
         for one in self._bindings:
             if op_name(one.value) == "relax.call_tir":
                 nodes = self._origin.between(self._read(one.value), self._towards[one.var])
@@ -130,7 +131,7 @@ class _Reading:
         results = list(_variables(values.get(result, result)))
         outputs = self._origin.outputs
         named = zip(results if len(results) == len(outputs) else [result], outputs, strict=False)
-        last = {label(var.name): var for var in values}  # the last one of each label
+        last = {label(var.name): var for var in values}  # the last variable of each label
         known = self._labels().items()
         held = {v: t for v, t in known if (one := label(v.name)).endswith("f") or last[one] == v}
         return held | dict(named)
@@ -141,7 +142,7 @@ class _Reading:
         return {var: self._origin.tensors[_number(one)] for var, one in labels.items() if one}
 
     def _look_ahead(self, var: Any, value: Any, held: Mapping[Any, str]) -> None:
-        """What operands without a label are steps towards: their first reader's, or all parts'."""
+        """Note what operands without a label are steps towards: what their readers are towards."""
         ahead = self._towards.setdefault(var, set())
         is_part = isinstance(value, relax.TupleGetItem)
         for one in _variables(value):
@@ -153,7 +154,7 @@ class _Reading:
 
 
 def _variables(value: Any) -> Iterator[Any]:
-    """Those that a value is made of."""
+    """The variables that a value is made of."""
     if isinstance(value, relax.Var):
         yield value
     else:
@@ -161,17 +162,17 @@ def _variables(value: Any) -> Iterator[Any]:
 
 
 class _Terms:
-    """What each variable is, as a number: equal ones for equal calls of equal operands.
+    """A number for each variable, equal for equal calls of equal operands.
 
-    Groups of operators are looked into, as if they were written out.
+    Groups of operators are looked into, as if their operators stood in `main`.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
-        self._fields: dict[int, list[int]] = {}  # of a tuple
+        self._fields: dict[int, list[int]] = {}  # for the number of a tuple: those of its fields
 
     def of(self, mod: tvm.IRModule) -> dict[Any, int]:
-        """The terms of a module's variables in `main`."""
+        """The terms of the variables in a module's `main`."""
         main = mod["main"]
         known = {var: self._number("param", at) for at, var in enumerate(main.params)}
         self._walk(main, mod, known)
