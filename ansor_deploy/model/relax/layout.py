@@ -1,16 +1,16 @@
 """Channels-last layout: convolutions in N..C, with every transpose sunk until it vanishes.
 
-TVM's ConvertLayout stops at clip, knows no 3-D models and wraps what it does not know in
-transposes. This pass walks a model once, in order, and keeps for each value the forms in which
-it exists: as the ONNX graph has it (channels first), channels last, or both. An operator that
-does not care is computed in the form at hand; a transpose is emitted only where an operator
-needs the form that is not there, and at most once for a value.
+TVM's ConvertLayout stops at clip, knows no 3-D models and puts transposes around operators that it
+does not know. This pass walks a model once, in order, and keeps for each value the forms in which
+it exists: as the ONNX graph has it (channels first), channels last, or both. An operator that works
+in either form is computed in the form at hand. A transpose is emitted only where an operator needs
+a form that does not exist, and at most once for a value.
 
     conv(x, w) ; clip ; conv   -->   transpose(x) ; conv_nhwc ; clip ; conv_nhwc ; transpose
 
-`RULES` has one rule for each operator: how it is computed channels last, or None where it is not.
-Operators on constants alone (reshaped biases, transposed weights) are computed here in NumPy:
-TVM's FoldConstant compiles and runs a function for each, seconds for a large model.
+`RULES` has one rule for each operator: how to compute it channels last, or None if it is not.
+Operators on constants alone (reshaped biases, transposed weights) are computed here in NumPy: TVM's
+FoldConstant compiles and runs a function for each, which takes seconds for a large model.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def channels_last(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
 
 @dataclass
 class Value:
-    """A tensor in the forms in which it exists; one of the two is always there."""
+    """A tensor in the forms in which it exists: channels first, channels last, or both."""
 
     first: Any = None
     last: Any = None
@@ -43,7 +43,8 @@ class Value:
 class _Walk(Walk):
     """The values seen so far, each in the forms in which it exists.
 
-    lanes: of float32 vectors. enlarged: of images that a call of the old function makes larger, it.
+    lanes: of float32 vectors. enlarged: for a channels-last image that was enlarged, the call that
+    did it in the old function.
     """
 
     def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
@@ -66,7 +67,7 @@ class _Walk(Walk):
         self._values[var] = ruled or Value(first=self.emit(self.kept(value)))
 
     def _part(self, item: Any) -> Value | None:
-        """A field of a tuple that was made channels last."""
+        """A field of a tuple that exists channels last; None for other tuples."""
         whole = self.value(item.tuple_value).last
         if whole is None:
             return None
@@ -79,7 +80,7 @@ class _Walk(Walk):
         return Value(first=expr)
 
     def constant(self, expr: relax.Expr) -> np.ndarray | None:
-        """The operand's elements where they are known."""
+        """The operand's elements if they are known; else None."""
         first = self.value(expr).first
         return elements(first) if isinstance(first, tvm.ir.GenericConst) else None
 
@@ -88,31 +89,31 @@ class _Walk(Walk):
         return self.value(expr).last is not None
 
     def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
-        """The operand channels first, transposing it if need be."""
+        """The operand channels first, transposed if necessary."""
         value = self.value(expr)
         if value.first is None:
             value.first = self.emit(self._first_of(value.last), expr)
         return value.first
 
     def _first_of(self, last: relax.Expr) -> relax.Expr:
-        """A tensor transposed; of an image that was enlarged, the small one is."""
+        """A tensor channels first; for an enlarged image, the small one is transposed."""
         if (call := self.enlarged.get(last)) is not None:
             return resizing.resized(call, self.plain_tensor(call.args[0]), "NCHW")
         rank = _rank(last)
         return relax.op.permute_dims(last, [0, rank - 1, *range(1, rank - 1)])
 
     def view(self, of: relax.Expr, shape: list[int]) -> relax.Expr:
-        """A tensor reshaped; what computes element by element on it may come before that."""
+        """A reshaped tensor; elementwise operators on it may be computed before the reshape."""
         made = self.emit(relax.op.reshape(of, shape))
         self._views[made] = of
         return made
 
     def viewed(self, expr: relax.Expr) -> relax.Expr | None:
-        """What a tensor is a view of; None if it is none."""
+        """The tensor that this one is a view of; None if it is no view."""
         return self._views.get(expr) if isinstance(expr, relax.Var) else None
 
     def last(self, expr: relax.Expr) -> relax.Expr:
-        """The operand channels last, transposing it if need be."""
+        """The operand channels last, transposed if necessary."""
         value = self.value(expr)
         if value.last is None:
             axes, constant = _to_last(_rank(value.first)), self.constant(expr)
@@ -125,7 +126,7 @@ Rule = Callable[[_Walk, Any], "Value | None"]
 
 
 def _of_last(rule: Callable[[_Walk, Any, Any], Value | None]) -> Rule:
-    """A rule for an operand that is there channels last already; it gets that form of it."""
+    """A rule that applies if the operand exists channels last, and gets it in that form."""
 
     def ruled(walk: _Walk, call: Any) -> Value | None:
         last = walk.value(call.args[0]).last
@@ -135,7 +136,7 @@ def _of_last(rule: Callable[[_Walk, Any, Any], Value | None]) -> Rule:
 
 
 def _to_last(rank: int) -> list[int]:
-    """Axes that take N C spatial to N spatial C."""
+    """The order of axes that takes N C spatial to N spatial C."""
     return [0, *range(2, rank), 1]
 
 
@@ -148,7 +149,7 @@ def _given(attrs: Any, names: str) -> dict[str, Any]:
 
 
 def _named(call: Any, ops: Any) -> Callable[..., Any]:
-    """The function of TVM that makes calls of the same operator."""
+    """TVM's function that makes calls of the same operator."""
     return getattr(ops, call.op.name.rsplit(".", 1)[1])
 
 
@@ -176,7 +177,8 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
         )
         return None if made is None else Value(last=made)
     if 1 < attrs.groups == shape_of(data.ty)[-1] < len(weight):
-        # To read a channel for several results takes a gather a tap, to copy it one for all taps.
+        # Reading a channel for several results takes a gather for each tap; copying takes one for
+        # all taps.
         data = walk.emit(relax.op.repeat(data, len(weight) // int(attrs.groups), rank - 1))
         given["groups"] = len(weight)
     done = _named(call, relax.op.nn)(
@@ -212,9 +214,9 @@ def _elementwise(walk: _Walk, call: Any) -> Value | None:
 
 
 def _before_view(walk: _Walk, call: Any) -> Value | None:
-    """Computed on what its operands are views of, so that the kernel that makes it does that, too.
+    """An elementwise operator computed before its operands' reshape, to fuse with their maker.
 
-    None where they are not all views, of one shape and in one form, or numbers.
+    None unless all operands are numbers, or views with the same shapes in the same form.
     """
     args, views = [], set()
     for arg in call.args:
@@ -231,7 +233,7 @@ def _before_view(walk: _Walk, call: Any) -> Value | None:
     if len(views) != 1:
         return None
     ((shape, _, first),) = views
-    if len(shape) != _rank(call):  # a number may have more axes
+    if len(shape) != _rank(call):  # a constant number may have more axes
         return None
     made = walk.emit(relax.Call(call.op, args, call.attrs, call.ty_args))
     view = walk.view(made, list(shape))
@@ -239,7 +241,7 @@ def _before_view(walk: _Walk, call: Any) -> Value | None:
 
 
 def _operand_last(walk: _Walk, arg: Any, rank: int) -> Any:
-    """A broadcast constant gets the output's rank before its axes are moved."""
+    """An operand channels last; a broadcast constant first gets the rank of the result."""
     constant = walk.constant(arg)
     if constant is not None and 0 < constant.ndim < rank:
         constant = constant.reshape((1,) * (rank - constant.ndim) + constant.shape)
@@ -317,7 +319,7 @@ def _resize(walk: _Walk, call: Any, last: Any) -> Value | None:
 
 
 def _take(walk: _Walk, call: Any) -> Value | None:
-    """Looking up along one axis, as resizing an image does: the rank stays. Or all bytes."""
+    """A look-up along one axis, as in resizing, which keeps the rank; or of bytes in a table."""
     indices, axis, last = call.args[1], call.attrs.axis, walk.value(call.args[0]).last
     if is_table(call) and walk.has_last(indices):
         table, places = walk.plain(call.args[0]), walk.last(indices)
@@ -330,9 +332,10 @@ def _take(walk: _Walk, call: Any) -> Value | None:
 
 
 def _reshape(walk: _Walk, call: Any) -> Value | None:
-    """Where extents of one come or go, the elements' order stays in both forms.
+    """A reshape: the order of elements stays in both forms where axes of size one come or go.
 
-    So it does where an image's rows and columns become one axis, as tokens, or several again.
+    It also stays where the rows and columns of an image become one axis, as tokens, or are split
+    again.
     """
     constant, value = walk.constant(call.args[0]), walk.value(call.args[0])
     shape, made = shape_of(call.args[0].ty), shape_of(call.ty)
@@ -355,8 +358,8 @@ def _permute(walk: _Walk, call: Any) -> Value | None:
         return Value(first=_moved(constant, axes))
     if last is None:
         if rank > 3 and axes == _to_last(rank):
-            return Value(first=walk.last(call.args[0]))  # made once, whoever asks for it
-        # Of three axes the same order leads there and back: tokens are no image.
+            return Value(first=walk.last(call.args[0]))  # transposed once for all readers
+        # With three axes the order for both directions is the same; tokens are no image.
         to_first = rank > 3 and axes == [0, rank - 1, *range(1, rank - 1)]
         return Value(last=walk.plain(call.args[0])) if to_first else None
     composed = [_axis_in_last(axis, rank) for axis in axes]

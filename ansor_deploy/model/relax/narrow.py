@@ -1,14 +1,14 @@
-"""Weights of halves: 16 bits each in the library, made float32 where a kernel loads them.
+"""16-bit weights: 16 bits each in the library, made float32 where a kernel loads them.
 
     acc[r, c] += x[r, k] * w[k, c]                  w: float32, which float16 holds as well
     -->
     acc[r, c] += x[r, k] * float32(w[k, c])         w: float16
 
-Other passes turn, pad and cut weights in float32 (`precision.py`), and need to know of no other
-type. When kernels are what they will be, those weights are stored again as the model had them.
-Nothing that is computed differs by a bit, and what comes from memory is half as much. Weights of
-blocks take a byte each (`blockwise.py`). Where many tiles load the same, a schedule lets them share
-what one of them converts (`widened_panels.py`).
+Other passes transpose, pad and cut weights in float32 (`precision.py`) and need not know of other
+types. When the kernels are final, those weights are stored again as the model had them. No result
+changes by a bit, and half as much is read from memory. Block-quantised weights take a byte each
+(`blockwise.py`). Where many tiles load the same weights, a schedule lets them share what one of
+them converts (`widened_panels.py`).
 """
 
 import math
@@ -36,18 +36,19 @@ from ...target import Target
 from .blockwise import BlockwiseWeights
 from .dataflow import constant_of
 
-# By ONNX's numbers of them, the types that are computed in float32.
+# The 16-bit types that are computed in float32, by ONNX's numbers.
 _HALVES = {TensorProto.FLOAT16: np.float16, TensorProto.BFLOAT16: ml_dtypes.bfloat16}
-# Elements from which a constant is worth it.
+# The least number of elements of a constant that is worth it.
 _MANY = 1024
 
 
 def narrow(
     mod: tvm.IRModule, types: Collection[int], blocks: BlockwiseWeights, target: Target
 ) -> tvm.IRModule:
-    """The fused module with shorter constants, where those hold all elements of one.
+    """The fused module, with constants in shorter types that hold all their elements exactly.
 
-    types: ONNX's, of the constants that the model came with. blocks: its weights of blocks.
+    types: ONNX's types of the constants that the model came with. blocks: its block-quantised
+    weights.
     """
     if target.gpu is not None:
         return mod
@@ -60,22 +61,22 @@ def narrow(
 
 
 def _convertible(target: Target) -> set[int]:
-    """The types that a processor makes float32, a vector at once; of bfloat16, by a shift."""
+    """The types that a processor converts to float32 a vector at a time; bfloat16 by a shift."""
     x86 = architecture(target.triple) == "x86_64"
     lacks = x86 and not has_features(str(tvm_target(target)), ("f16c",))
     return _HALVES.keys() - ({TensorProto.FLOAT16} if lacks else set())
 
 
 class Short(Protocol):
-    """What is stored of a constant. key: equal where loads are."""
+    """A short form of a constant, as it is stored."""
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The constants in its place."""
+        """The constants that are stored in its place."""
 
     @property
     def key(self) -> Hashable:
-        """Equal where elements are loaded alike."""
+        """A key that is equal for forms whose elements are loaded by the same code."""
 
     def loaded(self, buffers: Sequence[Any], indices: Sequence[Any]) -> Any:
         """An element as float32."""
@@ -107,9 +108,9 @@ class _Forms:
     blocks: BlockwiseWeights
 
     def of(self, operand: Any, results: int) -> Short | None:
-        """That of a constant of float32; None where it is small, or all would round it.
+        """The form of a float32 constant; None if it is small, or every short form would round it.
 
-        results: elements of what a kernel makes of it.
+        results: the number of elements in the results of its kernel.
         """
         if not isinstance(operand, tvm.ir.GenericConst):
             return None
@@ -128,14 +129,14 @@ class _Forms:
 
 
 class _Functions:
-    """A module's functions, and those of shorter constants that were made of them."""
+    """A module's functions, and those made from them that take shorter constants."""
 
     def __init__(self, mod: tvm.IRModule, forms: _Forms) -> None:
         self.mod, self.forms, self.builder = mod, forms, relax.BlockBuilder(mod)
         self._made: dict[Any, Any] = {}
 
     def taking(self, name: Any, short: Mapping[int, Short]) -> Any:
-        """The name of the function with parameters, by their places, of these forms."""
+        """The name of the function whose parameters at these places have these forms."""
         key = (name.name_hint, *((at, one.key) for at, one in short.items()))
         if key not in self._made:
             made = _loading(self.mod[name], short)
@@ -144,7 +145,7 @@ class _Functions:
 
 
 def _narrowed(call: Any, functions: _Functions) -> Any:
-    """The call of a kernel on constants that are as short as can be."""
+    """The call of a kernel with its constants in the shortest forms."""
     if op_name(call) != "relax.call_tir":
         return call
     name, operands, *rest = call.args
@@ -179,7 +180,7 @@ def _is_only_loaded(func: tirx.PrimFunc, parameter: Any) -> bool:
 
 
 def _loading(func: tirx.PrimFunc, short: Mapping[int, Short]) -> tirx.PrimFunc:
-    """The function with parameters of these forms, made float32 wherever one is loaded."""
+    """The function with parameters in these forms, made float32 wherever an element is loaded."""
     given = {at: (one, _buffers(func.params[at], one)) for at, one in short.items()}
     first = {func.params[at]: buffers[0] for at, (_, buffers) in given.items()}
     made = {buffers[0]: (one, buffers) for one, buffers in given.values()}
@@ -203,7 +204,7 @@ def _loading(func: tirx.PrimFunc, short: Mapping[int, Short]) -> tirx.PrimFunc:
 
 
 def _buffers(parameter: Any, short: Short) -> list[Any]:
-    """The parameters in place of one."""
+    """The parameters that replace one."""
     return [
         tirx.decl_buffer(
             [tirx.const(size, "int64") for size in array.shape],
@@ -216,7 +217,7 @@ def _buffers(parameter: Any, short: Short) -> list[Any]:
 
 
 def _reading(block: Any, made: Mapping[Any, tuple[Short, list[Any]]]) -> Any:
-    """A block that also reads what else than its first constant there is of an operand."""
+    """A block that declares reads of all arrays of a short form, not only of the first."""
     known = {region.source: region for region in block.reads}
     others = {o: known[one] for one, (_, rest) in made.items() if one in known for o in rest[1:]}
     loads = [one for one in collect(block.body, tvm.ir.TensorLoad) if one.source in others]

@@ -1,27 +1,29 @@
-"""Patterns by which functions are fused, where TVM is wrong about them.
+"""Fusion patterns of functions for which TVM's are wrong.
 
-Pads are no elementwise operators, though TVM takes those at the end of an axis for such. Its
-patterns compare indices alone, and a pad behind the last element reads at its own:
+A pad is not elementwise, though TVM takes one at the end of an axis for that. TVM compares only
+indices, and a pad behind the last element reads at the same index:
 
     y[j] = x[j] if j < 30 else 0
 
-So it would become the epilogue of the product that makes x. A tile writes what its own sums become,
-and no sum becomes y[30]: nothing would write it.
+So it would become the epilogue of the product that makes x. A tile writes the elements that its own
+sums become, and y[30] comes from no sum: nothing would write it.
 
-What is looked up in a table is a function of one element, though TVM sees an index that it does not
-know. It is marked as such where it is made.
+A look-up in a table is a function of one element, though TVM sees an index that it does not know.
+It is marked as elementwise where it is made.
 """
 
 from ..._tvm import collect, tirx, tvm
 
 # The attribute of a function of each element by itself.
 ELEMENTWISE = "ansor.elementwise"
-# TVM's patterns (`op_pattern`); what may be an epilogue is before the second.
-_ELEMENTWISE, _INJECTIVE = 0, 2
+# TVM's pattern (`op_pattern`) of an elementwise function.
+_ELEMENTWISE = 0
+# TVM's pattern of the first kind of function that cannot be an epilogue.
+_INJECTIVE = 2
 
 
 def with_patterns(mod: tvm.IRModule) -> tvm.IRModule:
-    """The legalised module, with other patterns for pads at the end of an axis, and for tables.
+    """The legalised module, with corrected patterns for pads at the end of an axis and for tables.
 
     mod: after TVM's `AnnotateTIROpPattern`.
     """
@@ -40,7 +42,7 @@ def _is_epilogue(func: tirx.PrimFunc) -> bool:
 
 
 def _reads_beyond(func: tirx.PrimFunc) -> bool:
-    """Whether an element of the result has an index that a tensor which is read ends before."""
+    """Whether an index of a load can go beyond the extent of the tensor that is read."""
     known = tvm.sym.Analyzer()
     for block in collect(func.body, tvm.s_tir.SBlock):
         for axis in block.iter_vars:

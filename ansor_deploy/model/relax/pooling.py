@@ -1,20 +1,20 @@
-"""Pools of large windows: one along columns of what one along rows has made.
+"""Pools of large windows as two pools, first along rows, then along columns.
 
     y[i, j] = max over a, b: x[i + a, j + b]
     -->
     t[i, j] = max over a: x[i + a, j]
     y[i, j] = max over b: t[i, j + b]
 
-A window of h x w elements is h + w reads instead of h * w. A mean is one of means: what lies
-outside counts along each axis alone.
+A window of h x w elements takes h + w reads instead of h * w. A mean is a mean of means, since
+padding is counted along each axis by itself.
 """
 
 from typing import Any
 
 from ..._tvm import relax, shape_of, tvm
 
-# How many times the reads of both there must be in one for a kernel more, which writes and reads an
-# image more.
+# One pool has to take this many times the reads of both for a second kernel to pay, since that
+# writes and reads one more image.
 _PAYS = 1.6
 _KINDS = {"relax.nn.max_pool2d": "max", "relax.nn.avg_pool2d": "avg"}
 
@@ -36,12 +36,12 @@ def _pays(call: relax.Call) -> bool:
     rows, columns = map(int, call.attrs.pool_size)
     at = call.attrs.layout.index("W")
     width, made = (shape_of(one.ty)[at] for one in (call.args[0], call))
-    # The pool along rows is of all columns that there are.
+    # The pool along rows computes all columns of the input.
     return rows * columns >= _PAYS * (rows * width / max(made, 1) + columns)
 
 
 def _along(data: Any, attrs: Any, kind: str, axis: int) -> Any:
-    """In TE, a pool of the windows' extent along one axis: 0 of rows, 1 of columns."""
+    """In TE, a pool with the windows' extent along one axis: 0 for rows, 1 for columns."""
     own = lambda values, other: [int(n) if at == axis else other for at, n in enumerate(values)]  # noqa: E731
     top, left, bottom, right = attrs.padding
     before, after = own((top, left), 0), own((bottom, right), 0)

@@ -1,16 +1,16 @@
-"""Images resized linearly: a function of elements, by places and weights that are constants.
+"""Linear resizing of images as a function of elements, with constant places and weights.
 
     y[i, j, :] = sum over a, b: (v[a, i] * w[b, j]) * x[rows[a, i], columns[b, j], :]
 
-TVM computes for each element anew where it lies in the image, and in another order than ONNX
-Runtime, so that far from the origin of a large image the weights are others.
+TVM computes the place in the image anew for each element, and by other operations than ONNX
+Runtime, so that far from the origin of a large image the weights differ.
 
-Where columns are the last axis, elements of a row read here and there, each a load of its own. Of
-an image that grows a vector of them reads a few columns in all:
+Where columns are the last axis, each element reads its own columns: a scalar load for each. If the
+image grows, a whole vector of elements reads only a few columns:
 
     y[:, i, J + j] = sum over t: w[t, J + j] * (v[0, i] * x[:, rows[0, i], first[J] + t] + ...)
 
-A column that an element does not read counts as 0, whatever is in it.
+A column that an element does not read counts as 0, whatever its value.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,13 @@ import numpy as np
 from ..._tvm import relax, shape_of, tirx, tvm
 from ..operators.sampling import Axis, Manner, taps
 
-# TVM's pattern of what is fused with other functions of elements.
+# TVM's pattern (`op_pattern`) of a function that is fused with other functions of elements.
 _INJECTIVE = 2
 _SIDES = (0, 1)
-# Columns that a vector reads at most; and where one has no weight, since none is negative.
-_MOST_COLUMNS, _UNREAD = 12, -1
+# The most columns that a vector reads.
+_MOST_COLUMNS = 12
+# The weight of a column that an element does not read; real weights are not negative.
+_UNREAD = -1
 _GIVEN = (
     "method", "coordinate_transformation_mode", "rounding_method", "cubic_alpha", "cubic_exclude",
     "extrapolation_value",
@@ -33,22 +35,22 @@ _GIVEN = (
 
 
 def enlarges(call: Any) -> bool:
-    """Whether an image has more elements after than before."""
+    """Whether the result of a resize has more elements than its image."""
     return bool(np.prod(shape_of(call.ty)) > np.prod(shape_of(call.args[0].ty)))
 
 
 def resized(call: Any, image: relax.Expr, layout: str) -> relax.Expr:
-    """The image in another layout, resized as by a call."""
+    """The image, in another layout, resized as by the call."""
     region = tuple(float(one) for one in call.attrs.roi)
     given = {name: getattr(call.attrs, name) for name in _GIVEN}
     return relax.op.image.resize2d(image, call.args[1], region, layout=layout, **given)
 
 
 def legalized_in(lanes: int) -> Callable[[relax.BlockBuilder, relax.Call], relax.Expr]:
-    """What makes a PrimFunc of a resized image, for vectors of so many elements."""
+    """The legalisation of resizing, for vectors of so many elements."""
 
     def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
-        """A linear one is ours, others are as TVM has them."""
+        """A resize as a PrimFunc: ours if it is linear, TVM's for others."""
         if call.attrs.method != "linear":
             return call.op.get_attr("FLegalize")(builder, call)
         at = call.attrs.layout.index("H")
@@ -64,7 +66,7 @@ def legalized_in(lanes: int) -> Callable[[relax.BlockBuilder, relax.Call], relax
 
 
 def _tables(call: Any, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """(places, weights) along an axis, two for each element of the result: a row a side."""
+    """(places, weights) along an axis: a row for each of the two sides, a column an element."""
     size, made = shape_of(call.args[0].ty)[axis], shape_of(call.ty)[axis]
     mode = str(call.attrs.coordinate_transformation_mode)
     along = Axis(axis, size, made, np.float32(made) / np.float32(size))
@@ -75,9 +77,9 @@ def _tables(call: Any, axis: int) -> tuple[np.ndarray, np.ndarray]:
 def _grouped(
     places: np.ndarray, weights: np.ndarray, lanes: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """(the first column that each vector reads, weights of it and of those behind: a row each).
+    """(the first column that each vector reads, a row of weights for it and each one behind it).
 
-    None where vectors do not divide a row, or read too many columns.
+    None if vectors do not divide a row, or read too many columns.
     """
     if places.shape[1] % lanes:
         return None

@@ -1,4 +1,4 @@
-"""Which tensors of a program have rows: claims that every store keeps (`rows.py`)."""
+"""The tensors of a program that have rows: claims that every store keeps (`rows.py`)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .row_stores import OpaqueError, Store, Stores, variables
 
 
 class Along(NamedTuple):
-    """How rows lie along an axis: each has so many steps, then the next one comes; at last again.
+    """How rows lie along an axis: `steps` elements each, in turn, then again from the first row.
 
-    (8, 64) has 8 rows of 1 step along its first axis, (512,) as (8, 64) has 8 of 64 steps, and as
-    (64, 8) it has them of 1 step, 64 times.
+    (8, 64) has 8 rows of 1 step along its first axis. (512,) has 8 rows of 64 steps if it is (8,
+    64), and if it is (64, 8) it has 8 rows of 1 step, 64 times.
     """
 
     axis: int
@@ -32,8 +32,8 @@ def all_along(shape: Iterable[int], rows: int) -> set[Along]:
 class Rows:
     """What is known of a tensor's rows.
 
-    axes: along which row n hangs on row n of the batch alone, and as every other row does on its
-    own. alike: nothing of it hangs on the batch.
+    axes: the ways in which its row n depends only on row n of the batch, as every other row does on
+    its own. alike: whether no element depends on the batch.
     """
 
     axes: frozenset[Along] = frozenset()
@@ -41,12 +41,12 @@ class Rows:
 
     @property
     def mixed(self) -> bool:
-        """Whether an element may hang on several rows of the batch."""
+        """Whether an element may depend on several rows of the batch."""
         return not (self.axes or self.alike)
 
 
 def results_of(func: Any, given: Sequence[Rows], rows: int) -> list[Rows]:
-    """What is known of the results of a program. given: of its inputs, its first parameters."""
+    """What is known of a program's results. given: of its inputs, its first parameters."""
     made = func.params[len(given) :]
     if func.attrs and ROWS_APART in func.attrs:
         return [_apart(given, int(func.attrs[ROWS_APART]))]
@@ -59,7 +59,7 @@ def results_of(func: Any, given: Sequence[Rows], rows: int) -> list[Rows]:
 
 
 def _apart(given: Sequence[Rows], axis: int) -> Rows:
-    """What is known of the result of a program that says of itself what is apart (`ROWS_APART`)."""
+    """What is known of the result of a program that is marked to keep samples apart."""
     first, *others = given
     if not all(one.alike for one in others):
         return Rows()
@@ -68,10 +68,10 @@ def _apart(given: Sequence[Rows], axis: int) -> Rows:
 
 
 class _Claims:
-    """What is claimed of each tensor that a program has.
+    """The claims about each tensor of a program.
 
-    Axes of a tensor that is made in loops count from these on: they are its first.
-    extents: of the loops. alike: the tensors of which nothing hangs on the batch.
+    A tensor that is made inside loops has one more axis in front for each of these. extents: of the
+    loops. alike: the tensors claimed not to depend on the batch.
     """
 
     def __init__(self, func: Any, given: Sequence[Rows], rows: int) -> None:
@@ -86,32 +86,32 @@ class _Claims:
             self._axes[buffer] = all_along(self.shape(buffer), rows)
 
     def of(self, buffer: Any) -> Rows:
-        """What is left of the claims of a parameter."""
+        """The claims that are left for a parameter."""
         return Rows(frozenset(self._axes[buffer]), buffer in self.alike)
 
     def axes_of(self, buffer: Any) -> set[Along]:
-        """The axes that a tensor is claimed to have rows along."""
+        """The ways in which a tensor is claimed to have rows."""
         return self._axes.get(buffer, set())
 
     def shape(self, buffer: Any) -> tuple[int, ...]:
-        """The extents of a tensor, with those of the loops that it is made in."""
+        """The extents of a tensor, after those of the loops that it is made in."""
         around = self._around.get(buffer, ())
         return (*(self.extents[loop] for loop in around), *shape_of(buffer))
 
     def place(
         self, buffer: Any, indices: Sequence[Any], moved: Callable[[Any], Any] = lambda var: var
     ) -> tuple[Any, ...]:
-        """Where in a tensor an element is. moved: what loops stand for."""
+        """The place of an element in a tensor. moved: maps a loop to what stands for it."""
         return (*map(moved, self._around.get(buffer, ())), *indices)
 
     def drop_all_false(self) -> None:
-        """Drop claims that a store does not keep, until all that are left are kept."""
+        """Drop claims that a store does not keep, until every store keeps all that are left."""
         dropped = 1
         while dropped:
-            dropped = sum(map(self._drop_false, self._stores))  # in their order: it takes few turns
+            dropped = sum(map(self._drop_false, self._stores))  # in program order: few rounds
 
     def _drop_false(self, store: Store) -> bool:
-        """Drop what a store does not keep; whether there was any."""
+        """Drop the claims that a store does not keep; whether there were any."""
         read = (store.value, *store.indices, *store.guards)
         axes = self._axes[store.buffer]
         false = {along for along in axes if not self._is_kept(store, along)}
@@ -125,7 +125,7 @@ class _Claims:
         return all(var in self.extents or var in self.alike for var in variables(read))
 
     def _is_kept(self, store: Store, along: Along) -> bool:
-        """Whether a store to row n is made of row n of what it reads, and of what is alike."""
+        """Whether a store to row n depends only on row n of what it reads, and on what is alike."""
         place = self.place(store.buffer, store.indices)[along.axis]
         loops = sorted(variables([place]) & self.extents.keys(), key=lambda loop: loop.name)
         ways = all_along((self.extents[loop] for loop in loops), self.rows)
@@ -138,9 +138,9 @@ class _Claims:
 
 
 class _Row:
-    """One row of the batch, which a loop is in, and what expressions are there.
+    """One row of the batch: a loop is fixed to it, and expressions are simplified there.
 
-    steps: that a row has in the loop.
+    steps: the steps that a row has in the loop.
     """
 
     def __init__(self, claims: _Claims, loop: Any, steps: int) -> None:
@@ -153,10 +153,10 @@ class _Row:
         self._analyzer = sym.Analyzer()
         for var, extent in {**same, self._row: rows}.items():
             self._analyzer.bind(var, tvm.ir.Range(0, extent))
-        self._of_row = set(same)  # variables that are the same whatever the row is, or its own
+        self._of_row = set(same)  # variables equal in all rows, or of the row's own numbers
 
     def keeps(self, store: Store, along: Along) -> bool:
-        """Whether the store writes to this row, and what is made of the row alone."""
+        """Whether the store writes to this row, and the stored value depends on this row alone."""
         place = self._claims.place(store.buffer, store.indices)
         if not self._is_in_row(self._at(place[along.axis]), along.steps):
             return False
@@ -165,7 +165,7 @@ class _Row:
         return all(self._is_free(self._at(one)) for one in (store.value, *store.guards))
 
     def _at(self, expr: Any) -> Any:
-        """An expression with the row and the step for the loop, and a variable for each load."""
+        """An expression with the row and step in place of the loop, and variables for loads."""
         here = structural_map(expr, (tvm.ir.Var, self._moved))
         return structural_map(here, (tvm.ir.TensorLoad, self._loaded))
 
@@ -173,7 +173,7 @@ class _Row:
         return self._here if var.same_as(self._loop) else var
 
     def _loaded(self, load: Any) -> Any:
-        """A number of the row's own, or one that hangs on other rows. Indices come as they are."""
+        """A variable for a load: one of the row's own numbers if it reads from this row alone."""
         place = self._claims.place(load.source, load.indices, self._moved)
         made = tirx.Var("loaded", load.ty.dtype)
         alike = load.source in self._claims.alike and all(map(self._is_free, place))
@@ -183,7 +183,7 @@ class _Row:
         return made
 
     def _is_here(self, along: Along, place: Sequence[Any]) -> bool:
-        """Whether a place in a tensor is in this row, and the same place in all rows."""
+        """Whether a place in a tensor is in this row, and at the same place within every row."""
         others = (one for at, one in enumerate(place) if at != along.axis)
         return all(map(self._is_free, others)) and self._is_in_row(place[along.axis], along.steps)
 
@@ -193,7 +193,7 @@ class _Row:
         return bool(self._analyzer.can_prove_equal(index // steps % self._claims.rows, self._row))
 
     def _is_free(self, expr: Any) -> bool:
-        """Whether an expression is the same in all rows, or of the row's own numbers."""
+        """Whether an expression is equal in all rows, or depends only on the row's own numbers."""
         if not (others := variables([expr]) - self._of_row):
             return True
         if others != {self._row}:

@@ -11,12 +11,12 @@ from ..._tvm import collect, structural_map, tirx, tvm
 
 
 class OpaqueError(Exception):
-    """A program does what is not a store to a tensor."""
+    """A program has a statement that cannot be read as a store to a tensor."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """What is stored where. guards: the conditions of its loops and branches."""
+    """A value stored at a place. guards: the conditions of the branches and blocks around it."""
 
     buffer: Any
     indices: tuple[Any, ...]
@@ -25,16 +25,16 @@ class Store:
 
 
 class Stores:
-    """The stores of a program, in variables of its loops alone.
+    """The stores of a program, written in terms of its loop variables only.
 
-    extents: of its loops, which begin at 0. around: the loops in which a tensor is made, a new one
-    each time: as if it had an axis more for each.
+    extents: of the loops, which begin at 0. around: the loops in which a tensor is made anew each
+    time, as if it had one more axis for each.
     """
 
     def __init__(self, func: Any) -> None:
         self.extents: dict[Any, int] = {}
         self.around: dict[Any, tuple[Any, ...]] = {}
-        self._meant: dict[Any, Any] = {}  # what variables stand for
+        self._meant: dict[Any, Any] = {}  # the expression that a variable stands for
         self.all = list(self._of(func.body, (), ()))
 
     def _of(self, stmt: Any, loops: tuple[Any, ...], guards: tuple[Any, ...]) -> Iterator[Store]:
@@ -59,7 +59,7 @@ class Stores:
                 self._note(stmt, loops)
 
     def _note(self, stmt: Any, loops: tuple[Any, ...]) -> None:
-        """Take in a statement that stores nothing: OpaqueError if it may all the same."""
+        """Note a statement that stores nothing; OpaqueError if it may store all the same."""
         if isinstance(stmt, tirx.AllocBuffer):
             self.around[stmt.buffer] = loops
         elif isinstance(stmt, tirx.Bind):
@@ -70,7 +70,8 @@ class Stores:
     def _of_loop(self, loop: Any, loops: Any, guards: Any) -> Iterator[Store]:
         least, extent = self._in_loops(loop.min), self._in_loops(loop.extent)
         if isinstance(least, tirx.IntImm) and isinstance(extent, tirx.IntImm):
-            var = tirx.Var(loop.loop_var.name, loop.loop_var.ty.dtype)  # it may serve two loops
+            # A new variable, since one may serve two loops.
+            var = tirx.Var(loop.loop_var.name, loop.loop_var.ty.dtype)
             self.extents[var] = int(extent)
             self._meant[loop.loop_var] = var + least
             yield from self._of(loop.body, (*loops, var), guards)
@@ -93,5 +94,5 @@ class Stores:
 
 
 def variables(exprs: Iterable[Any]) -> set[Any]:
-    """All variables that expressions mention, tensors among them."""
+    """All variables in expressions, including tensors."""
     return {var for expr in exprs for var in collect(expr, tvm.ir.Var)}

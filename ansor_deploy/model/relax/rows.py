@@ -1,13 +1,13 @@
-"""Is each row of a batch computed from that row alone, and all alike? Proved of the programs.
+"""Prove of the programs that each row of a batch depends on that row alone, and all rows alike.
 
-    y[n, i] = x[n, i] * w[i]        row n of what is written hangs on row n of what is read
+    y[n, i] = x[n, i] * w[i]        row n of the result depends on row n of the input
     y[n, i] = x[n, i] - x[0, i]     does not: a batch of two is not two batches of one
 
-A tensor has rows along an axis where each row is a stretch of it: in (8, 64) along axis 0, each
-one step, and in (512, 64), as 8 images of 64 pixels, each 64 steps. What an axis of the first
-tensor means is known of the model's inputs; of all others it is claimed, for every axis that has
-as many stretches, and claims are dropped until each store keeps those that are left
-(`row_claims.py`). What was stored before kept them, too, so that those that stay are true.
+A tensor has rows along an axis if each row is a stretch of that axis: in (8, 64) along axis 0, each
+of one step, and in (512, 64), for 8 images of 64 pixels, each of 64 steps. For the model's inputs
+it is known which axis has rows. For all other tensors it is claimed of every axis that has as many
+stretches, and claims are dropped until each store keeps those that are left (`row_claims.py`). A
+claim that is left is true: every store that came before keeps it, too.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .labels import calls
 from .row_claims import Along, Rows, all_along, results_of
 
 ALIKE = Rows(alike=True)
-Known = dict[Any, Any]  # Rows of a variable, or a list of them: of each part of a tuple
+Known = dict[Any, Any]  # for each variable its Rows, or a list of Rows for the fields of a tuple
 
 
 def check_rows(imported: Imported, rows: int, batched: Collection[str]) -> None:
-    """ModelError that names the nodes which mix rows of a batch, or the output that has none.
+    """ModelError that names a node which mixes rows of a batch, or an output without rows.
 
     imported: the model in one shape. rows: of its batch. batched: the inputs with rows along their
-    first axis; others are the same for all rows.
+    first axis; the others are the same for all rows.
     """
     main = imported.mod["main"]
     known: Known = {
@@ -71,7 +71,7 @@ def _mixing(imported: Imported, known: Known, rows: int) -> str:
 
 
 def _of(value: Any, known: Known, rows: int) -> Any:
-    """What is known of a value: a variable, a constant, a concatenation, a part or a tuple."""
+    """The Rows of a value: a variable, a constant, a concatenation, a field or a tuple."""
     if isinstance(value, tvm.ir.GenericConst):
         return Rows(_repeated(elements(value), rows), alike=True)
     if isinstance(value, relax.TupleGetItem):
@@ -84,7 +84,7 @@ def _of(value: Any, known: Known, rows: int) -> Any:
 
 
 def _joined(call: Any, parts: Sequence[Rows]) -> Rows:
-    """What is known of a concatenation: what is of all its parts, but for the axis of it."""
+    """The Rows of a concatenation: what all parts share, except along its axis."""
     made, given = shape_of(call.ty), [shape_of(one.ty) for one in call.args[1:]]
     axes = frozenset.intersection(*(part.axes for part in parts))
     whole = {a for a, extent in enumerate(made) if all(shape[a] == extent for shape in given)}
@@ -93,12 +93,12 @@ def _joined(call: Any, parts: Sequence[Rows]) -> Rows:
 
 
 def _first(shape: Sequence[int], rows: int) -> frozenset[Along]:
-    """That rows are outermost in the first axis."""
+    """The claim that rows are outermost in the first axis."""
     return frozenset([Along(0, shape[0] // rows if shape else 0)])
 
 
 def _repeated(values: np.ndarray, rows: int) -> frozenset[Along]:
-    """How a constant has rows that are all the same."""
+    """The ways in which a constant has rows that are all equal."""
     ways = all_along(values.shape, rows)
     return frozenset(along for along in ways if _repeats(values, along, rows))
 

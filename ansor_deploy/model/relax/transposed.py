@@ -1,6 +1,6 @@
-"""Transposed convolution as convolutions that multiply by no inserted zero.
+"""Transposed convolutions as convolutions that never multiply by an inserted zero.
 
-An output position t = S * p + f of a stride S reads inputs and taps of one remainder alone:
+With stride S, an output position t = S * p + f reads only inputs and taps of one remainder:
 
     out[i * S + k - P, o] += x[i, c] * w[c, o, k]
     -->
@@ -8,10 +8,10 @@ An output position t = S * p + f of a stride S reads inputs and taps of one rema
                                               * w[c, o, (f + P) % S + S * j]
     out[S * p + f, o] = y[f, p, o]
 
-Each phase f is a convolution of its own weights. All of them are one program, whose tiles are
-stored to where they belong. Where a phase has too few channels to fill vectors, the phases become
-channels of one dense convolution instead, which is interleaved afterwards (sub-pixel convolution,
-Shi et al. 2016): that computes the border of the phases as well, and costs a copy.
+Each phase f is a convolution with its own weights. All phases are one program, whose tiles are
+stored to their places in the result. Where a phase has too few channels to fill vectors, the phases
+become channels of one dense convolution instead, which is interleaved afterwards (sub-pixel
+convolution, Shi et al. 2016): this also computes the border of the phases, and costs a copy.
 """
 
 import math
@@ -28,7 +28,7 @@ from .transposed_phases import SPATIAL, apart, split_taps, together
 def transposed_convolution(
     walk: Walk, data: Any, weight: np.ndarray, attrs: Any, shape: list[int], lanes: int
 ) -> Any:
-    """The result, channels last; None for dilated ones.
+    """The result, channels last; None for a dilated convolution.
 
     data: channels last. weight: [in, out of a group, taps...]. shape: of the result, channels
     first. lanes: float32 elements of a vector.
@@ -51,12 +51,13 @@ def transposed_convolution(
 
 
 def _dense(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry, groups: int) -> Any:
-    """The result with its padding: the phases as output channels of each group, interleaved."""
+    """The result before cropping: phases are output channels of each group, then interleaved."""
     dims = len(geometry.taps)
     spatial = SPATIAL[dims + 2]
     parts = [_dense_weights(part, geometry) for part in np.split(weight, groups)]
     if 1 < groups == len(weight):
-        # To read a channel for several results takes a gather a tap, to copy it one for all taps.
+        # Reading a channel for several results takes a gather for each tap; copying takes one for
+        # all taps.
         data = walk.emit(relax.op.repeat(data, parts[0].shape[-1], dims + 1))
     phases = getattr(relax.op.nn, f"conv{dims}d")(
         data,
@@ -78,7 +79,7 @@ def _dense_weights(weight: np.ndarray, geometry: Geometry) -> np.ndarray:
 
 
 def _dense_padding(geometry: Geometry) -> list[int]:
-    """Padding with which each position sees the inputs of all its taps, and no others."""
+    """The padding with which each position reads the inputs of all its taps, and no others."""
     skipped = [
         (begin - cut) // stride
         for begin, cut, stride in zip(geometry.begins, geometry.cuts, geometry.strides, strict=True)
@@ -96,7 +97,7 @@ def _interleave(walk: Walk, phases: Any, geometry: Geometry, groups: int) -> Any
     batch, *made, _ = shape_of(phases.ty)
     apart = [groups] if groups > 1 else []
     split = walk.emit(relax.op.reshape(phases, [batch, *made, *apart, *strides, outputs]))
-    first = 1 + dims + len(apart)  # axis of the phases
+    first = 1 + dims + len(apart)  # the first axis of phases
     pairs = [axis for d in range(dims) for axis in (1 + d, first + d)]
     order = [0, *pairs, *range(1 + dims, first), first + dims]
     mixed = walk.emit(relax.op.permute_dims(split, order))

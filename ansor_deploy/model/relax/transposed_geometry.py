@@ -1,4 +1,4 @@
-"""A transposed convolution along its spatial axes, and what each way to compute it costs."""
+"""A transposed convolution along its spatial axes, and the cost of each way to compute it."""
 
 import math
 from dataclasses import dataclass
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-# Multiply-adds of vectors that take as long as the copy of one, and as the call of a kernel.
-COPY, CALL = 16, 2000
-# What a multiply-add costs where a tile is one vector wide: each needs an input of its own.
+# Multiply-adds of vectors that take as long as copying one vector.
+COPY = 16
+# Multiply-adds of vectors that take as long as the call of a kernel.
+CALL = 2000
+# The relative cost of a multiply-add where a tile is one vector wide: each needs its own input.
 NARROW = 1.25
 
 
@@ -17,7 +19,7 @@ NARROW = 1.25
 class Geometry:
     """Extents of the spatial axes, one number for each axis.
 
-    extents: of the input. sizes: of the result. begins: padding, cut off the result.
+    extents: of the input. sizes: of the result. begins: padding, which is cut off the result.
     outputs, depth: channels of the result, and of the input.
     """
 
@@ -33,7 +35,8 @@ class Geometry:
     def of(cls, data: Any, weight: np.ndarray, attrs: Any, shape: list[int]) -> "Geometry":
         """The geometry of an operator.
 
-        Of a single input nothing overlaps: with a stride as long as the kernel no tap is wasted.
+        With a single input nothing overlaps, so the stride is set to the size of the kernel: then
+        no tap is wasted.
         """
         extents, taps = [int(extent) for extent in data.ty.shape][1:-1], list(weight.shape[2:])
         strides = [
@@ -45,45 +48,46 @@ class Geometry:
 
     @cached_property
     def steps(self) -> list[int]:
-        """Taps of a phase."""
+        """The number of taps of a phase."""
         return [math.ceil(k / s) for k, s in zip(self.taps, self.strides, strict=True)]
 
     @cached_property
     def counts(self) -> list[int]:
-        """Positions of a phase."""
+        """The number of positions of a phase."""
         return [math.ceil(size / s) for size, s in zip(self.sizes, self.strides, strict=True)]
 
     @cached_property
     def cuts(self) -> list[int]:
-        """What the dense convolution computes before the result: a part of a position."""
+        """Elements that the dense convolution computes before the result: less than a position."""
         sizes = zip(self.begins, self.strides, self.steps, strict=True)
         return [begin - min(begin // s, steps - 1) * s for begin, s, steps in sizes]
 
     @cached_property
     def dense_counts(self) -> list[int]:
-        """Positions of the dense convolution: with those that are cut off."""
+        """Positions of the dense convolution, including those that are cut off."""
         ends = map(sum, zip(self.cuts, self.sizes, strict=True))
         return [math.ceil(end / s) for end, s in zip(ends, self.strides, strict=True)]
 
     @property
     def is_whole(self) -> bool:
-        """Whether all phases have as many positions."""
+        """Whether all phases have the same number of positions."""
         return all(size % s == 0 for size, s in zip(self.sizes, self.strides, strict=True))
 
     def taps_of(self, axis: int, phase: int) -> int:
-        """Taps that a phase has of its own: the first ones of a stride may have one more."""
+        """The number of taps that a phase really has: the first phases may have one more."""
         stride = self.strides[axis]
         return math.ceil((self.taps[axis] - (phase + self.begins[axis]) % stride) / stride)
 
     def positions_of(self, axis: int, phase: int) -> int:
-        """Positions that a phase has before the result ends."""
+        """The number of positions that a phase has before the result ends."""
         return math.ceil((self.sizes[axis] - phase) / self.strides[axis])
 
     def costs(self, lanes: int) -> dict[str, float]:
-        """Multiply-adds of vectors that each way takes, of those that there are.
+        """Multiply-adds of vectors for each way that can be used.
 
-        "dense": all phases as channels, cut out and interleaved. "together": phases in one kernel,
-        each with as many taps and positions as the largest. "apart": a kernel each, interleaved.
+        "dense": all phases as channels, cropped and interleaved. "together": all phases in one
+        kernel, each with the taps and positions of the largest. "apart": a kernel for each phase,
+        interleaved.
         """
         phases, adds = math.prod(self.strides), math.prod(self.steps) * self.depth
         width = math.ceil(self.outputs / lanes)
@@ -99,7 +103,7 @@ class Geometry:
         return found
 
     def _own_adds(self) -> int:
-        """Taps times positions, of all phases."""
+        """The sum over all phases of taps times positions."""
         return math.prod(
             sum(self.taps_of(axis, f) * self.positions_of(axis, f) for f in range(stride))
             for axis, stride in enumerate(self.strides)

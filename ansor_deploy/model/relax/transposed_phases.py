@@ -11,13 +11,16 @@ from .dataflow import Walk, constant_of
 from .transposed_geometry import Geometry
 
 SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
-# TVM's patterns (`op_pattern`) of what is fused with others like it, with elementwise operators
-# behind it, and with nothing.
-_INJECTIVE, _WITH_EPILOGUE, _OPAQUE = 2, 4, 8
+# TVM's pattern (`op_pattern`) of a function that is fused with others like it.
+_INJECTIVE = 2
+# TVM's pattern of a function that is fused with elementwise functions behind it.
+_WITH_EPILOGUE = 4
+# TVM's pattern of a function that is not fused.
+_OPAQUE = 8
 
 
 def together(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
-    """The result, with what whole phases have beyond its end: that is cut off behind the kernel."""
+    """The result by one kernel; whole phases may go beyond its end, which the caller cuts off."""
     pattern = _WITH_EPILOGUE if geometry.is_whole else _OPAQUE
     return walk.emit(
         walk.computed(
@@ -37,7 +40,7 @@ class _Phases:
     geometry: Geometry
 
     def compute(self, data: Any, weight: Any) -> Any:
-        """data: [batch, extents..., in]. weight: as `_phase_weights` makes it."""
+        """The result. data: [batch, extents..., in]. weight: as `_phase_weights` makes it."""
         te, geometry = tvm.te, self.geometry
         batch, *_, depth = data.shape
         strided = self._strided
@@ -82,7 +85,7 @@ class _Phases:
         return ahead + skipped
 
     def _padded(self, data: Any) -> Any:
-        """The input with the zeros that the first and the last positions read."""
+        """The input with the zeros that the first and last positions read."""
         geometry, before, after = self.geometry, [], []
         for axis, (extent, count) in enumerate(zip(geometry.extents, geometry.counts, strict=True)):
             stride, steps = geometry.strides[axis], geometry.steps[axis]
@@ -106,7 +109,7 @@ def _phase_weights(weight: np.ndarray, geometry: Geometry) -> np.ndarray:
 
 
 def apart(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
-    """The result: each phase a convolution with its own taps, which another kernel interleaves."""
+    """The result: each phase is a convolution with its own taps; one kernel interleaves them."""
     phases = list(product(*map(range, geometry.strides)))
     made = [_own_convolution(walk, data, weight, geometry, phase) for phase in phases]
 
@@ -133,7 +136,7 @@ def apart(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
 def _own_convolution(
     walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry, phase: tuple[int, ...]
 ) -> Any:
-    """One phase, of the inputs that it reads: [batch, positions..., out]."""
+    """One phase from the inputs that it reads: [batch, positions..., out]."""
     dims, before, after = len(phase), [], []
     taps = [slice(None), slice(None)]
     for axis, f in enumerate(phase):

@@ -7,9 +7,9 @@ from .importer import Imported
 
 
 def joined(variants: Sequence[Imported]) -> Imported:
-    """All functions of the variants: those of the first as they are called, others renamed.
+    """All functions of the variants; those of the first keep their names, others get new ones.
 
-    The function of the k-th variant is `main_k`, from 1 on. Equal kernels are one.
+    The `main` of the k-th variant is named `main_k`, from 1 on. Equal kernels become one.
     """
     first, *others = variants
     if not others:
@@ -27,7 +27,7 @@ def joined(variants: Sequence[Imported]) -> Imported:
 
 
 def _moved(mod: tvm.IRModule, builder: relax.BlockBuilder) -> relax.Function:
-    """The `main` of a module, with what it calls in the builder's module, under names there."""
+    """The `main` of a module; its callees are added to the builder's module under new names."""
     moved = {
         name.name_hint: builder.add_func(func, name.name_hint)
         for name, func in mod.functions.items()

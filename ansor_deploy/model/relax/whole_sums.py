@@ -1,10 +1,10 @@
-"""Whole numbers that are added one after the other: as one, and in the type that they come in.
+"""Merge integer constants that are added one after another, and keep exact sums in float32.
 
     s = sums(bytes, weights) ; s - z ; (s - z) + b   -->   s + (b - z)          z, b: constants
     f = sums in float32 ; float32(int32(f) + b)      -->   f + float32(b)       where it is exact
 
-What a quantised layer adds to its sums comes from its zero point and from its bias. Sums of bytes
-wait for what follows them: of a layer of few channels it takes longer than the sums.
+A quantised layer adds constants to its sums for its zero point and for its bias. The sums of bytes
+have to wait for these steps, which take longer than the sums in a layer of few channels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from ..._tvm import elements, op_name, relax, shape_of, tirx, tvm
 from .dataflow import Renaming, constant_of, rewritten
 
-# Whole numbers up to here are exact in float32.
+# Integers up to here are exact in float32.
 _EXACT = 1 << 24
 _BYTE = 255
 _SUMS = "ConvInteger"
@@ -28,10 +28,11 @@ def merged(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 class _Walk(Renaming):
-    """What is added to each tensor of int32, and which of them are float32 in truth.
+    """The constant that is added to each int32 tensor, and the tensors that are float32 in truth.
 
-    plus: (tensor, constant) of what is their sum. whole: (float32, bound) of what is cast from it.
-    bounds: the largest sums of bytes in float32. All by variables of the new function.
+    plus: for a sum, (tensor, constant). whole: for a tensor cast from float32, (that one, its
+    bound). bounds: the largest sums of bytes in float32. All keys are variables of the new
+    function.
     """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
@@ -41,7 +42,7 @@ class _Walk(Renaming):
         self.bounds: dict[Any, float] = {}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
-        """Note that `var` is this value, less what can be left out on the way to it."""
+        """Note that `var` is this value, computed without the steps that can be left out."""
         kept = self.kept(value)
         name = op_name(kept) if isinstance(kept, relax.Call) else ""
         if name in ("relax.add", "relax.subtract") and str(var.ty.dtype) == "int32":
@@ -54,7 +55,7 @@ class _Walk(Renaming):
                 self.bounds[self.new[var]] = bound
 
     def _sum(self, call: relax.Call, name: str, shape: tuple[int, ...]) -> Any:
-        """A sum, or a difference, of int32: with a constant, all that was added before with it."""
+        """A sum or difference of int32; constants added one after another become one."""
         left, right = call.args
         if name == "relax.add" and isinstance(left, tvm.ir.GenericConst):
             left, right = right, left
@@ -68,7 +69,7 @@ class _Walk(Renaming):
         return made
 
     def _cast(self, call: relax.Call, var: relax.Var) -> Any:
-        """A cast; of what was whole in float32, and stays exact there, none."""
+        """A cast; none for integers that came from float32 and stay exact there."""
         given, kind = call.args[0], str(var.ty.dtype)
         origin, more = self.plus.get(given, (given, None))
         real, bound = self.whole.get(origin, (None, 0.0))
@@ -85,10 +86,9 @@ class _Walk(Renaming):
 
 
 def _as_they_are(sums: Any) -> Any:
-    """Floats by way of their bits, which is no instruction, but says that no bit of them is open.
+    """Floats by way of their bits: no instruction, but a sign that their bits are certain.
 
-    `codegen/passes/same_bytes.py` asks for it: floats that are added up are else of no certain
-    order.
+    `codegen/passes/same_bytes.py` needs it: it takes the order of other float sums for uncertain.
     """
 
     def element(*at: Any) -> Any:
@@ -98,7 +98,7 @@ def _as_they_are(sums: Any) -> Any:
 
 
 def _bound(call: relax.Call) -> float | None:
-    """The largest sum of bytes that a call computes in float32; None of any other call."""
+    """The largest sum of bytes that a call computes in float32; None for any other call."""
     function, given = call.args[0], call.args[1]
     weight = given.fields[-1] if isinstance(given, relax.Tuple) and len(given.fields) else None
     named = function.name_hint.startswith(_SUMS) and str(call.ty_args[0].dtype) == "float32"

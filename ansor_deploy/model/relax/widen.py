@@ -1,8 +1,9 @@
 """Output channels in whole vectors: a convolution of 1000 channels computes 1008.
 
-1000 channels are 125 vectors of 8, and vectors of 16 lanes would stand half empty. Zero weights are
-added up to the next whole vector, if that saves more than it adds. Element by element and over
-positions the surplus is carried along; the first operator that would see it gets the crop:
+1000 channels are 125 vectors of 8, which would leave vectors of 16 lanes half empty. Zero weights
+are added up to the next whole vector if that saves more than it adds. Elementwise operators and
+those over positions carry the surplus channels along; the first operator that would see them gets
+them cropped:
 
     conv(x, w[1000]) ; add(b[1000]) ; relu ; mean ; softmax
     -->
@@ -19,9 +20,9 @@ from ...target import Target
 from .dataflow import Walk, constant_of, rewritten
 from .layout import CONVOLUTIONS, ELEMENTWISE, POOLS, REDUCTIONS
 
-# Multiply-adds of an element that are worth the copy of a crop.
+# An element has to take at least this many multiply-adds to be worth the copy of a crop.
 LONG = 64
-# Vectors after it over vectors before it that are worth the change.
+# The most vectors after the change, relative to those before it, with which it pays.
 FEWER = 0.58
 
 
@@ -38,7 +39,7 @@ def whole_vectors(channels: int, lanes: int) -> int:
 
 
 class _Walk(Walk):
-    """The values seen so far: as they are, or with surplus channels, or both."""
+    """The values seen so far: as they are, with surplus channels, or both."""
 
     def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
         super().__init__(builder)
@@ -55,7 +56,7 @@ class _Walk(Walk):
             self._plain[var] = self.emit(self.kept(value))
 
     def plain_tensor(self, expr: relax.Expr) -> relax.Expr:
-        """An operand without surplus; cropped once, where it has some."""
+        """An operand without surplus channels; one that has some is cropped once."""
         if expr in self._wide and expr not in self._plain:
             axis, channels = len(expr.ty.shape) - 1, int(expr.ty.shape[-1])
             crop = relax.op.strided_slice(self._wide[expr], [axis], [0], [channels])
@@ -85,7 +86,7 @@ class _Walk(Walk):
         return relax.Call(call.op, args, call.attrs, call.ty_args)
 
     def _elementwise(self, call: relax.Call) -> relax.Expr | None:
-        """The call on wide operands of one shape, and constants; None for other operands."""
+        """The call on wide operands of one shape and constants; None for other operands."""
         shape = shape_of(call.ty)
         extents = {int(self._wide[a].ty.shape[-1]) for a in call.args if a in self._wide}
         if len(extents) != 1:
@@ -107,7 +108,7 @@ class _Walk(Walk):
         return arg if not own or own[-1] == 1 else _padded(arg, wide)
 
     def _over_positions(self, call: relax.Call) -> relax.Expr | None:
-        """Pooling and reductions that leave the channels where they are."""
+        """Pools and reductions of wide data that keep the channel axis; None for others."""
         (data,) = call.args
         if data not in self._wide:
             return None
@@ -119,7 +120,7 @@ class _Walk(Walk):
 
 
 def _padded(constant: Any, channels: int) -> Any:
-    """A constant with zeros behind its last axis, up to so many."""
+    """A constant with zeros appended along its last axis, up to so many channels."""
     values = elements(constant)
     surplus = [(0, 0)] * (values.ndim - 1) + [(0, channels - values.shape[-1])]
     return constant_of(np.pad(values, surplus))
