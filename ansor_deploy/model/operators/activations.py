@@ -27,7 +27,8 @@ def _hard_sigmoid(x: Any, alpha: float, beta: float) -> Any:
     return tirx.max(number(0), tirx.min(number(1), line))
 
 
-# By ONNX's name in lower case: alpha and beta by default, and the function of x, alpha and beta.
+# For each ONNX name in lower case: the defaults of alpha and beta, and the function of x, alpha and
+# beta.
 ACTIVATIONS: dict[str, tuple[float, float, Activation]] = {
     "relu": (0, 0, lambda x, _a, _b: tirx.max(x, number(0))),
     "tanh": (0, 0, lambda x, _a, _b: tirx.tanh(x)),

@@ -1,12 +1,12 @@
-"""RoiAlign: each part of a region is the average of points, interpolated between four elements.
+"""RoiAlign: each part of a region is the average of points, each interpolated from four elements.
 
     y = begin + part * size + (point + 0.5) * size / points         along each axis
     result[region, part, :] += weight * x[image, row, column, :]    of the four around (y, x)
 
-Coordinates are computed in the order in which ONNX Runtime, the oracle, does it: a point beyond the
-image by the last bit of one is none. Where a node leaves the number of points open, it is what the
-size of a part is rounded up to; those beyond the image, of which a region may have any number, are
-passed over.
+Coordinates are computed in the same order of operations as in ONNX Runtime, the oracle: a point
+that is beyond the image by one last bit does not count. Where a node leaves the number of points
+open, it is the size of a part, rounded up. Points beyond the image, of which a region may have any
+number, are skipped.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import Any
 
 from ..._lazy_tvm import tirx, tvm
 
-# The two elements that a point lies between along an axis, each with its weight.
+# The two elements along an axis that a point lies between, each with its weight.
 _Sides = list[tuple[Any, Any]]
-# Channels that are one vector; a processor's are a part of it, or it.
+# Channels that are computed as one vector, which is one register of the processor or several.
 _LANES = 16
-# From so many multiplications on, threads save more than they take to start.
+# From this many results on, threads save more time than they take to start.
 _WORTH_THREADS = 1 << 16
-# More points than any image has rows, and exact in float32.
+# More points than any image has rows; still exact in float32.
 _MANY = 1 << 24
 
 
 @dataclass(frozen=True)
 class Pooling:
-    """What is made of a region: so many parts along each axis, each of so many points squared.
+    """How regions are pooled: the parts along each axis, each from points x points samples.
 
-    points: 0 where the region's size says. scale: of images to the coordinates of regions. centred:
-    whether coordinates are those of the middle of elements.
+    points: 0 if the region's size decides. scale: from region coordinates to those of images.
+    centred: whether coordinates refer to the centres of elements.
     """
 
     parts: tuple[int, int]
@@ -42,7 +42,7 @@ class Pooling:
     centred: bool
 
     def compute(self, data: Any, regions: Any, images: Any) -> Any:
-        """In TE: [regions, *parts, channels], of [images, rows, columns, channels]."""
+        """In TE: [regions, *parts, channels] from [images, rows, columns, channels]."""
         shape = (int(regions.shape[0]), *self.parts, int(data.shape[3]))
         build = lambda ins, outs: _Program(self, ins, outs[0]).build()  # noqa: E731
         given, kind = [data, regions, images], str(data.dtype)
@@ -50,7 +50,7 @@ class Pooling:
 
 
 class _Program:
-    """The statements."""
+    """The statements of RoiAlign in TIR."""
 
     def __init__(self, what: Pooling, given: Any, made: Any) -> None:
         self.what, self.T = what, tvm.script.ir_builder.tirx
@@ -82,14 +82,14 @@ class _Program:
         return tirx.const(value, self.kind)
 
     def local(self, value: Any) -> Any:
-        """A variable with a value to begin with, as a buffer of one element."""
+        """A variable with this first value, as a buffer of one element."""
         T = self.T  # noqa: N806
         made = T.buffer_proxy(T.alloc_buffer((1,), str(value.ty.dtype), scope="local"))
         made[0] = value
         return made
 
     def _count(self, axes: list[_Axis]) -> Any:
-        """Points of a part, of which there may be none."""
+        """The number of points of a part, at least one, since a part may have none."""
         return tirx.max(axes[0].count[0] * axes[1].count[0], self.const(1))
 
     def _load(self, place: tuple[Any, ...], channel: Any) -> Any:
@@ -101,7 +101,7 @@ class _Program:
         self.made[at] = value
 
     def _add(self, place: tuple[Any, ...], y: _Sides, x: _Sides) -> None:
-        """Add what a point lies between."""
+        """Add the interpolated value at a point to the result."""
         image = self.images[place[0]]
         corners = [
             (self.local(high[0] * wide[0]), row[0], column[0])
@@ -118,7 +118,7 @@ class _Program:
         self._each_channel(add)
 
     def _each_channel(self, do: Any) -> None:
-        """By vectors, and what is left over one by one."""
+        """Apply a function to all channels: to whole vectors, then one by one to the rest."""
         T, channels = self.T, self.shape[3]  # noqa: N806
         whole = channels // _LANES
         if whole:
@@ -130,7 +130,7 @@ class _Program:
 
 
 class _Axis:
-    """Rows or columns of a region. count: of its points in a part."""
+    """The rows or the columns of a region. count: of points in a part along this axis."""
 
     def __init__(self, program: _Program, region: Any, at: int) -> None:
         self.of, self.at, self.region = program, at, region
@@ -144,12 +144,12 @@ class _Axis:
         self.count = local(const(what.points) if what.points else self._rounded_up())
 
     def _rounded_up(self) -> Any:
-        """So many points as a part has elements, begun ones with them."""
+        """The size of a part, rounded up, as the number of its points."""
         return _held(tirx.ceil(self.size[0]), self.of.const(0), self.of.const(_MANY))
 
     @contextmanager
     def points(self, part: Any) -> Iterator[_Sides]:
-        """A loop over the points of a part that lie in the image, or less than one beside it."""
+        """A loop over the points of a part in the image, or less than one element outside it."""
         T, const = self.of.T, self.of.const  # noqa: N806
         first, end = self._near(part)
         with T.serial(0, end - first) as step:
@@ -165,7 +165,7 @@ class _Axis:
         return self.begin[0] + tirx.Cast(self.of.kind, part) * self.size[0] + beside
 
     def _near(self, part: Any) -> tuple[Any, Any]:
-        """The first of the points that may lie in the image, and the one behind the last."""
+        """The first of the points that may be in the image, and the one behind the last."""
         if self.of.what.points:
             return tirx.const(0, "int32"), tirx.const(self.of.what.points, "int32")
         const, count = self.of.const, self.count[0]
@@ -178,7 +178,7 @@ class _Axis:
         return first[0], tirx.max(end[0], first[0])
 
     def _sides(self, at: Any) -> _Sides:
-        """What a point lies between; at the far edge the last element, twice."""
+        """The elements that a point lies between; at the far edge the last element, twice."""
         local, last = self.of.local, tirx.const(self.of.sizes[self.at] - 1, "int32")
         low = local(tirx.min(tirx.Cast("int32", at), last))
         high = local(tirx.min(low[0] + tirx.const(1, "int32"), last))
@@ -188,6 +188,6 @@ class _Axis:
 
 
 def _held(value: Any, low: Any, high: Any) -> Any:
-    """A number held between two; NaN is the lower one."""
+    """A value limited to a range; NaN becomes the lower limit."""
     above = tirx.Select(value > low, value, low)
     return tirx.Select(above < high, above, high)

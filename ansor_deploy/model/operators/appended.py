@@ -1,10 +1,10 @@
-"""Operators of ours, in no file: rows written to a cache which a library keeps, and lengths.
+"""Operators of our own, in no file: Append writes rows to a kept cache, Length checks a length.
 
     y = Append(cache, new, at)          of each sample: y[:, at + k] = new[:, k], all else as it was
 
-Until memory is planned it is a function like any other, which copies the cache. Then y becomes
-another name of the cache (`codegen/memory/appended.py`), since what reads it does so from its
-first rows on, and of the cache itself no reader needs more than counted before.
+Until memory is planned, Append is a function like any other, which copies the cache. Then y becomes
+another name of the cache (`codegen/memory/appended.py`). That is possible because readers of y read
+it from its first row on, and readers of the cache itself read only rows that counted before.
 
     n = Length(length)          the steps of one that is in its range
 """
@@ -20,23 +20,23 @@ from .emitter import Emitter
 from .indices import in_range
 from .operator import Limit, Operator, Use
 
-MARK = "ansor.appends"  # attribute of a function that does it: the axis of rows
+MARK = "ansor.appends"  # the attribute of a function that appends: the axis of rows
 
 
 def append(emit: Emitter, cache: str, new: str, at: str, axis: int) -> str:
-    """Write rows to a cache, of each sample behind as many as `at` says; the cache after that."""
+    """Write rows to a cache, for each sample behind the first `at` rows; the cache after that."""
     return emit.own("Append", [cache, new, at], emit.dtype(cache), emit.shape(cache), axis=axis)
 
 
 def converted(call: Call) -> Any:
-    """The function, with a mark by which it is recognised."""
+    """The function that appends, with a mark by which it is recognised."""
     axis = call.attribute("axis")
     words = {"primfunc_name_hint": "append", "primfunc_attrs": {MARK: axis}}
     return call.emit(call.bb.call_te(_appended, *call.inputs, axis, **words))
 
 
 def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
-    """In TE."""
+    """Append in TE."""
     tokens = int(new.shape[axis])
 
     def element(*place: Any) -> Any:
@@ -49,7 +49,7 @@ def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
 
 
 def length(call: Call) -> Any:
-    """How many steps a length has; the call fails with one that is not in the range."""
+    """The number of steps in a length; the call fails if the length is not in the range."""
     least, most, step = (call.attribute(name) for name in ("least", "most", "step"))
     given = in_range(call, call.inputs[0], [most + 1], negative=False, least=least, of="it")
     if step == 1:

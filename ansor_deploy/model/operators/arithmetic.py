@@ -18,17 +18,17 @@ _LARGEST_DET = 4
 
 
 def quotient(emit: Emitter) -> str | None:
-    """A quotient by the constant zero as a product: TVM refuses to divide by it."""
+    """Write a quotient by the constant zero as a product: TVM refuses to divide by it."""
     value = emit.graph.value(emit.input(1))
     if value is None or value.size != 1 or value.any() or emit.graph.opset < 7:
         return None
-    kind = emit.dtype(emit.input(0))  # asked last: to infer types takes long
+    kind = emit.dtype(emit.input(0))  # asked last, since inferring types is slow
     factor = np.copysign(inf, value.astype(float)) if kind in FLOATS else value
     return emit("Mul", emit.input(0), emit.constant(factor, kind))
 
 
 def modulo(emit: Emitter) -> str | None:
-    """Mod of floats with the divisor's sign: TVM's makes NaN of an infinite divisor."""
+    """Mod of floats with the divisor's sign: TVM's gives NaN for an infinite divisor."""
     left, right = emit.input(0), emit.input(1)
     kind = emit.dtype(left)
     if kind not in FLOATS or emit.attribute("fmod", 0):
@@ -41,7 +41,7 @@ def modulo(emit: Emitter) -> str | None:
 
 
 def is_infinite(emit: Emitter) -> str:
-    """One of two comparisons, or both."""
+    """Compare with one infinity, or with both."""
     kind = emit.dtype(emit.input(0))
     found = [
         emit("Equal", emit.input(0), emit.constant(value, kind))
@@ -54,7 +54,7 @@ def is_infinite(emit: Emitter) -> str:
 
 
 def extreme(emit: Emitter) -> str | None:
-    """Booleans as bytes, of which TVM knows a least and a greatest."""
+    """Reduce booleans as bytes, since TVM has no least and greatest boolean."""
     data = emit.input(0)
     if emit.dtype(data) != TensorProto.BOOL:
         return None
@@ -63,9 +63,9 @@ def extreme(emit: Emitter) -> str | None:
 
 
 def log_of_sum_of_exponentials(emit: Emitter) -> str | None:
-    """Compute log(sum(exp(x - m))) + m, m the largest; TVM's is NaN where that is infinite."""
+    """Compute log(sum(exp(x - m))) + m with the maximum m; TVM's is NaN if that is infinite."""
     data, kind = emit.input(0), emit.dtype(emit.input(0))
-    if kind not in FLOATS or emit.graph.opset < 11:  # before, floats cannot be compared
+    if kind not in FLOATS or emit.graph.opset < 11:  # older opsets cannot compare floats
         return None
     largest = _reduced(emit, "ReduceMax", data, keepdims=1)
     endless = emit("Equal", emit("Abs", largest), emit.constant(inf, kind))
@@ -81,7 +81,7 @@ def _reduced(emit: Emitter, op: str, data: str, **changed: Any) -> str:
 
 
 def lp_normalization(emit: Emitter) -> str:
-    """Divide by the norm along an axis; zeros stay where it is zero."""
+    """Divide by the norm along an axis; zeros stay zeros where it is zero."""
     data, kind = emit.input(0), emit.dtype(emit.input(0))
     norm = "ReduceL1" if emit.attribute("p", 2) == 1 else "ReduceL2"
     length = emit.reduce(norm, data, emit.attribute("axis", -1))
@@ -102,7 +102,7 @@ def determinant(emit: Emitter) -> str:
 
 
 def _minor(emit: Emitter, rows: list[list[str]], columns: tuple[int, ...]) -> str:
-    """The determinant of the columns of these rows, of which there are as many."""
+    """The determinant of the square matrix of these rows and columns."""
     if len(rows) == 1:
         return rows[0][columns[0]]
     total = ""
@@ -114,7 +114,7 @@ def _minor(emit: Emitter, rows: list[list[str]], columns: tuple[int, ...]) -> st
 
 
 def cumulative_product(call: Call) -> Any:
-    """Products of all elements up to one along an axis, of those before it if exclusive."""
+    """Products along an axis up to each element, or of all before it if exclusive."""
     axis = int(np.asarray(call.value(1)).reshape(()))
     data = call.inputs[0]
     backwards = bool(call.attribute("reverse", 0))
@@ -125,7 +125,7 @@ def cumulative_product(call: Call) -> Any:
 
 
 def bit_shift(call: Call) -> Any:
-    """Shift by any number of bits: by as many as there are, or a negative number, all go."""
+    """Shift by any number of bits; one out of range, or negative, shifts all bits out."""
     data, shift = (call.bb.normalize(each) for each in call.inputs)
     kind = call.dtype(0)
     bits = np.dtype(kind).itemsize * 8

@@ -1,4 +1,4 @@
-"""ONNX's own operators of transformers: Attention, RotaryEmbedding, RMSNormalization and others."""
+"""ONNX's own operators of transformers: Attention, RotaryEmbedding, CausalConvWithState."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .operator import Operator
 
 @dataclass(frozen=True)
 class _Mask:
-    """bias: added to the logits. hidden: true for a row to which no key is left."""
+    """A mask. bias: added to the logits. hidden: true for a row that can see no key."""
 
     bias: str = ""
     hidden: str = ""
 
 
 def attention(emit: Emitter) -> list[str]:
-    """Compute softmax(q @ k^T * scale + mask) @ v by head; heads may share keys."""
+    """Compute softmax(q @ k^T * scale + mask) @ v for each head; heads may share keys."""
     kind = emit.dtype(emit.input(0))
     packed = len(emit.shape(emit.input(0))) == 3
     query, key, value = (_headed(emit, index) for index in range(3))
@@ -52,7 +52,7 @@ def attention(emit: Emitter) -> list[str]:
 
 
 def by_head(emit: Emitter) -> list[str]:
-    """Queries as they are, keys and values (batch, heads, tokens, width)."""
+    """Queries as they are, keys and values as (batch, heads, tokens, width)."""
     return [emit.input(0), *(_headed(emit, index) for index in (1, 2))]
 
 
@@ -62,7 +62,7 @@ def _headed(emit: Emitter, index: int) -> str:
 
 
 def _sizes(emit: Emitter) -> tuple[Sizes, int]:
-    """The extents, and how many keys come before those that the node is given."""
+    """The sizes, and how many keys come before the node's own."""
     (heads, queries, width), (key_heads, keys, _), (_, _, size) = (
         _extents(emit, index) for index in range(3)
     )
@@ -81,7 +81,7 @@ def _extents(emit: Emitter, index: int) -> tuple[int, int, int]:
 
 
 def _mask(emit: Emitter, sizes: Sizes, past: int, kind: int) -> _Mask:
-    """All that hides keys as one bias: the mask given, what is to come, the window, the padding."""
+    """The given mask, causality, window and padding as one bias."""
     allowed = _allowed(emit, sizes, past)
     mask = _padded(emit, emit.input(3), sizes.keys, kind)
     if mask and emit.dtype(emit.input(3)) == BOOL:
@@ -91,19 +91,19 @@ def _mask(emit: Emitter, sizes: Sizes, past: int, kind: int) -> _Mask:
         mask = emit("Add", mask, bias) if mask else bias
     if not mask or _always_sees(emit, allowed, mask):
         return _Mask(mask)
-    # Not by the largest bias: TVM's maximum of nothing but -inf is the least finite number.
+    # The maximum of the bias would not tell: TVM's of nothing but -inf is the least finite number.
     seen = emit.cast(emit("Greater", mask, emit.constant(-np.inf, kind)), FLOAT)
     return _Mask(mask, emit("Less", emit.reduce("ReduceMax", seen, -1), emit.constant(0.5)))
 
 
 def _always_sees(emit: Emitter, allowed: str, mask: str) -> bool:
-    """Whether it is known that every query has a key."""
+    """Whether it is known that every query sees a key."""
     known = emit.graph.value(allowed) if allowed and not emit.input(3) else None
     return known is not None and bool(known.any(axis=-1).all())
 
 
 def _padded(emit: Emitter, mask: str, keys: int, kind: int) -> str:
-    """A mask may be shorter than there are keys: those beyond are hidden."""
+    """The mask, extended to hide the keys beyond its end if it is shorter than there are keys."""
     if not mask or emit.shape(mask)[-1] in (1, keys):
         return mask
     shape = (*emit.shape(mask)[:-1], keys - emit.shape(mask)[-1])
@@ -113,11 +113,11 @@ def _padded(emit: Emitter, mask: str, keys: int, kind: int) -> str:
 
 
 def _allowed(emit: Emitter, sizes: Sizes, past: int) -> str:
-    """Which keys a query may see by its place; empty where it may see all."""
+    """The keys that each query may see by its position; empty if it may see all."""
     bounds = _bounds(emit)
     counts = emit.input(6)
     emit.room_for(sizes.keys, sizes.queries)
-    distance = np.arange(sizes.keys) - np.arange(sizes.queries)[:, None]  # key after query
+    distance = np.arange(sizes.keys) - np.arange(sizes.queries)[:, None]  # of a key behind a query
     if not counts:
         seen = [np.where(bound.upper, distance <= bound.at + past, distance >= bound.at + past)
                 for bound in bounds]  # fmt: skip
@@ -134,7 +134,7 @@ def _allowed(emit: Emitter, sizes: Sizes, past: int) -> str:
 
 @dataclass(frozen=True)
 class _Bound:
-    """A limit to how far after its query a key stands: at most `at`, or at least."""
+    """A limit on how far a key is behind its query: at most `at` if upper, else at least."""
 
     at: int
     upper: bool
@@ -148,7 +148,7 @@ def _bounds(emit: Emitter) -> list[_Bound]:
 
 
 def rotary_embedding(emit: Emitter) -> str:
-    """Each token's pairs of numbers turned by the angles of its position."""
+    """Rotate each token's pairs of numbers by the angles of its position."""
     name, cosine, sine, positions = map(emit.input, range(4))
     packed = len(emit.shape(name)) == 3
     tokens = split_heads(emit, name, emit.attribute("num_heads")) if packed else name
@@ -165,10 +165,10 @@ def rotary_embedding(emit: Emitter) -> str:
 def rotate(
     emit: Emitter, tokens: str, width: int, angles: Iterable[str], *, size: int, interleaved: bool
 ) -> str:
-    """(batch, heads, tokens, width), its pairs turned by angles of (batch, tokens, pairs).
+    """(batch, heads, tokens, width) with its pairs rotated by angles of (batch, tokens, pairs).
 
-    angles: their cosines and their sines. size: how much of the width is turned. interleaved: a
-    pair's numbers stand beside one another, not half the size apart.
+    angles: their cosines and sines. size: how much of the width is rotated. interleaved: whether
+    the numbers of a pair are neighbours, not half the size apart.
     """
     cosine, sine = (emit.unsqueeze(each, 1) for each in angles)
     turned = tokens if size == width else emit.slice(tokens, 3, 0, size)
@@ -201,7 +201,7 @@ def _paired(emit: Emitter, real: str, imaginary: str, size: int) -> str:
 
 
 def causal_conv_with_state(emit: Emitter) -> tuple[str, str]:
-    """A depthwise convolution over the past, which the next call gets as its state."""
+    """A causal depthwise convolution; the last inputs are the state for the next call."""
     name, weight, bias, past = map(emit.input, range(4))
     (batch, channels, length), reach = emit.shape(name), emit.shape(weight)[2] - 1
     kind = emit.dtype(name)

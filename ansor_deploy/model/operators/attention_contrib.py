@@ -29,9 +29,9 @@ _FLOATS_AND_COUNTS = ("float32", "float16", "int32")
 
 @dataclass(frozen=True)
 class _Heads:
-    """Queries, keys and values by head, (batch, heads, tokens, width), and their extents.
+    """Queries, keys and values by head, (batch, heads, tokens, width), and their sizes.
 
-    past: how many of the keys are of earlier calls.
+    past: how many of the keys come from earlier calls.
     """
 
     query: str
@@ -42,7 +42,7 @@ class _Heads:
 
 
 def attention(emit: Emitter) -> list[str]:
-    """Attention of a sequence to itself, queries, keys and values by one matrix product."""
+    """Self-attention; one matrix product gives queries, keys and values."""
     name, weights, bias, mask, past, extra = map(emit.input, range(6))
     merged = emit("MatMul", name, weights)
     merged = emit("Add", merged, bias) if bias else merged
@@ -51,7 +51,7 @@ def attention(emit: Emitter) -> list[str]:
 
 
 def q_attention(emit: Emitter) -> list[str]:
-    """The same of quantised tokens and weights."""
+    """Self-attention with quantised tokens and weights."""
     name, weights, bias, scale, w_scale, mask, zero, w_zero, past = map(emit.input, range(9))
     total = emit.cast(emit("MatMulInteger", name, weights, zero, w_zero), FLOAT)
     factor = emit("Mul", parameter(emit, scale), by_column(emit, w_scale))
@@ -61,7 +61,7 @@ def q_attention(emit: Emitter) -> list[str]:
 
 
 def _parted(emit: Emitter, merged: str, width: int, past: str) -> _Heads:
-    """(batch, tokens, queries, keys and values) by head, after the keys of earlier calls."""
+    """Split (batch, tokens, queries + keys + values) by head, and put the past's keys before."""
     count = emit.attribute("num_heads")
     batch, tokens = emit.shape(emit.input(0))[:2]
     widths = emit.attribute("qkv_hidden_sizes") or [width // 3] * 3
@@ -79,7 +79,7 @@ def _parted(emit: Emitter, merged: str, width: int, past: str) -> _Heads:
 
 
 def _after(emit: Emitter, past: str, at: int, name: str) -> str:
-    """Keys, or values, after those of the past, (2, batch, heads, tokens, width)."""
+    """Keys or values, appended to those of the past, (2, batch, heads, tokens, width)."""
     _, batch, heads, tokens, width = emit.shape(past)
     earlier = emit.reshape(emit.slice(past, 0, at, at + 1), batch, heads, tokens, width)
     return emit("Concat", earlier, name, axis=2)
@@ -100,13 +100,13 @@ def _scores(emit: Emitter, heads: _Heads, bias: str) -> Scores:
 
 
 def _kind(emit: Emitter) -> int:
-    """The type that is computed in: the input's, unless that is quantised."""
+    """The type that is computed in: the input's, or float32 if that is quantised."""
     kind = emit.dtype(emit.input(0))
     return FLOAT if kind in (TensorProto.INT8, TensorProto.UINT8) else kind
 
 
 def _bias(emit: Emitter, heads: _Heads, mask: str, extra: str) -> str:
-    """What is added to the logits: what the node is given, what is masked, what is to come."""
+    """What is added to the logits: the given bias, the mask and causality."""
     kind = _kind(emit)
     low = emit.attribute("mask_filter_value", -10000.0)
     terms = [extra] if extra else []
@@ -123,7 +123,7 @@ def _bias(emit: Emitter, heads: _Heads, mask: str, extra: str) -> str:
 
 
 def _seen(emit: Emitter, sizes: Sizes, mask: str) -> str:
-    """A mask of any of its forms as bools that broadcast to (batch, heads, queries, keys)."""
+    """A mask in any of its forms as booleans that broadcast to (batch, heads, queries, keys)."""
     shape = emit.shape(mask)
     nothing = emit.constant(0, emit.dtype(mask))
     if shape == (sizes.batch, sizes.keys):
@@ -146,7 +146,7 @@ def multi_head_attention(emit: Emitter) -> list[str]:
 
 
 def _given(emit: Emitter) -> _Heads:
-    """What MultiHeadAttention is given, by head: each of three inputs, or packed into fewer."""
+    """The inputs of MultiHeadAttention by head: three inputs, or packed into fewer."""
     query, key, value = projected(emit)
     past_key, past_value = emit.input(6), emit.input(7)
     count = emit.attribute("num_heads")
@@ -162,7 +162,7 @@ def _given(emit: Emitter) -> _Heads:
 
 
 def projected(emit: Emitter) -> list[str]:
-    """Queries as tokens, keys and values by head, all with their bias."""
+    """Queries as tokens, keys and values by head, all with their bias added."""
     parts, bias, count = (
         [emit.input(at) for at in range(3)],
         emit.input(3),
@@ -187,7 +187,7 @@ def projected(emit: Emitter) -> list[str]:
 
 
 def rotary_embedding(emit: Emitter) -> str:
-    """ONNX's RotaryEmbedding, with positions before the angles."""
+    """ONNX's RotaryEmbedding, but with positions before the angles."""
     name, positions, cosine, sine = map(emit.input, range(4))
     shape = emit.shape(name)
     packed = len(shape) == 3
@@ -207,7 +207,7 @@ def rotary_embedding(emit: Emitter) -> str:
 
 
 def _places(emit: Emitter, positions: str, tokens: int) -> str:
-    """(batch, tokens) positions; one number is that of the first token."""
+    """Positions as (batch, tokens); a single number is that of the first token."""
     if len(emit.shape(positions)) == 2:
         return positions
     count = emit.constant(np.arange(tokens)[None], INT64)

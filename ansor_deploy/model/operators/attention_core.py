@@ -14,9 +14,9 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 @dataclass(frozen=True)
 class Sizes:
-    """Extents of one attention. batch, heads, and of the keys; queries and keys: how many.
+    """The sizes of one attention. heads, key_heads: of queries, and of keys and values.
 
-    width: of a query and a key; value: of a value.
+    queries, keys: their numbers. width: of a query and of a key. value: the width of a value.
     """
 
     batch: int
@@ -30,7 +30,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Scores:
-    """Logits as they come, after the cap, after the bias, and the probabilities. Tensor names."""
+    """Names of the logits, raw, after the cap, and after the bias, and of the probabilities."""
 
     raw: str
     capped: str
@@ -62,13 +62,14 @@ def scores(
     precision: int = 0,
     sink: str = "",
 ) -> Scores:
-    """Who attends to whom: softmax(scale * query @ key^T + bias).
+    """The attention weights: softmax(scale * query @ key^T + bias).
 
-    query: (batch, heads, queries, width). key: (batch, key heads, keys, width), each for as many
-    heads as there are to one. kind: their element type. bias, hidden: broadcast to the logits;
-    hidden is true for a row whose every key is masked, and that row becomes zero. cap: limits the
-    logits to cap * tanh(logits / cap). precision: the type of the softmax, where it is another.
-    sink: (batch, heads, queries, 1), the logits of a key that all attend to and that has no value.
+    query: (batch, heads, queries, width). key: (batch, key heads, keys, width); each is shared by
+    heads / key heads. kind: their element type. bias, hidden: broadcast to the logits; hidden is
+    true for a row whose keys are all masked, and that row becomes zero. cap: limits the logits to
+    cap * tanh(logits / cap). precision: the type of the softmax, if it is another one. sink:
+    (batch, heads, queries, 1), the logits of a key that all queries attend to and that has no
+    value.
     """
     scaled = emit("Mul", query, emit.constant(scale, kind))
     grouped = _grouped(emit, scaled, sizes)
@@ -92,18 +93,18 @@ def _softmax(emit: Emitter, logits: str, sink: str, keys: int) -> str:
 
 
 def weighted(emit: Emitter, weights: str, value: str, sizes: Sizes) -> str:
-    """Weights @ value, of (batch, key heads, keys, value): (batch, heads, queries, value)."""
+    """weights @ value, which is (batch, key heads, keys, value): (batch, heads, queries, value)."""
     result = emit("MatMul", _grouped(emit, weights, sizes), value)
     return _ungrouped(emit, result, sizes)
 
 
 def causal(sizes: Sizes, offset: int) -> np.ndarray:
-    """Which keys a query may see, (queries, keys): none that comes after it."""
+    """The keys that each query may see, (queries, keys): none that comes after it."""
     return np.tri(sizes.queries, sizes.keys, offset, dtype=np.bool_)
 
 
 def as_bias(emit: Emitter, allowed: str, kind: int, masked: float) -> str:
-    """A mask of bools as what is added to logits: nothing where true, `masked` elsewhere."""
+    """A boolean mask as a term of the logits: 0 where true, `masked` elsewhere."""
     return emit("Where", allowed, emit.constant(0, kind), emit.constant(masked, kind))
 
 
@@ -113,7 +114,7 @@ def _capped(emit: Emitter, logits: str, cap: float, kind: int) -> str:
 
 
 def _grouped(emit: Emitter, name: str, sizes: Sizes) -> str:
-    """The queries of all heads that share a key as one matrix: no key is copied."""
+    """The queries of all heads that share a key, as one matrix, so that no key is copied."""
     if sizes.heads == sizes.key_heads:
         return name
     rows = sizes.heads // sizes.key_heads * sizes.queries

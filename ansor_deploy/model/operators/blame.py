@@ -1,4 +1,4 @@
-"""What goes wrong with a model is said of it, and of its node: no code foresees all they say."""
+"""Turn any error about a model into one that names the model and its node."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,9 +9,9 @@ from ...system.machine_fault import raise_if_fault
 
 @contextmanager
 def blamed(what: str, hint: str) -> Iterator[None]:
-    """Make a ModelError of whatever is raised meanwhile; errors of ours stay.
+    """Make a ModelError of whatever is raised in the block; our own errors stay as they are.
 
-    what: cannot be done.
+    what: the statement of what cannot be done.
     """
     try:
         yield
@@ -23,7 +23,7 @@ def blamed(what: str, hint: str) -> Iterator[None]:
 
 
 def importing(operator: str, node: str) -> AbstractContextManager[None]:
-    """Name the node in whatever is raised meanwhile."""
+    """Name the node in whatever error is raised in the block."""
     return blamed(
         f"node '{node}': this use of {operator} cannot be imported",
         "simplify the model (onnxslim model.onnx simple.onnx), or replace the node",
@@ -31,6 +31,6 @@ def importing(operator: str, node: str) -> AbstractContextManager[None]:
 
 
 def last_line(error: Exception) -> str:
-    """What an error says in the end, TVM's being long; its type if it says nothing."""
+    """The last line of an error's text, since TVM's are long; its type if there is no text."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else type(error).__name__

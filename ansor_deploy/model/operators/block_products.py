@@ -1,11 +1,12 @@
-"""An operator of ours, in no file: rows multiplied by weights of blocks, which stay as they are.
+"""An operator of our own, in no file: rows times block-quantised weights, which stay quantised.
 
     y = BlockProduct(x, steps, scales)      y[.., c] = sum over k of
                                             x[.., k] * (float32(steps[k, c]) * scales[k / size, c])
 
-Steps are a byte each, or of four bits, eight a word (`four_bits.py`), which become bytes where many
-rows are multiplied by them. So no weight is float32 on its way to the library, where each
-would take four or eight times the room, several times. For a GPU they are: its programs read these.
+Steps are a byte each, or four bits, eight a word (`four_bits.py`); the latter become bytes where
+many rows are multiplied. So no weight becomes float32 on its way to the library, which would take
+four or eight times the memory, several times over. For a GPU the weights do become float32, since
+its programs read that.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ Load = Callable[[Any, Sequence[Any]], Any]
 class Blocks:
     """A matrix of weights in blocks.
 
-    steps: (K, N), signed bytes from their zero point, or unsigned ones. scales: of each block of
-    `size` steps, (blocks, N). zeros: zero points, of unsigned bytes, where rows may be rounded.
+    steps: (K, N), signed bytes relative to their zero point, or unsigned ones. scales: (blocks, N),
+    for each block of `size` steps. zeros: zero points of unsigned bytes, where rows may be rounded.
     """
 
     steps: np.ndarray
@@ -51,9 +52,9 @@ class Blocks:
 
 
 def block_product(emit: Emitter, rows: str, lead: Shape | None, given: Blocks) -> str:
-    """Multiply rows of float32 by weights of blocks.
+    """Multiply float32 rows by weights in blocks.
 
-    lead: the shape of rows but for K; None where it is not known yet.
+    lead: the shape of the rows without K; None if it is not known yet.
     """
     words = words_of(given.steps)
     steps = given.steps if words is None else words
@@ -65,7 +66,7 @@ def block_product(emit: Emitter, rows: str, lead: Shape | None, given: Blocks) -
 
 
 def weight(load: Load, stored: Any, scales: Any, at: Sequence[Any], axis: int, size: int) -> Any:
-    """An element as float32. load: gives that of a tensor. axis: that of the blocks."""
+    """A weight as float32. load: reads an element of a tensor. axis: that of the blocks."""
     in_words = str(stored.dtype) == "int32"
     word, block = ([i // each if k == axis else i for k, i in enumerate(at)]
                    for each in (EACH if in_words else 1, size))  # fmt: skip
@@ -75,7 +76,7 @@ def weight(load: Load, stored: Any, scales: Any, at: Sequence[Any], axis: int, s
 
 
 def converted(call: Call) -> Any:
-    """One function, in which weights become float32 as they are loaded, or rows become bytes."""
+    """A function that makes weights float32 as it loads them, or one that rounds rows to bytes."""
     _check(call)
     on_gpu, rounded = "gpu" in tvm.target.Target.current().keys, call.input(3) is not None
     if rounded and current_has_dot():
@@ -93,7 +94,7 @@ def converted(call: Call) -> Any:
 
 
 def _check(call: Call) -> None:
-    """ModelError where they do not fit each other, as no file of ours has them."""
+    """ModelError if the shapes do not fit; the graphs that we write never have such."""
     size, depth = call.attribute("size"), call.shape(0)[-1]
     each = EACH if call.dtype(1) == "int32" else 1
     columns, blocks = call.shape(1)[-1], -(-depth // size)
@@ -109,7 +110,7 @@ def _value(call: Call, index: int) -> np.ndarray:
 
 
 def _signed(call: Call) -> np.ndarray:
-    """The steps from their zero points: bytes, where these hold them."""
+    """The steps relative to their zero points, as signed bytes if they fit."""
     stored = _value(call, 1)
     steps = steps_of(stored) if call.dtype(1) == "int32" else stored
     if call.input(3) is None:
@@ -125,7 +126,7 @@ def _as_float32(steps: np.ndarray, scales: np.ndarray, size: int) -> Any:
 
 
 def _product(rows: Any, stored: Any, scales: Any, size: int) -> Any:
-    """In TE."""
+    """The product in TE."""
     *lead, depth = rows.shape
     k = tvm.te.reduce_axis((0, depth), "k")
 

@@ -1,8 +1,8 @@
-"""Weights of few bits in blocks, each with a scale and a zero point: what onnxruntime-genai writes.
+"""Weights of few bits with a scale and a zero point for each block, as onnxruntime-genai writes.
 
-They must be constants. Those of a matrix stay bytes or less (`block_products.py`), unless zero
-points between whole numbers make them float32, or they are looked up (MatMulBnb4); of a table that
-is looked into, whole numbers of a byte stay.
+They must be constants. The weights of a matrix stay bytes or less (`block_products.py`), unless
+their zero points are no integers or they are codes of a table (MatMulBnb4): then they become
+float32. The integers of a table that is gathered from stay bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .operator import REAL, contrib
 
 FLOAT = TensorProto.FLOAT
 _BITS = (2, 4, 8)
-# The numbers that four bits stand for, by the type of MatMulBnb4: FP4 and NF4 of bitsandbytes.
+# The values of the 16 codes, by MatMulBnb4's quant_type: FP4 and NF4 of bitsandbytes.
 _POSITIVE = (0, 5.208333333e-03, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)
 _LEVELS = {
     0: np.float32([*_POSITIVE, *(-one for one in _POSITIVE)]),
@@ -27,12 +27,12 @@ _LEVELS = {
         0.7229568362236023, 1,
     ]),
 }  # fmt: skip
-# The level of accuracy by which rows may be rounded to bytes.
+# The accuracy level with which rows may be rounded to bytes.
 _ROUNDED = 4
 
 
 def mat_mul_n_bits(emit: Emitter) -> str:
-    """Compute a @ b^T + bias, rows as bytes where `accuracy_level` allows that."""
+    """Compute a @ b^T + bias, with rows as bytes where `accuracy_level` allows that."""
     bias = emit.input(5)
     if emit.attribute("weight_prepacked", 0):
         raise emit.refuse("its weights are packed for a processor: export it without that")
@@ -41,11 +41,11 @@ def mat_mul_n_bits(emit: Emitter) -> str:
     result = _product(emit)
     if bias:
         result = emit("Add", result, emit.cast(bias, FLOAT))
-    return emit.cast(result, emit.dtype(emit.input(2)))  # of scales, which is known at once
+    return emit.cast(result, emit.dtype(emit.input(2)))  # the type of scales is known at once
 
 
 def _product(emit: Emitter) -> str:
-    """The rows times the weights, which stay steps of a byte where these hold them."""
+    """The rows times the weights, which stay bytes if their steps fit."""
     _bits(emit)
     steps, zeros, scales = _steps(emit)
     left = emit.cast(emit.input(0), FLOAT)
@@ -65,14 +65,14 @@ def _product(emit: Emitter) -> str:
 
 
 def _from_zero(steps: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-    """Signed steps from the zero points, in bytes where all blocks have one for all steps."""
+    """Steps minus their zero points; in bytes if one zero point serves all."""
     if zeros.size == 1:
         return (steps - zeros).view(np.int8)
     return steps - zeros.astype(np.int16 if zeros.dtype == np.uint8 else np.float32)
 
 
 def _in_bytes(steps: np.ndarray) -> np.ndarray | None:
-    """Steps as signed bytes; None where these do not hold them."""
+    """Steps as signed bytes; None if they do not fit."""
     if steps.dtype == np.int8 or not steps.size:
         return steps.astype(np.int8)
     fits = steps.min() >= -128 and steps.max() <= 127
@@ -81,7 +81,7 @@ def _in_bytes(steps: np.ndarray) -> np.ndarray | None:
 
 
 def _steps(emit: Emitter) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The steps (N, blocks, of one), the zero points and the scales; no zero points are one."""
+    """The steps (N, blocks, size), zero points and scales; without zero points, one for all."""
     rows, bits = emit.attribute("N"), emit.attribute("bits", 4)
     steps = unpacked(_constant(emit, 1), bits).reshape(rows, -1, emit.attribute("block_size"))
     scales = _constant(emit, 2).reshape(rows, -1, 1).astype(np.float32)
@@ -90,7 +90,7 @@ def _steps(emit: Emitter) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _zeros(emit: Emitter, bits: int, rows: int, blocks: int) -> np.ndarray:
-    """The zero point of each block, (N, blocks, 1): packed as the weights are, or floats."""
+    """The zero point of each block, (N, blocks, 1): packed like the weights, or floats."""
     given = _constant(emit, 3)
     if given.dtype != np.uint8:
         return given.reshape(rows, blocks, 1).astype(np.float32)
@@ -98,13 +98,13 @@ def _zeros(emit: Emitter, bits: int, rows: int, blocks: int) -> np.ndarray:
 
 
 def mat_mul_bnb4(emit: Emitter) -> str:
-    """Compute a @ b^T, of weights that four bits look up: they become float32."""
+    """Compute a @ b^T with weights given as 4-bit codes of a table; they become float32."""
     levels = _LEVELS.get(emit.attribute("quant_type", -1))
     if levels is None or not emit.attribute("transB", 1):
         raise emit.refuse("this form of weights is not supported: quantise it to NF4 or FP4")
     rows, depth = emit.attribute("N"), emit.attribute("K")
     emit.room_for(rows, depth)
-    first = unpacked(_constant(emit, 1), 4).reshape(-1, 2)[:, ::-1]  # the high half is the first
+    first = unpacked(_constant(emit, 1), 4).reshape(-1, 2)[:, ::-1]  # the high half comes first
     numbers = levels[first].reshape(-1)[: rows * depth]
     scales = np.repeat(_constant(emit, 2).astype(np.float32), emit.attribute("block_size"))
     weight = (numbers * scales[: rows * depth]).reshape(rows, depth)
@@ -113,7 +113,7 @@ def mat_mul_bnb4(emit: Emitter) -> str:
 
 
 def gather_block_quantized(emit: Emitter) -> str:
-    """Rows of a quantised table as real numbers; the table stays quantised."""
+    """Rows of a quantised table as floats; the table stays quantised."""
     steps = _table(emit)
     rank = steps.ndim
     axis, along = (emit.attribute(f"{name}_axis", at) % rank
@@ -131,7 +131,7 @@ def gather_block_quantized(emit: Emitter) -> str:
 
 
 def _table(emit: Emitter) -> np.ndarray:
-    """Whole numbers without their zero points."""
+    """The table's integers minus their zero points."""
     steps, along = _whole(emit, 0), emit.attribute("quantize_axis", 1)
     is_packed = emit.dtype(emit.input(0)) == TensorProto.UINT8
     if not emit.input(3):
@@ -141,13 +141,13 @@ def _table(emit: Emitter) -> np.ndarray:
 
 
 def _whole(emit: Emitter, index: int) -> np.ndarray:
-    """A constant of whole numbers, unpacked where it is one of bytes."""
+    """A constant of integers, unpacked if it consists of bytes."""
     given = _constant(emit, index)
     return (unpacked(given, _bits(emit)) if given.dtype == np.uint8 else given).astype(np.int16)
 
 
 def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
-    """Bytes taken apart along the last axis, the lowest bits first."""
+    """Bytes split into parts along the last axis, the lowest bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     parts = packed[..., None] >> shifts & np.uint8(2**bits - 1)
     return parts.reshape(*packed.shape[:-1], -1)

@@ -1,4 +1,4 @@
-"""Cast, of which TVM's own converter makes nine operators where numbers become integers."""
+"""Cast, for which TVM's own converter makes nine operators where floats become integers."""
 
 from typing import Any
 
@@ -12,13 +12,15 @@ _NARROW = ("int8", "int16", "uint8", "uint16")
 
 
 def cast(call: Call) -> Any:
-    """Cast between numbers, one or two instructions each; what overflows is not defined by ONNX.
+    """Cast between numbers, by one or two instructions each; ONNX does not define overflow.
 
-    TVM tests each number for infinity and wraps it round by hand, which is no elementwise operator
-    to the layout conversion, and takes LLVM a minute in a long epilogue.
+    TVM tests each number for infinity and wraps it around by several operators. The layout
+    conversion does not know these as elementwise, and in a long epilogue LLVM takes a minute for
+    them.
     """
     kind = str(helper.tensor_dtype_to_np_dtype(call.attribute("to")))
-    source = str(getattr(getattr(call.inputs[0], "ty", None), "dtype", ""))  # none of a shape
+    # A shape has no element type.
+    source = str(getattr(getattr(call.inputs[0], "ty", None), "dtype", ""))
     if call.value(0) is not None or "float" not in source or "int" not in kind:
         return call.by_tvm()
     if kind in _NARROW:  # as in C, and in ONNX Runtime: the low bits of 32

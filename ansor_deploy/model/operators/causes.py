@@ -1,6 +1,7 @@
-"""What makes results of which the data decides how many there are, and what fails because of it.
+"""Nodes whose results have a data-dependent size, and the faults that follow from them.
 
-A detector that selects boxes has few such nodes, and a hundred that cannot be compiled for them.
+A detector that selects boxes has few such nodes, and a hundred that cannot be compiled because of
+them.
 """
 
 from collections import defaultdict
@@ -15,7 +16,7 @@ _COUNTED = ("Compress", "NonMaxSuppression", "NonZero", "Unique")
 
 
 class Fault(NamedTuple):
-    """Why a node cannot be compiled. unknown: its input that should be a constant, and is none."""
+    """Why a node cannot be compiled. unknown: an input that should be a constant, but is not."""
 
     node: NodeProto
     text: str
@@ -23,7 +24,7 @@ class Fault(NamedTuple):
 
 
 def without_consequences(nodes: Iterable[NodeProto], faults: Sequence[Fault]) -> list[Fault]:
-    """The faults, with one for each operator that counts in the place of all that follow from it.
+    """The faults, where one for each counting operator replaces all that follow from it.
 
     nodes: of the graph, in order.
     """
@@ -39,7 +40,7 @@ def without_consequences(nodes: Iterable[NodeProto], faults: Sequence[Fault]) ->
 
 
 def _counted(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
-    """For each tensor that is computed of how many a node found: the first such node."""
+    """For each tensor that depends on how many a node found: the first such node."""
     causes: dict[str, NodeProto] = {}
     for node in nodes:
         before = (causes[name] for name in sorted(uses(node)) if name in causes)
@@ -50,7 +51,7 @@ def _counted(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
 
 
 def _together(pairs: Sequence[tuple[NodeProto, NodeProto]]) -> Fault:
-    """What to say of nodes of one operator, with the nodes that fail for them."""
+    """The fault of all nodes of one operator, with the nodes that fail because of them."""
     others = len({id(cause) for cause, _ in pairs}) - 1
     more = f"as at {others} more, " if others else ""
     failing = ", ".join(sorted({node.op_type for _, node in pairs}))

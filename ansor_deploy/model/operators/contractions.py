@@ -1,10 +1,10 @@
-"""Einsum of two tensors: a product of matrices, between transposes.
+"""Einsum of two tensors as a product of matrices between transposes.
 
     y = Einsum(a, b), "bihd,bjhd->bhij"
     -->
     y = MatMul(a as [b, h, i, d], b as [b, h, d, j])
 
-which is what attention is looked for in, and what rules for products are for.
+In this form attention is recognised, and the rules for matrix products apply.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .operator import Operator
 
 
 def labels(equation: str, ranks: Sequence[int]) -> tuple[list[str], str] | None:
-    """A letter for each axis of the inputs, and of the result; None of what does not fit them.
+    """A letter for each axis of the inputs and of the result; None if the equation does not fit.
 
-    Axes that are written as dots get letters of their own, the last of all inputs the same.
+    Axes that are written as dots get letters of their own; they are aligned at their last axis.
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -39,7 +39,7 @@ def labels(equation: str, ranks: Sequence[int]) -> tuple[list[str], str] | None:
 
 
 def product(emit: Emitter) -> str | None:
-    """Two tensors of floats that share a sum; None of others, which stay."""
+    """Two tensors of floats with a sum over a shared axis; None for others, which stay."""
     names = list(emit.node.input)
     if len(names) != 2 or emit.dtype(names[0]) not in FLOATS:
         return None
@@ -59,7 +59,7 @@ def product(emit: Emitter) -> str | None:
 
 
 def _is_product(emit: Emitter, names: Sequence[str], terms: Sequence[str], made: str) -> bool:
-    """Whether each letter stands once in a term, what only one has is kept, and some are summed."""
+    """Whether no term repeats a letter, unshared letters are kept, and shared ones are summed."""
     a, b = map(set, terms)
     sizes = [dict(zip(t, emit.shape(n), strict=True)) for t, n in zip(terms, names, strict=True)]
     once = all(len(set(term)) == len(term) for term in (*terms, made))
@@ -72,7 +72,7 @@ def _is_product(emit: Emitter, names: Sequence[str], terms: Sequence[str], made:
 def _matrix(
     emit: Emitter, name: str, term: str, groups: Sequence[Sequence[str]], sizes: dict[str, int]
 ) -> str:
-    """A tensor as matrices: its axes in the order of groups, all but the first of one axis each."""
+    """A tensor as matrices: its axes in the order of the groups; each but the first is one axis."""
     order = [term.index(n) for group in groups for n in group]
     turned = emit("Transpose", name, perm=order)
     batch, *inner = groups

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that ONNX Runtime's optimiser makes of several: these again."""
+"""Operators of com.microsoft that ONNX Runtime's optimiser fuses: split up again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def fused_mat_mul(emit: Emitter) -> str:
 
 
 def _matrix(emit: Emitter, index: int, side: str) -> str:
-    """A side of the product; a transposed batch is one whose first axis stands before the last."""
+    """A side of the product; a transposed batch has its first axis before the last instead."""
     name, rank = emit.input(index), len(emit.shape(emit.input(index)))
     axes = list(range(rank))
     if emit.attribute(f"transBatch{side}", 0) and rank > 2:
@@ -79,7 +79,7 @@ def fused_gemm(emit: Emitter) -> str:
 
 
 def fused_conv(emit: Emitter) -> str:
-    """Conv, a tensor that is added, and an activation."""
+    """Conv, an added tensor, and an activation."""
     kept = {name: emit.attribute(name) for name in _CONV}
     result = emit("Conv", *[name for name in emit.node.input[:3] if name], **kept)
     if emit.input(3):

@@ -1,4 +1,4 @@
-"""A node on its way to Relax: what a converter of ours is given."""
+"""A node during its conversion to Relax: the input of our converters."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from ..._lazy_tvm import tvm
 
-# Attribute of a program whose loops end as data say, so that no proof reads them: the axis of its
-# result along which there is one for each along the first axis of its first input, made of that
-# alone, and of the other inputs.
+# Attribute of a program whose loops end as data decide, so that no proof can read them. It names
+# the axis of the result that has one sample for each along the first axis of the first input. Each
+# depends only on that sample, and on the other inputs.
 ROWS_APART = "ansor.rows_apart"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A node that is converted. inputs: Relax expressions, None for one that is left out.
+    """A node that is converted. inputs: Relax expressions; None for one that is left out.
 
-    opset: of ONNX's own operators. bb: the block builder. theirs: TVM's converter of the operator
-    or None; params: what it is passed on.
+    opset: of ONNX's own operators. bb: the block builder. theirs: TVM's converter of the operator,
+    or None. params: an argument of theirs.
     """
 
     operator: str
@@ -32,12 +32,12 @@ class Call:
     params: Any
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value; a string as such."""
+        """An attribute's value; bytes are decoded to a string."""
         value = self.attributes.get(name, default)
         return value.decode() if isinstance(value, bytes) else value
 
     def input(self, index: int) -> Any:
-        """An input, None where it is left out."""
+        """An input; None if it is left out."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def shape(self, index: int) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ class Call:
         return str(self.inputs[index].ty.dtype)
 
     def value(self, index: int) -> np.ndarray | None:
-        """An input's value, None where it is no constant or left out."""
+        """An input's value; None if it is not a constant, or left out."""
         given = self.input(index)
         return given.value.numpy() if isinstance(given, tvm.ir.GenericConst) else None
 
@@ -63,6 +63,6 @@ class Call:
         return int(self.attributes["tvm_custom"]["num_outputs"])
 
     def by_tvm(self) -> Any:
-        """What TVM's own converter makes of it."""
+        """The result of TVM's own converter."""
         convert = self.theirs.get_converter(self.opset)
         return convert(self.bb, self.inputs, self.attributes, self.params)

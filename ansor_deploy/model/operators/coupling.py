@@ -1,10 +1,11 @@
-"""Probabilities of classes, of those between each two of them: an operator of ours, in no file.
+"""Probabilities of classes from those of each pair of classes: an operator of our own.
 
     p = Coupling(r)          r[n, k]: how likely the first of pair k is, of the two; p[n, class]
 
-As libsvm has it (Wu, Lin and Weng, 2004): p makes the sum of (r_ji p_i - r_ij p_j)^2 least, found
-class by class from equal ones on. It ends once all are near enough, as ONNX Runtime does, sample by
-sample: so sums are in its order, and of float32.
+The method is that of libsvm (Wu, Lin and Weng, 2004): p minimises the sum of (r_ji p_i - r_ij
+p_j)^2. The minimum is found class by class, from equal probabilities on. As in ONNX Runtime,
+iteration ends for each sample once all classes are close enough, so sums are in the same order and
+in float32.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from .emitter import Emitter
 from .operator import Operator
 from .scores import FLOAT
 
-DOMAIN = "ai.onnx.ml"  # which a model has already that has what this is part of
-_ROUNDS = 100  # at most; five do of ten classes
-_NEAR = 0.005  # by the number of classes
+DOMAIN = "ai.onnx.ml"  # a model that needs the operator imports this domain already
+_ROUNDS = 100  # at most; with ten classes five suffice
+_NEAR = 0.005  # the tolerance, to be divided by the number of classes
 
 
 def coupled(emit: Emitter, pairs: str, samples: int, classes: int) -> str:
-    """The probability of each class, (samples, classes), of those of pairs in their order."""
+    """The probability of each class, (samples, classes), from those of the pairs in their order."""
     (made,) = emit.several("Coupling", [pairs], 1, domain=DOMAIN)
     emit.graph.declare(made, FLOAT, (samples, classes))
     return made
@@ -37,7 +38,7 @@ def _converted(call: Call) -> Any:
 
 
 def _compute(pairs: Any) -> Any:
-    """In TE."""
+    """The operator in TE."""
     samples, count = map(int, pairs.shape)
     shape = (samples, (1 + isqrt(1 + 8 * count)) // 2)
     build = lambda ins, outs: _Program(ins[0], outs[0], shape).build()  # noqa: E731
@@ -45,7 +46,7 @@ def _compute(pairs: Any) -> Any:
 
 
 class _Program:
-    """The statements: q is the matrix of what is made least, qp and pqp its products with p."""
+    """The statements. q: the matrix of the minimised form. qp, pqp: q p, and p^T q p."""
 
     def __init__(self, pairs: Any, made: Any, shape: tuple[int, int]) -> None:
         self.T = tvm.script.ir_builder.tirx
@@ -77,7 +78,7 @@ class _Program:
         return self.T.buffer_proxy(self.T.alloc_buffer(shape, kind, scope="global"))
 
     def _start(self) -> None:
-        """Equal probabilities, and the matrix."""
+        """Set equal probabilities, and compute the matrix."""
         for one in range(self.classes):
             self.p[self.sample, one] = _number(1 / self.classes)
             self.q[one, one] = _number(0.0)
@@ -89,7 +90,7 @@ class _Program:
             self.q[one, other] = self.q[other, one] = _number(0.0) - second * first
 
     def _products(self) -> None:
-        """The products anew, and how far the probabilities are off."""
+        """Compute the products anew, and how far the probabilities are from the minimum."""
         T, count = self.T, self.classes  # noqa: N806
         self.pqp[0] = self.off[0] = _number(0.0)
         with T.serial(0, count) as one:
@@ -101,7 +102,7 @@ class _Program:
             self.off[0] = tirx.max(self.off[0], tirx.abs(self.qp[one] - self.pqp[0]))
 
     def _improve(self, one: Any) -> None:
-        """The best probability of a class beside the others as they are; their sum stays one."""
+        """Set a class's probability to the best one beside the others; the sum stays one."""
         T, p, q, step = self.T, self.p, self.q, self.step  # noqa: N806
         step[0] = (self.pqp[0] - self.qp[one]) / q[one, one]
         p[self.sample, one] = p[self.sample, one] + step[0]

@@ -1,4 +1,4 @@
-"""Operators that move data, of which TVM's converters stop fusion."""
+"""Operators that move data, where TVM's converters would prevent fusion."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from .operator import Operator
 
 
 def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    """Unsqueeze with a list of axes: ONNX Runtime takes a number as well."""
+    """Unsqueeze with a list of axes: ONNX Runtime also takes a number."""
     axes = graph.value(node.input[1]) if len(node.input) > 1 else None
     if axes is None or axes.ndim == 1:
         return None
@@ -25,7 +25,7 @@ def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 
 
 def pad(call: Call) -> Any:
-    """Pad with a constant as an operator: TVM lowers it at once, which stops layout conversion."""
+    """Pad by a constant as an operator: TVM lowers it at once, which stops layout conversion."""
     constant = call.attribute("mode", "constant") == "constant"
     if constant and call.opset >= 11 and call.input(2) is not None and call.value(2) is None:
         return _pad_with_computed(call)
@@ -39,7 +39,7 @@ def pad(call: Call) -> Any:
 
 
 def _pad_with_computed(call: Call) -> Any:
-    """Pad with a value that is not known before a run."""
+    """Pad with a value that is known only in a run."""
     data, widths, value, *axes = call.inputs
     given = [data, widths, None, *axes]
     before, after, _ = call.theirs._parse_pads_and_axes(given, call.params)  # noqa: SLF001
@@ -51,7 +51,7 @@ def _pad_with_computed(call: Call) -> Any:
 
 
 def slice_(call: Call) -> Any:
-    """A part of a tensor; before opset 10 by attributes, which TVM does not know."""
+    """A part of a tensor; before opset 10 the bounds are attributes, which TVM does not know."""
     if call.opset >= 10:
         return call.by_tvm()
     bounds = [call.attribute(name) for name in ("starts", "ends", "axes")]

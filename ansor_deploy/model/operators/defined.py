@@ -1,4 +1,4 @@
-"""Operators that ONNX defines by others: nodes of them become the nodes of that definition."""
+"""Operators that ONNX defines by others: their nodes become the nodes of that definition."""
 
 from onnx import NodeProto, TensorProto, defs, helper, inliner
 
@@ -10,7 +10,7 @@ from .operator import Operator
 
 
 def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    """What the standard defines a node to be, at the model's opset; None where it does not.
+    """The standard's definition of a node at the model's opset; None if there is none.
 
     A definition may depend on the types and ranks of the node's inputs.
     """
@@ -27,7 +27,7 @@ def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     named = [(domain_of(node), node.op_type)]
     try:
         body = inliner.inline_selected_functions(model, named, inline_schema_functions=True).graph
-    except RuntimeError as error:  # it has no types for inputs that are left out
+    except RuntimeError as error:  # the inliner has no types for inputs that are left out
         raise ModelError(
             f"node '{name_of(node)}': {node.op_type}: not with these inputs left out",
             "Replace it in the exporting framework, or cut the graph before it.",
@@ -39,7 +39,7 @@ def definition(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
 
 
 def _completed(node: NodeProto, opset: int) -> NodeProto:
-    """The node with all attributes: the inliner drops those that are left to their defaults."""
+    """The node with all attributes: the inliner drops those that are left at their defaults."""
     complete = NodeProto()
     complete.CopyFrom(node)
     version = 1 if domain_of(node) else opset
@@ -51,12 +51,12 @@ def _completed(node: NodeProto, opset: int) -> NodeProto:
 
 
 def _unless_float32(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    """The definition, for all types but the one in which TVM's converters write constants."""
+    """The definition for all types but float32, since TVM's converters write float32 constants."""
     return None if graph.dtypes.get(node.input[0]) == TensorProto.FLOAT else definition(graph, node)
 
 
 def _columns_first(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
-    """The definition where the order of the result's channels is not TVM's."""
+    """The definition if the order of the result's channels is not TVM's."""
     return definition(graph, node) if attribute(node, "mode") == "CRD" else None
 
 
