@@ -93,7 +93,7 @@ def _softmax(emit: Emitter, logits: str, sink: str, keys: int) -> str:
 
 
 def weighted(emit: Emitter, weights: str, value: str, sizes: Sizes) -> str:
-    """weights @ value, which is (batch, key heads, keys, value): (batch, heads, queries, value)."""
+    """Weights @ value, which is (batch, key heads, keys, value): (batch, heads, queries, value)."""
     result = emit("MatMul", _grouped(emit, weights, sizes), value)
     return _ungrouped(emit, result, sizes)
 

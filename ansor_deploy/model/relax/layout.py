@@ -43,8 +43,7 @@ class Value:
 class _Walk(Walk):
     """The values seen so far, each in the forms in which it exists.
 
-    lanes: of float32 vectors. enlarged: for a channels-last image that was enlarged, the call that
-    did it in the old function.
+    lanes: of float32 vectors. enlarged: the call of the old function that enlarged an image.
     """
 
     def __init__(self, builder: relax.BlockBuilder, target: Target) -> None:
@@ -177,8 +176,7 @@ def _convolution(walk: _Walk, call: Any) -> Value | None:
         )
         return None if made is None else Value(last=made)
     if 1 < attrs.groups == shape_of(data.ty)[-1] < len(weight):
-        # Reading a channel for several results takes a gather for each tap; copying takes one for
-        # all taps.
+        # Copying a channel for its results takes one gather; reading it there takes one a tap.
         data = walk.emit(relax.op.repeat(data, len(weight) // int(attrs.groups), rank - 1))
         given["groups"] = len(weight)
     done = _named(call, relax.op.nn)(
@@ -334,8 +332,7 @@ def _take(walk: _Walk, call: Any) -> Value | None:
 def _reshape(walk: _Walk, call: Any) -> Value | None:
     """A reshape: the order of elements stays in both forms where axes of size one come or go.
 
-    It also stays where the rows and columns of an image become one axis, as tokens, or are split
-    again.
+    It also stays where rows and columns of an image become one axis, as tokens, or two again.
     """
     constant, value = walk.constant(call.args[0]), walk.value(call.args[0])
     shape, made = shape_of(call.args[0].ty), shape_of(call.ty)
