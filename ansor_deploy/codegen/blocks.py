@@ -1,4 +1,4 @@
-"""The blocks of a scheduled program: what each does to elements, and the loops around it."""
+"""The innermost blocks of a scheduled program, each with the loops around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._tvm import collect, structural_map, sym, tirx, tvm
 
 
 class Leaf(NamedTuple):
-    """A block without loops in it. loops: around it, the outermost first."""
+    """A block that contains no loops. loops: those around it, the outermost first."""
 
     loops: tuple[Any, ...]
     realize: Any
@@ -21,7 +21,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(stmt: Any, loops: tuple[Any, ...] = ()) -> Iterator[Leaf]:
-    """The blocks of a statement that have no loops in them. loops: around the statement."""
+    """The blocks of a statement that contain no loops. loops: those around the statement."""
     if isinstance(stmt, tirx.For):
         yield from leaves(stmt.body, (*loops, stmt))
     elif isinstance(stmt, tirx.SeqStmt):
@@ -35,7 +35,7 @@ def leaves(stmt: Any, loops: tuple[Any, ...] = ()) -> Iterator[Leaf]:
 
 
 def outside(index: Any, realize: Any) -> Any:
-    """An index of a block by the variables of the loops around it."""
+    """An index of a block, with its axes replaced by their values in the loops around it."""
     values = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
 
     def placed(var: Any) -> Any:
@@ -45,7 +45,7 @@ def outside(index: Any, realize: Any) -> Any:
 
 
 def at_begin(index: Any, loops: Iterable[Any]) -> Any:
-    """An index where loops begin."""
+    """An index at the first iteration of all these loops."""
     known = list(loops)
 
     def begin(var: Any) -> Any:
@@ -55,7 +55,7 @@ def at_begin(index: Any, loops: Iterable[Any]) -> Any:
 
 
 def within(loops: Iterable[Any]) -> Any:
-    """An analyzer that knows from where to where loops go."""
+    """An analyzer that knows the ranges of these loops' variables."""
     analyzer = sym.Analyzer()
     for one in loops:
         analyzer.bind(one.loop_var, tvm.ir.Range.from_min_extent(one.min, one.extent))

@@ -1,11 +1,11 @@
-"""The functions of a library, as whoever loads it calls them.
+"""The functions of a library that the loader of the library calls.
 
-    main(x) -> y                constants inside, and memory allocated as it is needed
+    main(x) -> y                has its constants inside, and allocates memory as it needs it
     -->
-    main_into(x, y, w0, a0)     into the caller's memory; what is bound once comes last
-    main(x, w0, a0) -> y        the same into memory that it allocates
-    main_weights(block)         (w0, a0): what these are bound to when a library is loaded
-    weights_size()              bytes of the block
+    main_into(x, y, w0, a0)     writes into the caller's memory; arguments bound once come last
+    main(x, w0, a0) -> y        the same, but allocates its outputs
+    main_weights(block)         (w0, a0): the arguments that are bound when a library is loaded
+    weights_size()              bytes of the block of weights
 
 w0 is a view of the block of weights (`weights.py`), a0 of the arena (`storage.py`).
 """
@@ -19,17 +19,17 @@ from .memory.callers_memory import Added, anywhere, copied, is_within
 from .memory.storage import Slot, Stored, bytes_of, call, stored
 from .memory.weights import Weights, lifted
 
-Functions = dict[tvm.ir.GlobalVar, Any]  # of Relax, and PrimFuncs
+Functions = dict[tvm.ir.GlobalVar, Any]  # Relax functions and PrimFuncs
 
 INTO, BINDER, SIZE = "_into", "_weights", "weights_size"
 
 
 @dataclass(frozen=True)
 class Entries:
-    """A lowered module whose functions are those of a library, and what they take.
+    """A lowered module with the functions of a library, and the memory that they take.
 
-    weights: of all functions. runs: of each by name. constants: of each, with the variables that
-    stand for them.
+    weights: those of all functions. runs: the body and the tensors' places of each function, by
+    its name. constants: the weights of each function, with the variables that stand for them.
     """
 
     mod: tvm.IRModule
@@ -39,10 +39,11 @@ class Entries:
 
 
 def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = None) -> Entries:
-    """The functions of a library for the Relax functions of a lowered module.
+    """The functions of a library, made from the Relax functions of a lowered module.
 
-    Lowered, since a function would otherwise check each of its arguments in every call.
-    on_gpu: no kernel takes memory of the caller's. others: weights of the library's other codes.
+    The module is lowered already, since otherwise a function would check each argument in every
+    call. on_gpu: kernels get no memory of the caller's. others: weights of the library's other
+    codes.
     """
     functions, weights = dict(mod.functions.items()), others.copy() if others else Weights()
     runs: dict[str, Stored] = {}
@@ -57,13 +58,13 @@ def entries(mod: tvm.IRModule, on_gpu: bool = False, others: Weights | None = No
             functions |= _entries(name.name_hint, func, run, places)
             runs[name.name_hint], constants[name.name_hint] = run, places
     if not weights.block:
-        weights.place(b"\0")  # of nothing, nothing could be mapped
+        weights.place(b"\0")  # an empty block could not be mapped into memory
     functions |= dict(added.values()) | size_function(weights)
     return Entries(_needed(functions), weights, runs, constants)
 
 
 def _placed(mod: tvm.IRModule, func: relax.Function, on_gpu: bool, added: Added) -> Stored:
-    """A function with the places of its tensors. added: takes the kernels that this adds."""
+    """A function with the places of its tensors. added: receives the kernels that this adds."""
     run = stored(func)
     if is_within(func):
         return copied(run)
@@ -71,7 +72,7 @@ def _placed(mod: tvm.IRModule, func: relax.Function, on_gpu: bool, added: Added)
 
 
 def _needed(functions: Functions) -> tvm.IRModule:
-    """A module of functions, less the kernels that none of them calls."""
+    """A module of the functions, without the kernels that none of them calls."""
     mains = [func for func in functions.values() if isinstance(func, relax.Function)]
     called = {name for main in mains for name in collect(main.body, tvm.ir.GlobalVar)}
     kept = {gv: f for gv, f in functions.items() if gv in called or isinstance(f, relax.Function)}
@@ -81,7 +82,7 @@ def _needed(functions: Functions) -> tvm.IRModule:
 def _entries(
     name: str, func: relax.Function, run: Stored, places: dict[Slot, relax.Var]
 ) -> Functions:
-    """The functions that take the place of one."""
+    """The functions of a library that replace one Relax function."""
     params = [*run.inputs, *run.outputs, *places.values(), *run.views.values()]
     made = relax.Function(params, run.body, relax.ObjectType(), False, func.attrs)
     into = made.with_attr("global_symbol", name + INTO)
@@ -90,9 +91,9 @@ def _entries(
 
 
 def allocating(name: str, into: relax.Function, run: Stored, several: bool) -> Functions:
-    """A function, and one that calls it with outputs that it allocates, and returns these.
+    """A function, and a second one that allocates outputs, calls the first, and returns them.
 
-    several: whether it returns a tuple.
+    several: whether the second one returns a tuple.
     """
     params = [relax.Var(var.name, var.ty) for var in into.params]
     given, bound = params[: len(run.inputs)], params[len(run.inputs) + len(run.outputs) :]
@@ -112,7 +113,10 @@ def _allocated(builder: relax.BlockBuilder, kind: relax.TensorType) -> relax.Var
 
 
 def _binder(name: str, weights: Iterable[Slot], run: Stored) -> Functions:
-    """A function of the block of weights: views of it, and of an arena that it allocates."""
+    """The function that takes the block of weights and returns the bound arguments.
+
+    These are views of the block, and of an arena that it allocates.
+    """
     builder, block = relax.BlockBuilder(), relax.Var("block", relax.ObjectType())
     with builder.function(name, [block], attrs={"global_symbol": name}, pure=False):
         views = [_view(block, place) for place in weights]
@@ -124,7 +128,7 @@ def _binder(name: str, weights: Iterable[Slot], run: Stored) -> Functions:
 
 
 def _view(block: relax.Var, place: Slot) -> relax.Expr:
-    """A tensor in a block, its data where it begins: kernels read from no offset."""
+    """A tensor in a block whose data pointer is its first element: kernels ignore offsets."""
     dtype = tvm.ir.GenericConst(tvm.DataType(place.dtype), relax.AnyType())
     where = [_shape(*place.shape), dtype, tvm.tirx.IntImm("int64", place.offset)]
     view = call("runtime.TVMTensorCreateView", block, *where)

@@ -1,7 +1,7 @@
-"""A model's graph as bytecode and constants, and its kernels as programs to be compiled apart.
+"""Lower a model to bytecode, weights, and kernels that are compiled separately.
 
-A kernel is called after the digest of its program: equal ones are one, and the code of a program
-that was compiled before is found by its name.
+A kernel is named after the digest of its program: equal programs become one kernel, and code that
+was compiled before is found by this name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ from .runtime_calls import check_calls
 
 @dataclass(frozen=True)
 class Lowered:
-    """Functions of a library's graph, which call kernels by their symbols; its weights; and these.
+    """A lowered model: its graph, which calls kernels by symbol, its weights and its kernels.
 
-    functions: of the model, by the symbol of the kernel that computes them. tasks: of a kernel's
-    symbol, the keys of the workloads that it computes. runs: of a library for a GPU, what its
-    functions launch.
+    functions: for each kernel's symbol, the functions of the model that it computes. tasks: for
+    each kernel's symbol, the keys of the workloads that it computes. runs: what the functions of a
+    library for a GPU launch.
     """
 
     mod: tvm.IRModule
@@ -55,9 +55,9 @@ def lower_model(
 ) -> Lowered:
     """Lower an imported module.
 
-    scheduled: of a function's name, the key of its workload and its scheduled PrimFunc. code: its
-    number in a library with code for several targets. others: the weights of those before it.
-    ModelError where the library would call what is nowhere that it runs.
+    scheduled: for each function's name, the key of its workload and its scheduled PrimFunc. code:
+    the number of this code in a library for several targets. others: the weights of the codes
+    before it. ModelError where the library would call a function that the runtime lacks.
     """
     mod = _of_code(mod, code)
     for name, (key, func) in scheduled.items():
@@ -84,7 +84,7 @@ def lower_model(
 
 
 def _of_code(mod: tvm.IRModule, code: int) -> tvm.IRModule:
-    """A copy of a module with the names that its functions have as a library's code."""
+    """A copy of a module whose functions are named as those of this code of a library."""
     functions = dict(mod.functions.items())
     for name, func in mod.functions.items():
         if code and isinstance(func, relax.Function):
@@ -97,7 +97,7 @@ def _of_code(mod: tvm.IRModule, code: int) -> tvm.IRModule:
 def _calling(
     made: Entries, symbols: Mapping[str, str], target: Target
 ) -> tuple[tvm.IRModule, tuple[Run, ...]]:
-    """A module whose functions call kernels by symbol; for a GPU, their runs instead of them."""
+    """A module whose functions call kernels by symbol; for a GPU, they launch runs instead."""
     if target.gpu is not None:
         on_gpu = gpu_entries(made, symbols)
         return on_gpu.mod, on_gpu.runs
@@ -115,9 +115,9 @@ def _tasks(func: Any) -> frozenset[str]:
 def executable(mods: Sequence[tvm.IRModule], target: Target) -> Any:
     """A library's graphs as bytecode (`relax.VMExecutable`), without weights and kernels.
 
-    mods: of its codes; the block of weights is the last one's.
+    mods: one for each of its codes; the last one has the size of the block of weights.
     """
-    target = replace(target, kind="llvm", gpu=None)  # of a GPU's library, it is the host's part
+    target = replace(target, kind="llvm", gpu=None)  # bytecode runs on the host, also for a GPU
     builder = relax.ExecBuilder()
     for at, mod in enumerate(mods, start=1):
         kept = {gv: f for gv, f in mod.functions.items() if at == len(mods) or gv.name_hint != SIZE}
@@ -147,7 +147,7 @@ def _pack_weights(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _lower(target: Target) -> Any:
-    """TVM's CPU pipeline after fusion, less its plan of memory: the module comes scheduled."""
+    """TVM's CPU pipeline after fusion, without its memory planning, for a scheduled module."""
     t = relax.transform
     return tvm.transform.Sequential(
         [

@@ -1,14 +1,14 @@
-"""Object files to one shared library: the one module that knows linkers.
+"""Link object files to one shared library: the only module that knows linkers.
 
-Code for this machine's architecture is linked as code on it is: a candidate by `ld` alone, in
-milliseconds, an artifact by the C++ compiler.
+Code for this machine's architecture is linked with this machine's tools: a candidate by `ld` alone,
+in milliseconds, an artifact by the C++ compiler.
 
-Code for another architecture is linked against nothing. What a kernel calls (libm, memset, a
-function of tvm-ffi) comes with libtvm_ffi.so, without which no such library can be loaded. So
-no file of the other system is needed here; the library names no other library, and its symbols
-carry no versions: the loader takes the oldest version of each, which every glibc since 2.17 has,
-however new this machine's is. All symbols are bound when the library is loaded (`-z now`), so
-that one which the board lacks is an error then, and does not end the process in a first call.
+Code for another architecture is linked against nothing. The functions that a kernel calls (of libm,
+memset, of tvm-ffi) come with libtvm_ffi.so, without which no such library can be loaded. So no file
+of the other system is needed here. The library names no other library, and its symbols carry no
+versions: the loader takes the oldest version of each, which every glibc since 2.17 has, however
+new this machine's is. All symbols are bound when the library is loaded (`-z now`), so that a symbol
+that the board lacks is an error at that time, and does not end the process in the first call.
 """
 
 import os
@@ -29,22 +29,23 @@ from ..system.machine_fault import about, errno_in, fault, killed
 from ..target import Target
 
 COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
-# What nearly every candidate is content with, and what else it may call of the C library then.
+# Nearly every candidate links against this library alone.
 _RUNTIME = "libtvm_ffi"
+# Symbols of the C library that may stay unresolved then, since it has one version of them only.
 _ONE_VERSION = {"memset"}
 _UNRESOLVED = re.compile(r"undefined references? to `([^']+)'")
-# What a candidate may call beyond itself, as mapped in a process that has imported TVM.
+# The libraries that a candidate may call, as they are mapped in a process that has imported TVM.
 _CALLED = re.compile(r"lib(m|c|tvm_ffi)(-[\d.]+)?\.so(\.\d+)?")
-# Of a linker, or of what a compiler calls to link, that somebody ended.
+# Messages of a linker, or of a compiler's linking step, that a signal ended.
 _KILLED = re.compile(r"(terminated with|due to) signal|\[?Killed\b")
-# Debug information says of TVM's intermediate code where it lay, and is as large as the kernels.
+# Debug information has only positions in TVM's intermediate code, and is as large as the kernels.
 _LEFT_OUT = ("--build-id=none", "--strip-debug")
 _MESSAGE_CHARS = 500
 _EXPORTED = ("lib0.o", "devc.o")  # object files that TVM's export writes
 
 
 def is_foreign(target: Target) -> bool:
-    """Whether its code is for another architecture than this machine's."""
+    """Whether the target's code is for another architecture than this machine's."""
     return architecture(target.triple) != architecture()
 
 
@@ -75,9 +76,9 @@ def cross_linker(triple: str) -> list[str]:
 
 
 def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None:
-    """Write object files beside `path`, and link them, as fast as can be.
+    """Write object files beside `path`, and link them as fast as possible.
 
-    LinkError where the linker refuses; AnsorError where there is none, MachineError where the
+    LinkError where the linker refuses; AnsorError where there is none; MachineError where the
     machine is at fault.
     """
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -90,19 +91,19 @@ def link_candidate(objects: Sequence[bytes], path: Path, target: Target) -> None
 
 
 def linker_name(target: Target) -> str:
-    """The linker for the target, with its version, as it calls itself; "" if there is none."""
+    """The linker for the target, with its version, in its own words; "" if there is none."""
     command = cross_linker(target.triple) if is_foreign(target) else [_compiler()]
-    with suppress(OSError):  # that there is none is said where one is needed
+    with suppress(OSError):  # a missing compiler is reported where one is needed
         said = subprocess.run([*command, "--version"], capture_output=True, check=False, text=True)
         return said.stdout.partition("\n")[0]
     return ""
 
 
 def export(library: Any, objects: Mapping[str, bytes], path: Path, target: Target) -> None:
-    """Link a compiled module or executable, and all that it imports, to be deployed at `path`.
+    """Link a compiled module or executable, and all that it imports, to a library at `path`.
 
-    objects: further object files by name, which are linked in the order of their names. They lie in
-    a folder beside the library meanwhile. LinkError; MachineError, OSError.
+    objects: further object files by name, which are linked in the order of their names. Until they
+    are linked, they lie in a folder beside the library. LinkError; MachineError, OSError.
     """
     link = _exporter(target)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -116,9 +117,9 @@ def export(library: Any, objects: Mapping[str, bytes], path: Path, target: Targe
 
 @contextmanager
 def _written_to_memory(folder: str) -> Iterator[None]:
-    """Turn the files that TVM's export has LLVM write there into links to memory.
+    """Make the files that LLVM writes there during TVM's export links to memory.
 
-    LLVM ends the process where a disk is full.
+    LLVM would end the process where a disk is full.
     """
     with ExitStack() as files:
         for name in _EXPORTED:
@@ -128,7 +129,7 @@ def _written_to_memory(folder: str) -> Iterator[None]:
 
 
 def _linked_here(path: Path, objects: Sequence[str]) -> bool:
-    """Link by `ld` alone; False where that fails, as with a symbol of the compiler's library."""
+    """Link by `ld` alone; False where that fails, as for a symbol of the compiler's library."""
     ld, called = shutil.which("ld"), _mapped()
     if not ld or not called:
         return False
@@ -137,10 +138,10 @@ def _linked_here(path: Path, objects: Sequence[str]) -> bool:
 
 
 def _linked_quickly(command: Sequence[str], called: Sequence[str]) -> bool:
-    """Against the runtime alone, which nearly every candidate is content with.
+    """Link against the runtime alone, which is enough for nearly every candidate.
 
-    To read the C library takes three times as long as all the rest. A symbol that it has in one
-    version only is found without reading it.
+    Reading the C library takes three times as long as all the rest. A symbol of which it has one
+    version only can stay unresolved: the loader finds it.
     """
     runtime = [library for library in called if _RUNTIME in library]
     path = Path(command[command.index("-o") + 1])
@@ -151,9 +152,9 @@ def _linked_quickly(command: Sequence[str], called: Sequence[str]) -> bool:
 
 
 def _ran(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a linker that writes to a path, whatever it answers.
+    """Run a linker that writes to a path, and return its answer, also when it failed.
 
-    MachineError where it was killed, or found no space, memory or open files.
+    MachineError where it was killed, or ran out of space, memory or open files.
     """
     english = {**os.environ, "LC_ALL": "C"}
     try:
@@ -168,13 +169,13 @@ def _ran(command: Sequence[str], path: Path) -> subprocess.CompletedProcess[str]
     if ran.returncode < 0 or _KILLED.search(ran.stderr):
         raise killed(f"the linker {Path(command[0]).name} was killed (status {ran.returncode})")
     if ran.returncode and (number := errno_in(ran.stderr)) is not None:
-        temporary = "temporary file" in ran.stderr  # of a compiler's own
+        temporary = "temporary file" in ran.stderr  # one of the compiler's own
         raise fault(number, tempfile.gettempdir() if temporary else path.parent)
     return ran
 
 
 def _link(command: Sequence[str], path: Path, objects: Sequence[str]) -> None:
-    """Link by a command; LinkError, with what it wrote, where it refuses."""
+    """Link with this command; LinkError, with the linker's message, where it refuses."""
     linked = _ran([*command, "-o", str(path), *objects], path)
     if linked.returncode != 0:
         words = " | ".join(line.strip() for line in linked.stderr.splitlines() if line.strip())
@@ -186,14 +187,14 @@ def _link(command: Sequence[str], path: Path, objects: Sequence[str]) -> None:
 
 
 def _command(target: Target) -> list[str]:
-    """The command that links for a target, before the names of files."""
+    """The command that links for a target, without the names of files."""
     if is_foreign(target):
         return [*cross_linker(target.triple), "-shared", "-z", "now", *_LEFT_OUT]
     return [_compiler(), "-shared", "-fPIC", *(f"-Wl,{word}" for word in _LEFT_OUT)]
 
 
 def _compiler() -> str:
-    """This machine's, as TVM finds it."""
+    """This machine's C++ compiler, as TVM finds it."""
     from .._tvm import tvm
 
     return tvm.support.cc.get_cc() or "c++"
@@ -201,7 +202,10 @@ def _compiler() -> str:
 
 @lru_cache(maxsize=1)
 def _mapped() -> tuple[str, ...]:
-    """The very files that this process uses: linker scripts of their names are not they."""
+    """The files of these libraries that this process has mapped.
+
+    A search by name could find linker scripts instead.
+    """
     with suppress(OSError):
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
         paths = {fields[5] for fields in (line.split(maxsplit=5) for line in maps) if fields[5:]}
@@ -210,7 +214,7 @@ def _mapped() -> tuple[str, ...]:
 
 
 def _exporter(target: Target) -> Callable[..., None]:
-    """What links object files for a target, in the form that TVM's export calls."""
+    """A function that links object files for a target, with the signature TVM's export expects."""
     command = _command(target)
 
     def link(output: str, objects: Sequence[str], **_: Any) -> None:

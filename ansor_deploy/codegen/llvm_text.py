@@ -1,7 +1,7 @@
-"""What a library brings along that is written in C, as an object file for any target.
+"""Object files, for any target, of the parts of a library that are written in C.
 
-No C compiler is needed for it, nor one for another architecture: beside each `.c` lies LLVM's own
-language, which TVM's LLVM compiles as it does kernels. `docs/make_llvm.py` wrote it.
+No C compiler is needed, nor a cross compiler: beside each `.c` file lies its LLVM IR, written by
+`docs/make_llvm.py`, which TVM's LLVM compiles as it compiles kernels.
 """
 
 import json
@@ -15,18 +15,18 @@ from ..target import Target
 
 
 def header(source: Path) -> str:
-    """The first line of a text: what it was made from."""
+    """The first line of a file of LLVM IR: the source that it was made from."""
     return f"; Made by docs/make_llvm.py of {source.name}, {sha256(source.read_text())}"
 
 
 def object_of_text(text: str, target: Target) -> bytes:
-    """The object file of LLVM's text, for a target's processor."""
+    """The object file of LLVM IR, for a target's processor."""
     return _compiled(text, json.dumps(llvm_target(target)).replace('"', r"\22"))
 
 
 @lru_cache(maxsize=4)
 def _compiled(text: str, described: str) -> bytes:
-    """described: the target as LLVM's text has it, JSON in a string."""
+    """Compile LLVM IR. described: the target as JSON, escaped as a string of LLVM IR."""
     flag = f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 2, !"tvm_target", !"{described}"}}\n'
     with tempfile.TemporaryDirectory() as folder:
         code, made = Path(folder, "code.ll"), Path(folder, "code.o")

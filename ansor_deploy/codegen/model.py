@@ -1,4 +1,7 @@
-"""Tasks and their best records to one shared library, weights packed for the schedules."""
+"""Compile a model's tasks, each under its best record's schedule, to one shared library.
+
+The weights are packed as the schedules read them.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,17 @@ if TYPE_CHECKING:
     from ..registry.record import Record, TaskKey
     from ..space.rule import Rule
 
-# The weights are in the tuned library and in the untuned one beside it; objects and code come on
-# top.
+# How often the weights lie on the disk: in the tuned library and in the untuned one beside it.
 COPIES = 2
+# Bytes that object files and code take besides the weights.
 SPARE_BYTES = 16 << 20
-_RECORD = "record "  # how the name of a schedule begins that is one's
-_BRIEF = 120  # characters of what TVM says
+_RECORD = "record "  # the prefix of a schedule's name where the schedule is a record's
+_BRIEF = 120  # the most characters of TVM's message that are shown
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A schedule that a task was compiled with. name: what it is called in warnings."""
+    """A schedule that a task was compiled with. name: its name in warnings."""
 
     name: str
     func: Any
@@ -53,15 +56,16 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A model's code for a target, and the weights that it is to be called with.
+    """A model's code for a target, and the weights that it is called with.
 
     mod: the graph, which calls kernels by symbol. memory: without the code, whose size is known
-    when it is linked. objects: object files of its kernels by symbol. functions: of the model, by
-    the symbol of the kernel that computes them. tasks: of a kernel's symbol, the keys of the
-    workloads that it computes. fallbacks: of the workload of each task that could not be compiled
-    as it should, the schedule that it has instead. rewritings: of each that is computed otherwise,
-    how, as "winograd b1 4". schedules: of each task. unfit: why records make no code, by
-    their workloads. program: of a library for a GPU, what it launches.
+    only when it is linked. objects: object files of the kernels, by symbol. functions: for each
+    kernel's symbol, the functions of the model that it computes. tasks: for each kernel's symbol,
+    the keys of the workloads that it computes. fallbacks: for each workload that could not be
+    compiled as it should, the schedule that it has instead. rewritings: for each workload that is
+    computed in another way, which way, as "winograd b1 4". schedules: the schedule of each task.
+    unfit: why records could not be compiled, by their workloads. program: what a library for a GPU
+    launches.
     """
 
     mod: tvm.IRModule
@@ -77,16 +81,20 @@ class Compiled:
     program: bytes = b""
 
     def export(self, path: Path, target: Target) -> Memory:
-        """Write the library: what it takes. LinkError, or OSError where the disk is full."""
+        """Write the library; return the memory it takes.
+
+        LinkError, or OSError where the disk is full.
+        """
         (memory,) = export_codes([self], path, [target])
         return memory
 
 
 def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target]) -> list[Memory]:
-    """Write one library with code for several targets, the most demanding first: what each takes.
+    """Write one library with code for several targets; return the memory that each code takes.
 
-    Each was compiled with its number, and over the weights of the one before it; all are for one
-    architecture. LinkError, or OSError where the disk is full.
+    The most demanding target comes first. Each code was compiled with its number, and with the
+    weights of the codes before it; all are for one architecture. LinkError, or OSError where the
+    disk is full.
     """
     pool = targets[0] if len(targets) == 1 else least(targets[0])
     if pool.gpu is None:
@@ -102,7 +110,10 @@ def export_codes(codes: Sequence[Compiled], path: Path, targets: Sequence[Target
 
 
 def _taken(memory: Memory, size: int, block: int) -> Memory:
-    """With the code of a file of a size. block: bytes of the weights of several codes; else 0."""
+    """The memory of a code with the size of its machine code, from the library's size in bytes.
+
+    block: bytes of the weights of all codes where there are several; else 0.
+    """
     if others := max(0, block - total(memory.weights)):
         memory = replace(
             memory, weights=(*memory.weights, MemoryUse("weights of other codes", others))
@@ -121,15 +132,15 @@ def compile_model(
     code: int = 0,
     others: Weights | None = None,
 ) -> Compiled:
-    """Compile a model, each task under its record's schedule, or one that it has already.
+    """Compile a model, each task under its record's schedule, or under a schedule that is given.
 
     A task without either gets the default schedule of these rules, by default the shipped ones.
-    Whatever a schedule does on its way to code, its task gets a simpler one instead: where it does
-    not fit the program, where TVM fails on it, or where it exceeds a kernel's limits.
-    warn: is called with a sentence about each rule that had to be left out, and each task that got
-    another schedule. progress: with the numbers of kernels that are compiled and that there are.
-    code: its number in a library with code for several targets. others: the weights of those before
-    it.
+    A task gets a simpler schedule wherever its own cannot be compiled: where it does not fit the
+    program, where TVM fails on it, or where it exceeds a kernel's limits.
+    warn: called with a sentence for each rule that had to be left out, and for each task that got
+    another schedule. progress: called with how many kernels are compiled and how many there are.
+    code: the number of this code in a library for several targets. others: the weights of the codes
+    before it.
     """
     if target.gpu is not None:
         check_types(model.mod)
@@ -150,7 +161,7 @@ def compile_model(
 def _lowered(
     model: Imported, choices: _Choices, target: Target, code: int, others: Weights | None
 ) -> Lowered:
-    """The model under schedules that TVM lowers: a task gets simpler ones until that is so."""
+    """The model lowered by TVM: tasks get simpler schedules until TVM lowers all of them."""
     while True:
         scheduled = choices.scheduled()
         try:
@@ -167,7 +178,7 @@ def _lowered(
 def _refused_alone(
     model: Imported, scheduled: Mapping[str, tuple[str, Any]], target: Target
 ) -> dict[frozenset[str], str]:
-    """Why TVM does not lower tasks, each with no other one scheduled."""
+    """Why TVM does not lower tasks; each is tried with no other task scheduled."""
     refused = {}
     for key in sorted({key for key, _ in scheduled.values()}):
         alone = {name: one for name, one in scheduled.items() if one[0] == key}
@@ -179,7 +190,7 @@ def _refused_alone(
 
 
 def _said(error: Exception) -> str:
-    """The first line of what TVM says, which has the check that failed."""
+    """The first line of TVM's message, which names the check that failed."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return brief((lines or [type(error).__name__])[0], _BRIEF)
 
@@ -187,7 +198,7 @@ def _said(error: Exception) -> str:
 def _compiled(
     lowered: Lowered, choices: _Choices, objects: Mapping[str, bytes], target: Target
 ) -> Compiled:
-    """A lowered model with the code of its kernels."""
+    """The compiled model, from the lowered one and its kernels' object files."""
     compiled = Compiled(
         lowered.mod,
         lowered.weights,
@@ -204,7 +215,7 @@ def _compiled(
 
 
 def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
-    """For a GPU: with what it launches, and the memory of its kernels."""
+    """The compiled model for a GPU, with its program and the buffers of its kernels."""
     kernels = {name: GpuKernel.from_bytes(code) for name, code in made.objects.items()}
     program = packed(lowered.runs, kernels, len(made.weights.block), gpu.arch)
     buffers = (MemoryUse("buffers of kernels", most_workspace(lowered.runs, kernels)),)
@@ -212,7 +223,7 @@ def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
 
 
 class _Choices:
-    """The schedule of each task, which may be exchanged for a simpler one."""
+    """The schedule of each task, which can be replaced by a simpler one."""
 
     def __init__(
         self,
@@ -236,25 +247,26 @@ class _Choices:
             self.simplify(bad)
 
     def scheduled(self) -> dict[str, tuple[str, Any]]:
-        """The key of its workload and the PrimFunc, of each function by name."""
+        """For each function's name, the key of its workload and its scheduled PrimFunc."""
         keys = {name: task.key.workload for name, task in self._tasks.items()}
         return {name: (key, self._chosen[key][1]) for name, key in keys.items()}
 
     @property
     def schedules(self) -> dict[TaskKey, Scheduled]:
-        """Of each task, the one that it has."""
+        """The current schedule of each task."""
         return {t.key: Scheduled(*self._chosen[t.key.workload]) for t in self._tasks.values()}
 
     @property
     def rewritings(self) -> dict[str, str]:
-        """How tasks are rewritten, by the keys of the workloads that are."""
+        """How tasks are rewritten, by the keys of the rewritten workloads."""
         steps = {key: rewritings(func) for key, (_, func) in self._chosen.items()}
         return {key: ", ".join(found) for key, found in steps.items() if found}
 
     def simplify(self, refused: Mapping[frozenset[str], str]) -> None:
-        """Give tasks their next schedule. refused: the reasons by the tasks that a kernel serves.
+        """Give each refused task its next simpler schedule.
 
-        AnsorError where there is none, or a kernel serves no task.
+        refused: for each refused kernel, the keys of the workloads it computes, and the reason.
+        AnsorError where a task has no simpler schedule, or a kernel computes no task.
         """
         names = {task.key.workload: task.name for task in self._tasks.values()}
         reasons = {key: reason for keys, reason in refused.items() for key in keys}
@@ -279,9 +291,9 @@ def _schedules(
     rules: Sequence[Rule] | None,
     warn: Callable[[str], None],
 ) -> Iterator[tuple[str, Any]]:
-    """Names and PrimFuncs of a task, the first as it should be, and each simpler than the last.
+    """Names and PrimFuncs of a task's schedules: first the best one, then simpler and simpler ones.
 
-    The first may be a Refusal instead: of a record.
+    The first may be a Refusal instead, where a record does not fit.
     """
     if isinstance(record, Scheduled):
         yield record.name, record.func
@@ -320,9 +332,9 @@ def schedule(task: Task, record: Record, target: Target) -> Any:
 
 
 def check_space(model: Imported, folder: Path) -> None:
-    """MachineError if a folder cannot hold the library and what linking it leaves meanwhile.
+    """MachineError if a folder cannot hold the library and the temporary files of linking it.
 
-    Asked before the work, not found out after it.
+    It is asked before the build, so that no work is lost.
     """
     mains = [func for func in model.mod.functions.values() if isinstance(func, relax.Function)]
     weights = [one for main in mains for one in collect(main, tvm.ir.GenericConst)]

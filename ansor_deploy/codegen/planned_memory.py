@@ -1,4 +1,4 @@
-"""What a model takes of memory is read from its lowered functions, before they run."""
+"""Read how much memory a model takes from its lowered functions, before they run."""
 
 import re
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ from .passes.tile_tasks import nests
 
 
 def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
-    """The memory of a lowered module, and of the functions that were made of it.
+    """The memory of a lowered module and of the library's functions made from it.
 
-    threads: of a parallel loop, each with buffers of its own; 0 where the kernels are not scheduled
-    yet, and nothing is known of their buffers.
+    threads: how many threads run a parallel loop, each with its own buffers; 0 where the kernels'
+    buffers are not counted.
     """
     constants: dict[int, MemoryUse] = {}
     inputs: list[MemoryUse] = []
@@ -39,7 +39,7 @@ def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
 
 
 def _arena(run: Stored, users: dict[Any, str]) -> Iterator[MemoryUse]:
-    """The tensors that live at once where that takes the most, and what lies between them."""
+    """The tensors that are alive at the arena's peak, and the gaps between them."""
     tensors = list(run.lives)
     parts = [_part(tensors[at], users) for at in most_alive(list(run.lives.values()))]
     yield from parts
@@ -48,7 +48,7 @@ def _arena(run: Stored, users: dict[Any, str]) -> Iterator[MemoryUse]:
 
 
 def _users(main: relax.Function) -> dict[Any, str]:
-    """Of each tensor, the kernel that takes it first: for what another made, that one."""
+    """For each tensor, the first kernel that takes it: the one that writes it, if any does."""
     users: dict[Any, str] = {}
     for call in collect(main.body, relax.Call):
         if isinstance(call.op, tvm.ir.GlobalVar):
@@ -58,13 +58,13 @@ def _users(main: relax.Function) -> dict[Any, str]:
 
 
 def _plain(name: str) -> str:
-    """A function's name without what makes it unique."""
+    """A function's name without the parts that only make it unique."""
     plain = original(name).removeprefix("fused_").removesuffix("_prepacked")
     return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", plain)
 
 
 def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[MemoryUse]:
-    """Of each kernel the memory that it takes from the heap, once it is lowered that far."""
+    """The heap memory of each kernel's buffers, read after the passes that decide them."""
     kernels = {gv: f for gv, f in mod.functions.items() if isinstance(f, tirx.PrimFunc)}
     for name, func in _opened(tvm.IRModule(kernels)).functions.items():
         shared, own = _heap(func.body), sum(_heap(nest[0].body) for nest in nests(func.body))
@@ -72,16 +72,16 @@ def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[MemoryUse]:
 
 
 def _opened(kernels: tvm.IRModule) -> tvm.IRModule:
-    """Programs with their buffers as small as they become, where they are allocated."""
+    """Programs lowered until each buffer has its final size and place of allocation."""
     first = tvm.s_tir.transform.CanonicalizeLoop()
     passes = [first, *flattening(), *passes_at(Place.BEFORE)]
     return tvm.transform.Sequential(passes)(kernels)
 
 
 def _heap(body: Any) -> int:
-    """Bytes of all buffers that a part of a program allocates and that the stack has no room for.
+    """Bytes of all buffers that a statement allocates and that are too large for the stack.
 
-    Those that a parallel loop allocates count once.
+    Buffers that a parallel loop allocates count once.
     """
     found = [one.buffer for one in collect(body, tirx.AllocBuffer)]
     sizes = [bytes_of(one) for one in found if one.scope() == "global"]
@@ -89,6 +89,6 @@ def _heap(body: Any) -> int:
 
 
 def _part(var: relax.Var, users: dict[Any, str]) -> MemoryUse:
-    """A tensor, called after its type and the kernel that uses it."""
+    """A tensor's memory, named after its type and the kernel that uses it."""
     named = f"{var.ty.dtype}{list(shape_of(var.ty))}"
     return MemoryUse(f"{named} of {users.get(var, 'the graph')}", bytes_of(var.ty))

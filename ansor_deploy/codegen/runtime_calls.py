@@ -1,7 +1,7 @@
-"""What a library calls by name is in the runtime that it ships with, not beside the compiler alone.
+"""Check that the runtime shipped with a library has every function that the library calls by name.
 
-TVM's operators may call functions of its extras, such as its sorts, or of its Python package. They
-are there while a library is built, and nowhere that it runs.
+TVM's operators may call functions of its extras, such as its sorts, or of its Python package. These
+exist while a library is built, but not where it runs.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ _BY_NAME = {"tirx.tvm_call_packed", "tirx.tvm_call_packed_lowered", "tirx.tvm_ca
 
 
 def check_calls(mod: tvm.IRModule) -> None:
-    """ModelError where a lowered module calls what the runtime lacks. Its kernels are in it."""
+    """ModelError where a lowered module, its kernels included, calls what the runtime lacks."""
     for name, func in mod.functions.items():
         for called in sorted(_called(func)):
             if not _is_there(called):
@@ -39,7 +39,7 @@ def _called(func: Any) -> set[str]:
 
 @lru_cache(maxsize=256)
 def _is_there(name: str) -> bool:
-    """Whether the runtime's file has a string of the name, as it has of all that it registers."""
+    """Whether the runtime's file contains the name as a string: it does for all it registers."""
     return name.encode() + b"\0" in _runtime()
 
 

@@ -1,4 +1,4 @@
-"""The threads of a library (`thread_pool.c`) as an object file, for any target."""
+"""The thread pool of a library (`thread_pool.c`) as an object file, for any target."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from .llvm_text import object_of_text
 
 SOURCE = Path(__file__).with_name("thread_pool.c")
 TEXT = SOURCE.with_suffix(".ll")
-# The number of threads that a library's loops take, until who loads it says another.
+# The number of threads that run a library's loops, until the caller sets another.
 _THREADS = "@own_threads = internal global i32 "
 
 
 def thread_pool(target: Target) -> bytes:
-    """The object file, for a library's threads to be as many as the target has cores."""
+    """The object file, for as many threads as the target has cores."""
     text = TEXT.read_text().replace(f"{_THREADS}1,", f"{_THREADS}{target.cores},")
     return object_of_text(text, target)

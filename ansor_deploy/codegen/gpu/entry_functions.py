@@ -1,9 +1,9 @@
-"""The functions of a library for a GPU: as of any (`entry.py`), but all that they call is a run.
+"""The functions of a library for a GPU: those of any library (`entry.py`), but each calls one run.
 
 main_into(x, y, state)      runs the program (`program.py`) on the GPU
-main(x, state) -> y         the same, with outputs that it allocates
-main_weights(block)         (state,): kernels are loaded, and weights lie in device memory
-weights_size()              bytes of the block
+main(x, state) -> y         the same, but allocates its outputs
+main_weights(block)         (state,): loads the kernels, and copies the weights to device memory
+weights_size()              bytes of the block of weights
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,22 @@ from ..entry import BINDER, INTO, Entries, Functions, allocating, size_function
 from ..memory.storage import Slot, Stored, call
 from .program import Run, gpu_run, on_host
 
-_LOAD, _RUN = "ansor_deploy_gpu_load", "ansor_deploy_gpu_run"  # of launcher.c
+_LOAD, _RUN = "ansor_deploy_gpu_load", "ansor_deploy_gpu_run"  # functions of launcher.c
 
 
 @dataclass(frozen=True)
 class GpuEntries:
-    """A module with the functions of a library, and what each runs, in their order."""
+    """A module with the functions of a library, and the run of each, in the same order."""
 
     mod: tvm.IRModule
     runs: tuple[Run, ...]
 
 
 def gpu_entries(made: Entries, symbols: Mapping[str, str]) -> GpuEntries:
-    """What takes the place of functions that call kernels. symbols: of these, by their names."""
+    """The functions that launch runs, instead of those that call kernels.
+
+    symbols: those of the kernels, by their functions' names.
+    """
     functions: Functions = size_function(made.weights)
     for number, (name, run) in enumerate(made.runs.items()):
         several = isinstance(made.mod[name].ret_ty, relax.TupleType)

@@ -1,4 +1,4 @@
-"""What runs a library's program on a GPU (`launcher.c`), and the program: an object file."""
+"""An object file of a GPU's program and of the launcher that runs it (`launcher.c`)."""
 
 import tempfile
 from pathlib import Path
@@ -20,7 +20,7 @@ def gpu_launcher(program: bytes, target: Target) -> bytes:
 
 
 def _included(path: str) -> str:
-    """The assembler's statements that make the bytes of a file a constant."""
+    """Assembler statements that include the bytes of a file as a constant."""
     lines = [
         ".section .rodata.gpu_program, \\22a\\22",
         ".p2align 6",

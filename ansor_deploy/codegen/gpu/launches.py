@@ -1,7 +1,7 @@
-"""TVM's lowering of programs for a GPU, to launches for the host and source for the device.
+"""Lower programs for a GPU, to launches for the host and source for the device.
 
-The passes are TVM's own for CUDA, in its order; edge values and indices are mended as on
-processors.
+The passes are TVM's own for CUDA, in its order, and our passes for edge values and indices, as for
+CPUs.
 """
 
 import re
@@ -13,7 +13,8 @@ from ..passes.edge_values import edge_values, from_infinity
 from ..passes.flattening import flattened
 from .single_thread import by_single_thread, from_beginning
 
-# The headers that the source includes are another package; what it takes of them is a few names.
+# The source's includes are removed, since their headers are another package. The few names that it
+# needs from them are defined below.
 _INCLUDED = re.compile(
     r"^#ifdef __CUDACC_RTC__.*?^#endif\n|^ *#include .*?\n", re.DOTALL | re.MULTILINE
 )
@@ -34,12 +35,12 @@ typedef unsigned long long uint64_t;
 
 
 def split(mod: Any) -> Any:
-    """A module of a scheduled function: what is left of it for the host, and the device's."""
+    """A module with the host's part and the device's kernels of a module's scheduled function."""
     t, s = tirx.transform, tvm.s_tir.transform
     passes = [
         from_beginning,
         s.CanonicalizeLoop(),
-        s.LowerCrossThreadReduction(),  # which knows no reduction that begins with an infinity
+        s.LowerCrossThreadReduction(),  # it knows no reduction whose initial value is an infinity
         from_infinity,
         s.LowerInitBlock(),
         s.PlanAndUpdateBufferAllocationLocation(),
@@ -78,7 +79,7 @@ def split(mod: Any) -> Any:
 
 
 def device_code(functions: dict[Any, Any], target: Target) -> str:
-    """The CUDA C++ of functions of the device, which includes nothing."""
+    """The CUDA C++ source, without includes, of functions for the device."""
     if not functions:
         return ""
     t = tirx.transform

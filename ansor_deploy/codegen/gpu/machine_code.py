@@ -1,4 +1,4 @@
-"""A scheduled program for a GPU to machine code, and to the launches that make up one call."""
+"""Compile a scheduled program for a GPU to machine code and to the launches of one call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _AXES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Source:
-    """A program as CUDA C++, and how it is launched; as of `GpuKernel`."""
+    """A program as CUDA C++, with its launches and buffers as `GpuKernel` has them."""
 
     text: str
     launches: tuple[Launch, ...]
@@ -26,14 +26,14 @@ class Source:
 def gpu_kernel(func: Any, symbol: str, target: Target, arch: str) -> GpuKernel:
     """The code of a scheduled PrimFunc; ValueError where it is no program for a GPU.
 
-    arch: as of the target's GPU. `nvrtc.CudaError` where the compiler refuses it.
+    arch: the architecture of the target's GPU. `nvrtc.CudaError` where the compiler refuses it.
     """
     made = gpu_source(func, symbol, target)
     return GpuKernel(made.launches, made.workspace, *nvrtc.compiled(made.text, arch))
 
 
 def gpu_source(func: Any, symbol: str, target: Target) -> Source:
-    """The source of a scheduled PrimFunc; ValueError as of `gpu_kernel`."""
+    """The source of a scheduled PrimFunc; ValueError where it is no program for a GPU."""
     mod = tvm.IRModule({symbol: func.with_attr("global_symbol", symbol)})
     lowered = split(tirx.transform.BindTarget(tvm_target(target))(mod))
     host, kernels = lowered[symbol], dict(lowered.functions.items())
@@ -43,7 +43,7 @@ def gpu_source(func: Any, symbol: str, target: Target) -> Source:
 
 
 def _read(host: Any) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
-    """The launches of what is left to do for the host, which is nothing else, and its buffers."""
+    """The launches of the host's part, which may do nothing else, and the sizes of its buffers."""
     places = {buffer: at for at, buffer in enumerate(host.params)}
     launches: list[Launch] = []
     workspace: list[int] = []
@@ -86,7 +86,7 @@ def _launch(call: Any, places: Mapping[Any, int]) -> Launch:
 
 
 def _check(assertion: Any, places: Mapping[Any, int]) -> Launch:
-    """An assertion that the first element of a buffer, of 32 bits, is zero."""
+    """The assertion that a buffer's first 32-bit element is zero, as a launch without a grid."""
     condition = assertion.condition
     load = getattr(condition, "a", None)
     if not (isinstance(condition, tirx.EQ) and isinstance(load, tvm.ir.TensorLoad)):

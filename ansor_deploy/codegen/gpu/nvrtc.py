@@ -1,6 +1,6 @@
-"""CUDA C++ to a GPU's machine code, by NVIDIA's runtime compiler: no toolkit and no GPU is needed.
+"""Compile CUDA C++ with NVIDIA's runtime compiler, NVRTC: no toolkit and no GPU is needed.
 
-Its library comes with the extra `cuda`. It is that of CUDA 12.9: 13 no longer compiles for Volta.
+Its library comes with the extra `cuda`. The version is CUDA 12.9: 13 cannot compile for Volta.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _MESSAGE_CHARS = 500
 
 
 class CudaError(Exception):
-    """What the compiler has against a program."""
+    """The compiler refuses a program; the message is its reason."""
 
 
 def check() -> None:
@@ -26,7 +26,7 @@ def check() -> None:
 def compiled(source: str, arch: str) -> tuple[bytes, bytes]:
     """Machine code (a cubin) for an architecture, such as "sm_70", and PTX for all newer ones.
 
-    CudaError where the compiler refuses.
+    CudaError where the compiler refuses the source.
     """
     lib, program = _library(), ctypes.c_void_p()
     _check(
@@ -57,7 +57,7 @@ def _content(what: str, program: ctypes.c_void_p) -> bytes:
 
 
 def _complaint(log: str) -> str:
-    """The first error of a log."""
+    """The first error in a compiler's log."""
     lines = [line.strip() for line in log.splitlines() if "error" in line]
     return (lines or [log.strip() or "the compiler gives no reason"])[0][:_MESSAGE_CHARS]
 

@@ -1,4 +1,4 @@
-"""What a library for a GPU does in a run: kernels in order, each with the addresses that it takes.
+"""The program of a library for a GPU: for each run, kernels in order with their addresses.
 
     main(x):
         a = alloc_tensor(...)
@@ -7,9 +7,9 @@
         kernel_b(a, b)
         return b
 
-Both lie on the device. The weights are there once for all functions; the memory is of one run: its
-tensors as they are planned, its inputs and outputs, and what kernels need beside.
-`launcher.c` reads the words that `packed` writes, and has them as structures.
+Weights and memory lie on the device. All functions share the weights; the memory belongs to one
+run: first its planned tensors, then its inputs and outputs, then the workspace of kernels.
+`launcher.c` reads the words that `packed` writes, and declares them as structures.
 """
 
 import re
@@ -23,11 +23,11 @@ from ...runtime.gpu_code import GpuKernel, Launch
 from ..memory.arena import aligned
 from ..memory.storage import COPY, RESHAPE, Slot, Stored, bytes_of, is_call
 
-# Of an address: it lies in the memory of a run, and not among the weights.
+# The bit of an address that lies in the memory of a run, not in the weights.
 IN_MEMORY = 1 << 63
 _VERSION = 1
 _HALVES = {"float16", "bfloat16"}
-# What a function asks of its arguments before it begins; nothing, where shapes are known.
+# The calls by which a function checks its arguments before it begins. They run on the host.
 _CHECKS = re.compile(r"relax\.null_value|vm\.builtin\.(check_\w+|match_shape)")
 
 
@@ -41,10 +41,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Run:
-    """A function of a library.
+    """What a function of a library runs on the GPU.
 
-    inputs, outputs: address and bytes of each. size: of its memory, in bytes, without what kernels
-    need beside.
+    inputs, outputs: address and bytes of each. size: bytes of its memory, without the workspace of
+    kernels.
     """
 
     inputs: tuple[tuple[int, int], ...]
@@ -54,9 +54,10 @@ class Run:
 
 
 def gpu_run(run: Stored, constants: Mapping[Slot, relax.Var], symbols: Mapping[str, str]) -> Run:
-    """The steps of a function; ModelError if it is no list of kernels.
+    """The run of a function; ModelError if it does anything but call kernels.
 
-    constants: the variables of weights. symbols: of kernels, by the names of their functions.
+    constants: the places of weights and their variables. symbols: those of kernels, by the names of
+    their functions.
     """
     places = {var: place.offset for place, var in constants.items()}
     places |= {var: IN_MEMORY | place.offset for place, var in run.views.items()}
@@ -70,7 +71,7 @@ def gpu_run(run: Stored, constants: Mapping[Slot, relax.Var], symbols: Mapping[s
         if is_call(call, RESHAPE):
             places[binding.var] = places[call.args[0]]
         elif is_call(call, COPY):
-            places[call.args[1]] = places[call.args[0]]  # it is sent from there
+            places[call.args[1]] = places[call.args[0]]  # the output is read from there
         elif isinstance(call, relax.Call) and isinstance(call.op, tvm.ir.GlobalVar):
             arguments = tuple(places[one] for one in call.args)
             steps.append(Step(symbols[call.op.name_hint], arguments))
@@ -86,7 +87,7 @@ def gpu_run(run: Stored, constants: Mapping[Slot, relax.Var], symbols: Mapping[s
 
 
 def check_types(mod: tvm.IRModule) -> None:
-    """ModelError where a model has numbers that kernels for GPUs are not written for."""
+    """ModelError where a model has element types that no kernel for GPUs supports."""
     for function in mod.functions.values():
         if not isinstance(function, relax.Function):
             continue
@@ -110,22 +111,22 @@ def _called(value: relax.Expr) -> str:
 
 
 def workspace(kernel: GpuKernel) -> int:
-    """Bytes that a kernel needs beside its arguments."""
+    """Bytes that a kernel needs besides its arguments."""
     return sum(map(aligned, kernel.workspace))
 
 
 def memory_bytes(runs: Iterable[Run], kernels: Mapping[str, GpuKernel]) -> int:
-    """Device memory that any of the runs takes, without weights. kernels: by symbol."""
+    """Bytes of device memory, without weights, that are enough for any run. kernels: by symbol."""
     return max((run.size + most_workspace([run], kernels) for run in runs), default=0)
 
 
 def most_workspace(runs: Iterable[Run], kernels: Mapping[str, GpuKernel]) -> int:
-    """The most bytes that a kernel of these runs needs beside its arguments."""
+    """The most bytes that any kernel of these runs needs besides its arguments."""
     return max((workspace(kernels[one.kernel]) for run in runs for one in run.steps), default=0)
 
 
 def launches(run: Run, kernels: Mapping[str, GpuKernel]) -> list[tuple[str, Launch]]:
-    """The launches of a run, with addresses for arguments, each after its kernel's symbol."""
+    """The launches of a run, each with its kernel's symbol, and with addresses as arguments."""
     found = []
     for step in run.steps:
         kernel, offset = kernels[step.kernel], run.size
@@ -140,9 +141,10 @@ def launches(run: Run, kernels: Mapping[str, GpuKernel]) -> list[tuple[str, Laun
 
 
 def packed(runs: Sequence[Run], kernels: Mapping[str, GpuKernel], weights: int, arch: str) -> bytes:
-    """The program of a library: words of 64 bits, then the code of kernels.
+    """The program of a library: 64-bit words, then the code of kernels.
 
-    kernels: by symbol. weights: their bytes. arch: as of a target's GPU.
+    kernels: by symbol. weights: how many bytes they are. arch: the architecture of the target's
+    GPU.
     """
     made = _Packer(kernels)
     tables = [made.run(run) for run in runs]
@@ -151,17 +153,17 @@ def packed(runs: Sequence[Run], kernels: Mapping[str, GpuKernel], weights: int, 
 
 
 class _Packer:
-    """Tables of words, and the bytes that they point to, from the beginning of the program."""
+    """Builds the tables of words, and the content that these refer to by offsets."""
 
     def __init__(self, kernels: Mapping[str, GpuKernel]) -> None:
         self._kernels = kernels
         self._modules: dict[str, int] = {}
         self._launches: list[list[int]] = []
-        self._words: list[int] = []  # of arguments, inputs and outputs
+        self._words: list[int] = []  # addresses of arguments, and inputs and outputs
         self._content = bytearray()
 
     def run(self, run: Run) -> list[int]:
-        """A run's words: its launches, inputs and outputs as (first, count) each."""
+        """A run's words: (first, count) of its launches, of its inputs and of its outputs."""
         first = len(self._launches)
         for name, launch in launches(run, self._kernels):
             begins = self._add(launch.arguments)
@@ -176,7 +178,7 @@ class _Packer:
         return ends
 
     def whole(self, header: Sequence[int], arch: str, runs: Sequence[Sequence[int]]) -> bytes:
-        """Everything, in the order in which the launcher's `program` has it."""
+        """The whole program, in the order of the launcher's structure `program`."""
         named = self._bytes(arch.encode() + b"\0")
         used = [self._kernels[name] for name in self._modules]
         modules = [[self._bytes(one.cubin), self._bytes(one.ptx + b"\0")] for one in used]

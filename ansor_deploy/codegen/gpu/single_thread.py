@@ -1,4 +1,4 @@
-"""What no schedule spreads over threads is done by one thread of the GPU, in order.
+"""Let one thread of the GPU run the statements that no schedule spreads over threads, in order.
 
     f = alloc_buffer(1)             f = alloc_buffer(1)
     f[0] = 0                        blockIdx.x 1, threadIdx.x 1:
@@ -6,8 +6,8 @@
     assert f[0] == 0                    for i: ...
                                     assert f[0] == 0
 
-That is slow, and rare: programs that are complete as they are, such as checks of indices, whose
-assertions are the host's (`machine_code.py`).
+That is slow, and rare: only programs that no rule schedules, such as checks of indices. Their
+assertions stay on the host (`machine_code.py`).
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from typing import Any
 from ..._tvm import collect, structural_map, tirx, tvm
 
 _SPREAD = ("thread_extent", "virtual_thread")
-_THREAD_INDEX = 1  # tirx.IterVar's kind of an axis of threads
+_THREAD_INDEX = 1  # the kind of a tirx.IterVar that is an axis of threads
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.FromBeginning")
 def from_beginning(func: Any, _mod: Any, _context: Any) -> Any:
-    """Let tensors begin where their memory does: a launch takes addresses and nothing else."""
+    """Give tensors the offset 0 in their memory: a launch takes addresses and no offsets."""
     moved = [one for one in func.params if not isinstance(one.elem_offset, tirx.IntImm)]
     fresh = {one: tirx.decl_buffer(one.shape, one.dtype, name=one.name) for one in moved}
     return structural_map(func, (tirx.Var, lambda var: fresh.get(var, var))) if fresh else func
@@ -29,7 +29,7 @@ def from_beginning(func: Any, _mod: Any, _context: Any) -> Any:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.BySingleThread")
 def by_single_thread(func: Any, _mod: Any, _context: Any) -> Any:
-    """A flat function with what the host would compute as a launch of one thread."""
+    """A flat function in which one thread of the GPU does what the host would compute."""
     made: list[Any] = []
     alone: list[Any] = []
     for one in _statements(func.body):
@@ -56,13 +56,13 @@ def _statements(body: Any) -> Iterator[Any]:
 
 
 def _is_hosts(one: Any) -> bool:
-    """Whether the host knows what to do with a statement: allocations, launches, assertions."""
+    """Whether a statement stays on the host: an allocation, a launch or an assertion."""
     spread = isinstance(one, tirx.AttrStmt)
     return spread or isinstance(one, tirx.AllocBuffer | tirx.DeclBuffer | tirx.AssertStmt)
 
 
 def _by_one(statements: list[Any]) -> Any:
-    """A launch of one thread, behind what it needs in the device's memory, which is the host's."""
+    """A launch of one thread, after the allocations of its global buffers, which the host makes."""
     whole = _sequence(statements)
     rooms = [one for one in collect(whole, tirx.AllocBuffer) if one.buffer.scope() == "global"]
     nothing = tirx.Evaluate(tirx.IntImm("int32", 0))
@@ -76,7 +76,7 @@ def _by_one(statements: list[Any]) -> Any:
 
 
 def _in_order(loop: Any) -> Any:
-    """A loop of vectors or of tasks, as a processor's have them, step by step."""
+    """A serial loop instead of one that is vectorised or parallel on a CPU."""
     if loop.kind not in (tirx.ForKind.VECTORIZED, tirx.ForKind.PARALLEL):
         return loop
     return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, loop.body)

@@ -1,14 +1,14 @@
-"""A build worker makes a shared library of a schedule's trace, for a runner to load.
+"""Build a candidate in a worker: from a schedule's trace to a shared library for a runner.
 
     main(x, weight, out), weight packed inside
     -->
-    pack_0(weight, packed)                  once
-    compute(x, packed, out)                 what is timed
+    pack_0(weight, packed)                  runs once
+    compute(x, packed, out)                 is timed
 
-As in a deployed library, a block that packs a constant is a function of its own. Machine code is
-generated once, and `linker.py` links it in milliseconds; what packs is the same in many candidates
-of a task, and is kept for the next. What a function asserts is left out: its arguments are made for
-it.
+As in a deployed library, a block that packs a constant becomes a function of its own. Machine code
+is generated once, and `linker.py` links it in milliseconds. Many candidates of a task pack in the
+same way, so the object file of a packing function is kept for the next one. Assertions are left
+out, since the arguments are made to satisfy them.
 """
 
 import json
@@ -40,10 +40,11 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
     """Build one candidate; {"path", "steps"}, or raises what TVM or the linker raised.
 
     payload: "text" of the task, "target", "path" to write, and "how" to schedule: "trace" with
-    the "trace", "default", or "plain" for the program as it stands; in a process of its own also
+    the "trace", "default", or "plain" for the program as it is; in a process of its own also
     "seconds" of processor time, after which the system ends it. steps: calls in order, each
     {"function", "arguments", "makes"}: an argument is ["task", i] for a parameter of the task,
-    or ["made", k] for the k-th buffer that a call before made; "makes" has shapes and dtypes.
+    or ["made", k] for the k-th buffer that an earlier call made; "makes" has the shapes and dtypes
+    of the buffers that this call fills.
     """
     if "seconds" in payload:
         limit_processor(payload["seconds"])
@@ -61,7 +62,7 @@ def build(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gpu_code(functions: dict[str, Any], target: Target, arch: str) -> bytes:
-    """For the target's own GPU alone: it is there to be timed."""
+    """Code for the target's own GPU, which times it: no PTX for newer ones is needed."""
     with code_generation(target):
         made = {n: gpu_kernel(func, n, target, arch) for n, func in functions.items()}
     return GpuKernel.library({n: replace(one, ptx=b"") for n, one in made.items()})
@@ -90,7 +91,7 @@ def _scheduled(mod: Any, target: Target, payload: dict[str, Any]) -> Any:
 
 
 def _split(func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Functions by name, and the calls that together do what the scheduled function does."""
+    """Functions by name, and the calls that together compute what the scheduled function does."""
     blocks = collect(func.body, tvm.s_tir.SBlock)
     if not any(_PACKS in (block.annotations or {}) for block in blocks):
         arguments = [["task", at] for at in range(len(func.params))]
@@ -101,7 +102,7 @@ def _split(func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _wrapped(func: Any) -> Any:
-    """A Relax module with a `main` that calls the function: the pass that splits works on such."""
+    """A Relax module with a `main` that calls the function, as the pass that splits it needs."""
     outputs = written(func)
     first = len(func.params) - len(outputs)
     if outputs != tuple(range(first, len(func.params))):
@@ -119,7 +120,7 @@ def _wrapped(func: Any) -> Any:
 
 
 def _route(mod: Any, bindings: list[Any], func: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Follow the buffers of the split `main` from call to call."""
+    """Functions by name and the calls in order, with the buffers of the split `main` followed."""
     where: dict[Any, Any] = {p: ["task", at] for at, p in enumerate(mod["main"].params)}
     functions: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []

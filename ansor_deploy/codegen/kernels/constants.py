@@ -1,7 +1,7 @@
-"""What kernels compute from constants alone, such as packed weights: computed at compile time.
+"""Compute at compile time what kernels compute from constants alone, such as packed weights.
 
-TVM's own pass for that has LLVM compile each kernel anew, one after the other. Here they are
-kernels as any others, of this machine: compiled side by side, and found in the next build's cache.
+TVM's own pass for this lets LLVM compile each kernel again, one after the other. Here they are
+compiled as any other kernels, for this machine: in parallel, and cached for the next build.
 """
 
 import tempfile
@@ -20,7 +20,7 @@ from .objects import Kernel, compile_kernels
 
 
 def fold(mod: tvm.IRModule) -> tvm.IRModule:
-    """The module with calls on constants replaced by their results, where kernels compile."""
+    """The module with calls on constants replaced by their results, if their kernels compile."""
     functions = {name: f for name, f in mod.functions.items() if isinstance(f, relax.Function)}
     wanted = {call.args[0] for func in functions.values() for _, call in _constant_calls(func)}
     kernels = {name: Kernel.of(mod[name]) for name in wanted}
@@ -35,7 +35,7 @@ def fold(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _constant_calls(func: Any) -> Iterator[tuple[Any, Any]]:
-    """The variables that are bound to calls of kernels on constants alone, and the calls."""
+    """The variables bound to kernel calls whose arguments are all constants, and these calls."""
     known: set[Any] = set()
     for binding in _bindings(func):
         call = binding.value
@@ -49,7 +49,10 @@ def _constant_calls(func: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _folded(func: Any, runs: Mapping[Any, Any]) -> Any:
-    """A function with the results of calls, whose kernels can be run, as constants."""
+    """A function whose calls on constants are replaced by their results.
+
+    runs: the kernels that could be compiled; calls of others stay.
+    """
     results: dict[Any, Any] = {}
     for var, call in _constant_calls(func):
         given = [results.get(argument, argument) for argument in call.args[1].fields]
@@ -76,7 +79,7 @@ def _bindings(func: Any) -> list[Any]:
 
 
 def _loaded(objects: Mapping[str, bytes]) -> Any:
-    """A library of object files, in this process."""
+    """Object files linked to a library and loaded into this process."""
     folder = tempfile.TemporaryDirectory(prefix="ansor-deploy-")
     with in_any_case(folder.cleanup):
         path = Path(folder.name, "constants.so")

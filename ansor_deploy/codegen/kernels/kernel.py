@@ -1,4 +1,4 @@
-"""A compile worker makes machine code of one scheduled program, within limits."""
+"""Compile one scheduled program to machine code in a worker, within limits."""
 
 import base64
 import os
@@ -12,9 +12,9 @@ from .lowering import code_generation, compiled
 
 
 def compile_kernel(payload: dict[str, Any]) -> str:
-    """The object file, in base64, of a kernel; or raises what TVM raised.
+    """The object file of a kernel, in base64; raises what TVM raised.
 
-    For a GPU, the bytes of a `GpuKernel`.
+    For a GPU, it is the bytes of a `GpuKernel`.
 
     payload: "program", a PrimFunc as TVM's JSON; "symbol"; "target", as JSON text; and "seconds" of
     processor time, after which the system ends the process.
@@ -24,7 +24,7 @@ def compile_kernel(payload: dict[str, Any]) -> str:
     target = target_of(payload["target"])
     with code_generation(target):
         symbol = payload["symbol"]
-        # TVM's `load_json` also looks whether another version wrote it, which takes far longer.
+        # TVM's `load_json` also checks the version that wrote it, which takes far longer.
         func = from_json_graph_str(payload["program"]).with_attr("global_symbol", symbol)
         if target.gpu is not None:
             return base64.b64encode(

@@ -1,27 +1,29 @@
-"""TVM's lowering of kernels, with ours: stack, cut-off tails, edge values, vector functions.
+"""The order of all lowering passes of kernels, TVM's and ours.
 
-TVM takes a buffer of a kilobyte or more from the heap, however local it is. The accumulators of a
+TVM allocates a buffer of a kilobyte or more on the heap, however local it is. The accumulators of a
 register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
-them, clear them, write them back beside the result and free them, though they live in registers.
-What is on the stack, LLVM makes registers of (`SROA`).
+them, clear them, write them back beside the result and free them, although they fit in registers.
+So such buffers are kept on the stack, where LLVM turns them into registers (`SROA`).
 
-Where tiles do not divide an extent, the last is cut off: the loop over tiles, which a rule marked
-(`marks/partition.py`), becomes one over whole tiles and one over the rest, so that no whole
-tile asks where the extent ends. TVM's pass does that, for marked loops alone; of parallel ones,
-both kinds of tiles become tasks of one loop (`tile_tasks.py`). Loops in what was cut off end where
-it does (`short_loops.py`).
+Where tiles do not divide an extent, the last tile is cut off: the loop over tiles, which a rule
+marked (`marks/partition.py`), becomes one loop over whole tiles and one over the rest, so that no
+whole tile checks where the extent ends. TVM's pass does that, for marked loops alone. The tiles of
+both loops become tasks of one loop where the loop is parallel (`tile_tasks.py`). Loops inside the
+rest end where the extent ends (`short_loops.py`).
 
-What is not worth a second core is done by one (`small_loops.py`). Vectors whose lanes would share
-memory are loops (`shared_lanes.py`).
+Work that is too small for a second core is done by one (`small_loops.py`). Vectors whose lanes
+would write to the same memory become loops (`shared_lanes.py`).
 
-NaN, infinities and zero divisors get what ONNX has for them (`edge_values.py`), and exp and its
-like become arithmetic on vectors (`vector_math.py`), of bytes with nothing asked about the ends
-(`bounded_powers.py`, after `own_roundings.py`: its sums round once). A softmax divides once a row
-(`row_quotients.py`), and floats are multiplied by scales, where their last bits are anybody's
-(`reciprocals.py`). Of numbers that stand for integers each operation has a rounding of its own
-(`own_roundings.py`), steps of a scale are rounded by an addition (`rounding.py`, after the former,
-which asks for the conversions that this one takes away), on x86 a register of them is narrowed to
-bytes at once (`byte_packs.py`), and a vector of bytes is looked up in a table at once
+NaN, infinities and zero divisors give the results that ONNX defines (`edge_values.py`). Functions
+such as exp become arithmetic on vectors (`vector_math.py`); those of dequantised bytes need no
+checks at the ends of their range (`bounded_powers.py`, which runs after `own_roundings.py`, since
+its sums round once). A softmax divides once a row (`row_quotients.py`), and floats are multiplied
+by reciprocals of scales where the last bit may differ (`reciprocals.py`).
+
+For floats that stand for integers, each operation rounds by itself (`own_roundings.py`). Quotients
+by a scale are rounded by an addition (`rounding.py`; it runs later, since `own_roundings.py` looks
+for the conversions that it removes). On x86 a whole register of results is narrowed to bytes at
+once (`byte_packs.py`), and a whole vector of bytes is looked up in a table at once
 (`byte_tables.py`).
 """
 
@@ -52,21 +54,21 @@ from ..passes.tile_tasks import tasks
 from ..passes.unchecked import packed_api
 from ..passes.vector_math import on_vectors
 
-# Name of the pipeline.
+# The name of the pipeline as TVM knows it.
 PIPELINE = "ansor"
-# LLVM loads the constants of a loop before it, all that there are: those of an activation would
-# take the registers of the sums of a tile, which then go to memory and back at every few steps.
+# LLVM hoists all constants of a loop into registers before it. The constants of an activation would
+# take the registers of a tile's sums, which would then be spilled and reloaded every few steps.
 _KEEPING_SUMS = ["-disable-machine-licm:bool=true"]
-# A buffer that stays on the stack of a thread, of which a program has a few at most; the smallest
+# Larger buffers go to the heap. A program has a few buffers on the stack at most; the smallest
 # stacks that systems give a thread are 128 KiB.
 STACK_BYTES = 4096
-# TVM's mark of an allocation that is left alone (src/tirx/transform/lower_tvm_builtin.cc).
+# TVM's annotation of an allocation that stays as it is (src/tirx/transform/lower_tvm_builtin.cc).
 _LEFT_ALONE = "disable_lower_builtin"
 
 
 @contextmanager
 def code_generation(target: Target, **config: Any) -> Iterator[None]:
-    """Within it TVM generates code for a target. config: of the pass context."""
+    """Within it TVM generates code for a target. config: options of the pass context."""
     with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
         yield
 
@@ -78,7 +80,7 @@ def compiled(functions: dict[str, Any], target: Target) -> Any:
 
 
 def _described(functions: Collection[Any], target: Target) -> tvm.target.Target:
-    """The target, with what LLVM is to leave out where functions keep sums of products."""
+    """The target, with the LLVM options that functions with sums of products need."""
     stores = [store for func in functions for store in collect(func.body, tirx.BufferStore)]
     if target.gpu is not None or not any(map(sums_products, stores)):
         return tvm_target(target)
@@ -89,7 +91,7 @@ def _described(functions: Collection[Any], target: Target) -> tvm.target.Target:
 
 
 def _annotations(func: Any) -> set[str]:
-    """The keys of what the loops of a function are annotated with."""
+    """The keys of all annotations of a function's loops."""
     return {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
 
 
@@ -106,7 +108,7 @@ def _kept(allocation: Any) -> Any:
 
 
 def _bytes(buffer: Any) -> int:
-    """Size of a buffer; 0 if it is not known before a run, or if it is no memory of the host's."""
+    """Size of a buffer; 0 if it is not constant, or if the buffer is not in the host's memory."""
     constant = all(isinstance(extent, tirx.IntImm) for extent in buffer.shape)
     if buffer.scope() not in ("global", "local") or not constant:
         return 0
@@ -115,7 +117,7 @@ def _bytes(buffer: Any) -> int:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.CutOff")
 def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
-    """Lower a function with marked loops as far as TVM partitions loops, and write these out."""
+    """Lower a function with marked loops up to, and including, TVM's partition of loops."""
     early = [mark for mark in marks().values() if mark.place is not Place.VECTORS]
     found = _annotations(func)
     if not any(mark.values.keys() & found for mark in early):
@@ -124,7 +126,7 @@ def _cut_off(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _until_partitioned() -> list[Any]:
-    """TVM's own passes up to that one, and ours before it."""
+    """TVM's passes up to the partition of loops, and ours among them."""
     t = tvm.s_tir.transform
     return [
         *passes_at(Place.BLOCKS),
@@ -133,7 +135,7 @@ def _until_partitioned() -> list[Any]:
         *passes_at(Place.STEPS),
         *passes_at(Place.BEFORE),
         tasks,
-        tirx.transform.ConvertSSA(),  # each tile is of variables and buffers of its own
+        tirx.transform.ConvertSSA(),  # each tile gets its own variables and buffers
         t.StmtSimplify(),
         *passes_at(Place.ENDS),
         t.StmtSimplify(),
@@ -151,7 +153,7 @@ def _pass(lower: Callable[[Any], Any]) -> Any:
 
 
 def flattening() -> list[Any]:
-    """TVM's passes from blocks to loops over flat buffers, less what is for GPUs."""
+    """TVM's passes from blocks to loops over flat buffers, without those for GPUs."""
     t = tvm.s_tir.transform
     return [
         t.LowerInitBlock(),
@@ -173,10 +175,10 @@ def _math(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _on_processors() -> list[Any]:
-    """TVM's passes to functions that can be called, in its order, less what is for GPUs.
+    """TVM's passes for CPUs to functions that can be called, in its order, with ours among them.
 
-    And less its search for what has no effect (`RemoveNoOp`), which takes as long as to simplify:
-    LLVM finds the same, and the code is the same to the byte.
+    `RemoveNoOp` is left out, since it takes as long as simplifying: LLVM removes the same
+    statements, and the code is the same to the byte.
     """
     t, s = tirx.transform, tvm.s_tir.transform
     return [

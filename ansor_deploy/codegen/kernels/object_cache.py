@@ -1,7 +1,7 @@
-"""Object files by what they were made from, in the user's cache, for the builds to come.
+"""Object files in the user's cache, keyed by everything they are made from, for later builds.
 
-An entry is written whole or not at all, and carries its checksum: processes may share the folder
-without a lock, and what a disk or a user did to an entry costs its compilation, and nothing else.
+An entry is written whole or not at all, and carries its checksum. So processes can share the folder
+without a lock, and a damaged entry costs another compilation, and nothing else.
 """
 
 import hashlib
@@ -20,26 +20,26 @@ from ...system.digest import canonical_json, file_sha256, sha256
 from ...system.environment import cache_folder, version
 from ...target import Target
 
-MOST_BYTES = 1 << 29  # of all entries: ten thousand kernels or more
+MOST_BYTES = 1 << 29  # of all entries together: ten thousand kernels or more
 _DIGEST_BYTES = 32
-_UNFINISHED_SECONDS = 3600.0  # what a killed process has begun to write is removed after that
+_UNFINISHED_SECONDS = 3600.0  # an unfinished file of a killed process is removed after that
 
 
 class ObjectCache:
     """Object files of programs for a target, below `$XDG_CACHE_HOME`.
 
-    warn: is called with a sentence where the folder cannot be written to.
+    warn: called with a sentence where the folder cannot be written to.
     """
 
     def __init__(self, target: Target, warn: Callable[[str], None]) -> None:
         self._target, self._warn = str(tvm_target(target)), warn
         self._changed = False
         self._folder: Path | None = None
-        with suppress(UsageError):  # no home: a build does without
+        with suppress(UsageError):  # without a home folder, a build works without a cache
             self._folder = cache_folder("objects")
 
     def get(self, symbol: str, program: str) -> bytes | None:
-        """The object file of a program under a symbol; None where there is none that is whole."""
+        """The object file of a program under a symbol; None where there is no intact one."""
         if (path := self._path(symbol, program)) is None:
             return None
         try:
@@ -50,7 +50,7 @@ class ObjectCache:
         if hashlib.sha256(code).digest() != digest:
             return None
         with suppress(OSError):
-            os.utime(path)  # the entries that were not asked for longest are the first to go
+            os.utime(path)  # the least recently used entries are removed first
         return code
 
     def put(self, symbol: str, program: str, code: bytes) -> None:
@@ -65,7 +65,7 @@ class ObjectCache:
             self._folder = None
 
     def trim(self) -> None:
-        """Remove the entries that were not asked for longest, if all are too large together."""
+        """Remove the least recently used entries while all are too large together."""
         if self._folder is not None and self._changed:
             with suppress(OSError):
                 _trim(self._folder)
@@ -77,7 +77,7 @@ class ObjectCache:
 
 @cache
 def _generator() -> list[str]:
-    """What turns a program into an object file: versions, and digests of files."""
+    """The code that turns a program into an object file: its versions, and digests of its files."""
     room = Path(__file__).parents[1]
     files = sorted([*room.rglob("*.py"), *room.with_name("marks").glob("*.py")])
     return [__version__, VERSION, version("apache-tvm-ffi"), *map(file_sha256, files)]

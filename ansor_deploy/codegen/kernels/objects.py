@@ -1,8 +1,8 @@
-"""Kernels to object files, each by itself: side by side in child processes, and within limits.
+"""Compile kernels to object files, one by one, in parallel child processes with limits.
 
-What a kernel's compilation costs is known only afterwards, and LLVM can neither be stopped from
-within nor survives the end of memory. So each runs in a warm child process that can be killed.
-The processes are started at need, and are kept for the next build of this process.
+The cost of compiling a kernel is known only afterwards, and LLVM can neither be stopped from within
+nor survive running out of memory. So each kernel is compiled in a warm child process that can be
+killed. The child processes are started when needed, and kept for this process's next build.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ...system.worker import Worker, WorkerFailure
 from ...target import Target
 from .object_cache import ObjectCache
 
-PROCESSOR_SECONDS = 30.0  # of a kernel; those of the rules take one at most
-WALL_SECONDS = 10 * PROCESSOR_SECONDS  # a machine may be that busy, and a process may hang
-KERNELS_PER_WORKER = 8  # a process takes as long to start as to compile so many small ones
+PROCESSOR_SECONDS = 30.0  # the limit of a kernel; those of the shipped rules take one at most
+WALL_SECONDS = 10 * PROCESSOR_SECONDS  # a machine may be that busy, or a process may hang
+KERNELS_PER_WORKER = 8  # starting a process takes as long as compiling so many small kernels
 _COMPILES = "ansor_deploy.codegen.kernels.kernel"
-_ENV = {"TVM_NUM_THREADS": "1", fence.VARIABLE: os.devnull}  # what they make is in memory
+_ENV = {"TVM_NUM_THREADS": "1", fence.VARIABLE: os.devnull}  # workers write to memory, not files
 _spare: list[Worker] = []
 
 
-# Attribute of a function that is no part of what it computes: the key of its task's workload.
+# The attribute of a function that has the key of its task's workload. It is not part of the kernel.
 TASK = "ansor.task"
 
 
@@ -47,7 +47,7 @@ class Kernel:
 
     @classmethod
     def of(cls, func: Any, code: int = 0) -> Kernel:
-        """The kernel of a PrimFunc, called after the digest of its program.
+        """The kernel of a PrimFunc, named after the digest of its program.
 
         code: the number of the library's code that it belongs to.
         """
@@ -70,8 +70,8 @@ def compile_kernels(
 ) -> dict[str, bytes | Refusal]:
     """The object file of each kernel by its symbol, or why there is none.
 
-    progress: is called with the numbers of kernels that are done and that there are. warn: with a
-    sentence where they cannot be kept for the next build. MachineError where this machine fails.
+    progress: called with how many kernels are done and how many there are. warn: called with a
+    sentence where the cache cannot be written to. MachineError where this machine fails.
     """
     cache = ObjectCache(target, warn)
     made: dict[str, bytes | Refusal] = {}
@@ -92,7 +92,7 @@ def compile_kernels(
 def _compiled(
     kernels: Iterable[Kernel], target: Target
 ) -> Generator[tuple[Kernel, bytes | Refusal]]:
-    """Object files as they come; the largest programs first, which may take longest."""
+    """Object files as they are finished; the largest programs start first, as the slowest."""
     queue = sorted(kernels, key=lambda one: (-len(one.program), one.symbol))
     words = {"target": json.dumps(target.to_json()), "seconds": PROCESSOR_SECONDS}
     if not queue:
@@ -107,7 +107,7 @@ def _compiled(
 def _side_by_side(
     kernels: Sequence[Kernel], workers: Sequence[Worker], work: Callable[[Kernel], Any]
 ) -> Iterator[tuple[Kernel, Any]]:
-    """What the work gives for each kernel, as it comes."""
+    """The result of `work` for each kernel, as soon as it is there."""
     executor = ThreadPoolExecutor(len(workers), "ansor-deploy-compile")
     try:
         begun = {executor.submit(work, kernel): kernel for kernel in kernels}
@@ -144,12 +144,12 @@ def _reason(failure: WorkerFailure) -> str:
 
 @contextmanager
 def _workers(jobs: int) -> Iterator[list[Worker]]:
-    """Warm workers for so many jobs, started; they are killed where the block fails."""
+    """Started workers for so many jobs, warm ones first; they are killed where the block fails."""
     wanted = min(len(os.sched_getaffinity(0)), -(-jobs // KERNELS_PER_WORKER))
     with threads(wanted) as width:
         taken = [_spare.pop() if _spare else Worker(_COMPILES, _ENV) for _ in range(width)]
         try:
-            for worker in taken:  # by this thread: a child ends with the thread that started it
+            for worker in taken:  # here, since a child ends with the thread that started it
                 worker.start()
             yield taken
         except BaseException:

@@ -28,7 +28,10 @@ def written(func: Any) -> tuple[int, ...]:
 
 
 def _index_bound(func: Any) -> int:
-    """Integer inputs below this are valid wherever loaded values serve as indices; 0: nowhere."""
+    """Integer inputs below this are valid indices wherever a loaded value is used as one.
+
+    0 where no loaded value is an index.
+    """
     bounds: list[int] = []
     for access in collect(func.body, tvm.ir.TensorLoad, tirx.BufferStore):
         source = access.buffer if isinstance(access, tirx.BufferStore) else access.source

@@ -1,4 +1,4 @@
-"""Choices that ask whether an index is below a number: behind it, what they read does not count."""
+"""Read which indices a condition keeps below a number: elements beyond that do not count."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from typing import Any, NamedTuple
 from ..._tvm import collect, op_name, structural_map, sym, tirx, tvm
 from .bound import Bound
 
-# Of the variables of a block's axes, and by what they are taken modulo, 0 where they are not.
+# Upper limits of a block's axes: (variable, modulus) -> bound. The bound is that of
+# `variable % modulus`, or of the variable itself where the modulus is 0.
 Limits = Mapping[tuple[Any, int], Bound]
-# Of what is not below zero, as variables of axes are, they are alike.
-QUOTIENTS, RESTS = (tirx.FloorDiv, tirx.Div), (tirx.FloorMod, tirx.Mod)
+# Divisions. Both kinds give the same for axes, which are not negative.
+QUOTIENTS = (tirx.FloorDiv, tirx.Div)
+# Remainders. Both kinds give the same for axes, which are not negative.
+RESTS = (tirx.FloorMod, tirx.Mod)
 
 
 @dataclass
 class Known:
-    """What is known of tensors, by the buffers that they are in a kernel, or by Relax's variables.
+    """What is known of tensors, by their buffers in a kernel, or by their Relax variables.
 
-    numbers: those that hold one number, each with what it is of others. places: those
-    along an axis of which each element is its index; the axis. masks: those that say whether
-    indices are below numbers; their axes, and how much is. values: those that hold one value, which
-    is known. behind: those of which it is known what lies behind a bound: by axis, that, and the
-    value.
+    numbers: tensors that hold one number, each with its bound in terms of other numbers.
+    places: tensors whose elements are their own indices along an axis, with that axis.
+    masks: tensors of booleans that are true where indices are below bounds: the axes and bounds.
+    values: tensors that hold one known constant.
+    behind: tensors that have a known value from a bound on: by axis, the bound and that value.
     """
 
     numbers: dict[Any, Bound] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class Known:
 
 
 class Read(NamedTuple):
-    """A load. limits: of the axes of its block where it is needed. conditions: that hold there."""
+    """A load, with the limits of axes and the conditions that hold where it is needed."""
 
     load: Any
     limits: Limits
@@ -44,7 +47,7 @@ class Read(NamedTuple):
 def reads(
     value: Any, known: Known, limits: Limits, conditions: tuple[Any, ...] = ()
 ) -> Iterator[Read]:
-    """The loads of a value."""
+    """The loads in a value. limits, conditions: those that hold where the value is needed."""
     choices: list[Any] = []
 
     def choice(one: Any) -> Any:
@@ -65,30 +68,30 @@ def reads(
 
 
 def is_choice(one: Any) -> bool:
-    """Whether an expression is one of two, as a condition says."""
+    """Whether an expression selects one of two values by a condition."""
     return isinstance(one, tirx.Select) or operator(one) == "if_then_else"
 
 
 def operator(one: Any) -> str:
-    """The name of the operator that an expression calls, without its kind; "" of others."""
+    """The name of the operator that an expression calls, without its namespace; else ""."""
     return op_name(one).rpartition(".")[2]
 
 
 def parts(one: Any) -> tuple[Any, Any, Any]:
-    """The condition of a choice, what it is where that holds, and else."""
+    """The condition of a choice, its value where that holds, and its value elsewhere."""
     if isinstance(one, tirx.Select):
         return one.condition, one.true_value, one.false_value
     return tuple(one.args)
 
 
 def asked(condition: Any, known: Known) -> Limits:
-    """Below what a condition says that axes are. known: by buffers."""
+    """The limits of axes where a condition holds. known: by buffers."""
     pairs = indices_asked(condition, known)
     return {key: limit for index, bound in pairs for key, limit in limits_of(index, 0, bound)}
 
 
 def indices_asked(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
-    """The indices that a condition says are below bounds, and these. known: by buffers."""
+    """The indices that are below bounds where a condition holds, with these. known: by buffers."""
     if isinstance(condition, tirx.And) or operator(condition) == "bitwise_and":
         a, b = (condition.a, condition.b) if isinstance(condition, tirx.And) else condition.args
         return [*indices_asked(a, known), *indices_asked(b, known)]
@@ -105,7 +108,7 @@ def indices_asked(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
 
 
 def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
-    """Of `places[.., i, ..] < number`."""
+    """The index and its bound for a condition `places[.., i, ..] < number`."""
     sides = [condition.a, condition.b] if isinstance(condition, tirx.LT) else []
     if not all(isinstance(one, tvm.ir.TensorLoad) for one in sides) or not sides:
         return []
@@ -115,7 +118,10 @@ def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
 
 
 def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
-    """The limit of an axis of which an index is a part. bound: of the index, taken modulo."""
+    """The limit of an axis v for an index `v`, `v // 8` or `v % 8`.
+
+    bound: the limit of `index % modulo`, or of the index where `modulo` is 0.
+    """
     if isinstance(index, tirx.Var):
         yield (index, modulo), bound
     elif not modulo and (part := part_of(index)):
@@ -124,7 +130,7 @@ def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any
 
 
 def part_of(value: Any) -> tuple[Any, int] | None:
-    """The variable and the divisor of `v // 8` and `v % 8`; None for others."""
+    """The variable and the divisor of `v // 8` or `v % 8`; None for other expressions."""
     if not isinstance(value, (*QUOTIENTS, *RESTS)):
         return None
     plain = isinstance(value.a, tirx.Var) and isinstance(value.b, tirx.IntImm)
@@ -132,14 +138,14 @@ def part_of(value: Any) -> tuple[Any, int] | None:
 
 
 def is_quotient(value: Any) -> bool:
-    """Whether an expression is one divided by another."""
+    """Whether an expression is a division."""
     return isinstance(value, QUOTIENTS)
 
 
 def held_below(index: Any, known: Known) -> Bound | None:
-    """Below what an index is computed to be; None where it is not.
+    """The bound that an index's own expression keeps it below; None where there is none.
 
-    `min(.., n - 1)`, also if it is not below zero, and `.. % n`.
+    That is n for `min(.., n - 1)`, also inside `max(.., 0)`, and for `.. % n`.
     """
     if isinstance(index, tirx.Max) and _is_zero(index.b):
         return held_below(index.a, known)

@@ -1,9 +1,9 @@
-"""What lies behind the part of a tensor that counts, where that changes no sum and no maximum.
+"""Find values behind the part of a tensor that counts that change no sum and no maximum.
 
     s = where(k < n, x, -inf) ; m = max(s) ; e = exp(s - m) ; t = sum(e)       from n on: -inf, 0
 
-Where that is the whole of a row, numbers are NaN that a network without what lies behind makes
-NaN as well.
+Where no element of a row counts, results may be NaN; a network of exactly that size would give NaN
+there as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NEUTRAL = {tirx.Add: 0.0, tirx.Max: -math.inf}
 
 
 def note_behind(leaf: Leaf, known: Known) -> None:
-    """Note what lies behind a bound in the buffer that a block stores to, which no other does."""
+    """Note the value behind a bound in the buffer that a block, and no other block, stores to."""
     store = leaf.block.body
     for axis, index in enumerate(store.indices):
         for bound in _bounds(store.value, index, known):
@@ -30,11 +30,14 @@ def note_behind(leaf: Leaf, known: Known) -> None:
 
 
 def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
-    """The axes along which a block adds up, or takes the most, of nothing behind a bound."""
+    """The reduction axes of a block whose elements behind a bound are neutral, and the bounds.
+
+    That is 0 in a sum, and -inf in a maximum.
+    """
     store = leaf.block.body
     neutral = next((_NEUTRAL[k] for k in _NEUTRAL if isinstance(store.value, k)), None)
     own = tirx.BufferLoad(store.buffer, store.indices)
-    # What a first step begins is not begun where that step is left out.
+    # A block that initialises its result in the first step must not skip that step.
     begins = leaf.block.init is not None
     if neutral is None or begins or not structural_equal(store.value.a, own):
         return
@@ -48,7 +51,7 @@ def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
 
 
 def _bounds(value: Any, index: Any, known: Known) -> list[Bound]:
-    """Bounds that may hold for an index: of what is read at it, and of conditions."""
+    """Bounds that may matter for an index: of tensors that are read at it, and of conditions."""
     pairs: list[tuple[Any, Bound]] = []
     for load in collect(value, tvm.ir.TensorLoad):
         behind = known.behind.get(load.source, {}).items()
@@ -60,7 +63,7 @@ def _bounds(value: Any, index: Any, known: Known) -> list[Bound]:
 
 
 def _value(value: Any, index: Any, bound: Bound, known: Known) -> float | None:
-    """What a value is where an index is not below a bound; None where that is open."""
+    """The constant that a value is where an index is not below a bound; None where unknown."""
 
     def of(one: Any) -> float | None:
         return _value(one, index, bound, known)

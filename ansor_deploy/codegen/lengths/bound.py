@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..._tvm import tirx
 
-_MOST = 3  # terms; with more, all is needed
+_MOST = 3  # terms of a bound; where there would be more, the whole axis counts as needed
 
 
 class _Term(NamedTuple):
@@ -30,7 +30,7 @@ class _Term(NamedTuple):
         return self._replace(times=self.times * factor, constant=self.constant * factor + more)
 
     def floored(self, by: int) -> _Term:
-        """By a number, rounded down; or a little more than that."""
+        """The term divided by a number and rounded down, or a little more than that."""
         if self.by > 1:
             return self.divided(by)
         if self.factor % by == 0:
@@ -38,7 +38,7 @@ class _Term(NamedTuple):
         return _Term(self.number, self.factor, self.constant, by, 1, 0)
 
     def divided(self, by: int) -> _Term:
-        """By a number, rounded up; or a little more than that."""
+        """The term divided by a number and rounded up, or a little more than that."""
         if self.by > 1 and self.times % by == 0:
             return self._replace(times=self.times // by, constant=-(-self.constant // by))
         factor, divisor = self.factor * self.times, self.by * by
@@ -56,45 +56,45 @@ class _Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Bound:
-    """The largest of some terms, each of a number that a run decides."""
+    """The largest of some terms, each linear in a number that a run decides."""
 
     terms: frozenset[_Term]
 
     @classmethod
     def of(cls, number: Any) -> Bound:
-        """Of a number alone. number: the variable of Relax that holds it."""
+        """The bound that is a number itself. number: the Relax variable that holds it."""
         return cls(frozenset([_Term(number, 1, 0, 1, 1, 0)]))
 
     @property
     def numbers(self) -> list[Any]:
-        """The variables that hold numbers."""
+        """The Relax variables of the numbers in it."""
         return [term.number for term in self.terms]
 
     def or_more(self, other: Bound) -> Bound:
-        """The larger of two; of terms that differ in one constant, the largest is left."""
+        """The larger of two bounds; of terms that differ in one constant, the largest is kept."""
         terms = _largest(self.terms | other.terms, "constant")
         return Bound(frozenset(_largest(terms, "more")))
 
     def scaled(self, factor: int, more: int) -> Bound:
-        """So many times as much, and a constant more."""
+        """The bound times `factor`, plus `more`."""
         return Bound(frozenset(term.scaled(factor, more) for term in self.terms))
 
     def divided(self, by: int) -> Bound:
-        """By a number, rounded up; or a little more than that."""
+        """The bound divided by a number and rounded up, or a little more than that."""
         return Bound(frozenset(term.divided(by) for term in self.terms))
 
     def floored(self, by: int) -> Bound:
-        """By a number, rounded down; or a little more than that."""
+        """The bound divided by a number and rounded down, or a little more than that."""
         return Bound(frozenset(term.floored(by) for term in self.terms))
 
     def expression(self, numbers: Mapping[Any, Any]) -> Any:
-        """It as an expression. numbers: of each variable, its place among them, and its own."""
+        """The bound as an expression. numbers: each variable's position and expression."""
         ordered = sorted(self.terms, key=lambda term: (numbers[term[0]][0], *term[1:]))
         return reduce(tirx.Max, (term.expression(numbers[term.number][1]) for term in ordered))
 
 
 def _largest(terms: Iterable[_Term], field: str) -> list[_Term]:
-    """Of the terms that are the same but for a field, those where it is the largest."""
+    """For terms that differ in one field only, the one where that field is largest."""
     most: dict[_Term, _Term] = {}
     for term in terms:
         same = term._replace(**{field: 0})
@@ -102,12 +102,13 @@ def _largest(terms: Iterable[_Term], field: str) -> list[_Term]:
     return list(most.values())
 
 
-# By axis, and by what its index is taken modulo, 0 where it is not; all of it along the others.
+# The part of a tensor that is needed: (axis, modulus) -> bound. The bound is of `index % modulus`,
+# or of the index where the modulus is 0. Axes that are not in it are needed whole.
 Needed = Mapping[tuple[int, int], Bound]
 
 
 def joined(one: Needed | None, other: Needed) -> Needed:
-    """What two readers need. one: None where there was none before."""
+    """The part that two readers need together. one: None where there was no reader before."""
     if one is None:
         return other
     shared = ((axis, one[axis].or_more(other[axis])) for axis in one if axis in other)

@@ -1,4 +1,4 @@
-"""Loops without what nothing needs of them."""
+"""Guard loops so that they skip the steps whose results nothing needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _WHOLE = (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL)
 
 
 class _Start(NamedTuple):
-    """Where a step of a loop begins along an axis. behind: how far the block's index is from it."""
+    """The first index of an axis in a step of a loop.
+
+    behind: the block's index minus the first one. most: the largest that `behind` gets.
+    """
 
     first: Any
     behind: Any
@@ -27,11 +30,11 @@ class _Start(NamedTuple):
 
 
 class _First(NamedTuple):
-    """The first index that a step of a loop serves, the most it goes on, and below what it must be.
+    """The first index of an axis in a step of a loop, and the bound below which it is needed.
 
-    modulo: by what it is taken; 0 where it is not. bound: of what it must be below, a Bound or
-    Places. behind: how far behind it each block's index is; None where it is no row that the block
-    stores.
+    rest: the most that other indices of the step exceed it. modulo: the bound is of
+    `index % modulo`; 0 where it is of the index itself. bound: a Bound or Places. behind: for each
+    block, its index minus the first one; None where the block stores no row at that index.
     """
 
     index: Any
@@ -41,7 +44,7 @@ class _First(NamedTuple):
     behind: tuple[Any, ...]
 
     def condition(self, numbers: Mapping[Any, Any]) -> Any:
-        """Whether anything of the step is needed."""
+        """Whether any element of the step is needed."""
         bound = self.bound.expression(numbers)
         if not self.modulo:
             return self.index < bound
@@ -52,10 +55,10 @@ class _First(NamedTuple):
 def cut(
     body: Any, found: Sequence[Leaf], limits: Sequence[Limits], numbers: Mapping[Any, Any]
 ) -> Any | None:
-    """A function's body whose loops skip what is not needed; None where none can.
+    """A function's body whose loops skip what is not needed; None where no loop can skip anything.
 
-    found: its leaves. limits: of the axes of each. numbers: of each variable that a limit is of,
-    its place among them, and the expression of it.
+    found: its leaves. limits: those of the axes of each leaf. numbers: the position and the
+    expression of each variable in these limits.
     """
     guards: dict[Any, _Guard] = {}
     body, leaves_, ends = packed(body, found, limits, numbers)
@@ -76,10 +79,11 @@ def cut(
 
 
 class _Guard(NamedTuple):
-    """What lets a loop's step be done.
+    """The guard of a loop's steps.
 
-    rows: of a tile, and their end, where few of it may be. own: buffers of the tile alone, each
-    with another that small tiles have instead.
+    condition: whether a step is needed. rows: the rows of a tile and their end, where the last tile
+    may have few rows; else None. own: buffers that only the tile uses, each with the one that small
+    tiles use instead.
     """
 
     condition: Any
@@ -94,18 +98,18 @@ class _Guard(NamedTuple):
         numbers: Mapping[Any, Any],
         own: Callable[[], Mapping[Any, Any]],
     ) -> _Guard:
-        """Of the axes along which a step begins, and the blocks in it. own: finds these."""
+        """The guard where a loop's blocks begin alike. found: these blocks. own: finds `own`."""
         condition = reduce(tirx.And, (one.condition(numbers) for one in firsts))
         loops = [leaf.loops for leaf in found]
         rows = ((Rows.of(one.index, one.behind, loops), one.bound) for one in firsts)
-        fused = any(one.modulo for one in firsts)  # with columns: few rows are no small part
+        fused = any(one.modulo for one in firsts)  # rows fused with columns have no small tiles
         tiles = ((one, bound.expression(numbers)) for one, bound in rows if one and not fused)
         chosen = next(tiles, None)
         return cls(condition, chosen, own() if chosen else {})
 
     @classmethod
     def of_any(cls, firsts: Sequence[Sequence[_First]], numbers: Mapping[Any, Any]) -> _Guard:
-        """Of the axes along which a step of each block begins, where they do so otherwise."""
+        """The guard where a loop's blocks begin differently: a step is done if any needs it."""
         found: list[Any] = []
         for first in firsts:
             one = reduce(tirx.And, (one.condition(numbers) for one in first))
@@ -115,9 +119,9 @@ class _Guard(NamedTuple):
 
 
 def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
-    """How many steps of an axis are left out together, if its loops can be; else None.
+    """How many steps of an axis are skipped together, if its loops can skip any; else None.
 
-    every: the leaves of the function: a loop with others in it may go on for these.
+    every: the leaves of the function. A loop that contains others of them may have to go on.
     """
     sizes = []
     for loop in _loops([leaf]):
@@ -130,7 +134,7 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
 
 
 def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
-    """The loops whose body may be left out: none that is unrolled or a vector, or in such a one."""
+    """The loops whose body may be skipped: serial or parallel ones, also all around them."""
     seen: list[Any] = []
     for leaf in found:
         for at, loop in enumerate(leaf.loops):
@@ -151,7 +155,7 @@ def _is_in(loop: Any, leaf: Leaf) -> bool:
 
 
 def _firsts(loop: Any, leaf: Leaf, limits: Ends) -> Iterator[_First]:
-    """For each limited axis of a block that a loop moves along: where a step of it begins."""
+    """The first index in a step of a loop, for each limited axis of a block that it moves along."""
     for (var, modulo), bound in limits.items():
         row = not modulo and any(var.same_as(index) for index in leaf.block.body.indices)
         for one in _starts(loop, leaf, var):
@@ -159,7 +163,7 @@ def _firsts(loop: Any, leaf: Leaf, limits: Ends) -> Iterator[_First]:
 
 
 def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[_Start]:
-    """Where a step of a loop begins along an axis; nothing if that is open."""
+    """The first index of an axis in a step of a loop; nothing where that is unknown."""
     at = next(k for k, one in enumerate(leaf.loops) if one.same_as(loop))
     analyzer = within(leaf.loops)
     index = outside(var, leaf.realize)
@@ -171,7 +175,7 @@ def _starts(loop: Any, leaf: Leaf, var: Any) -> Iterator[_Start]:
 
 
 def _shared(firsts: Sequence[Sequence[_First]]) -> Iterator[_First]:
-    """Where all blocks of a loop begin alike, with what any of them needs."""
+    """The first indices that all blocks of a loop share, with the largest bound of any block."""
     for first in firsts[0]:
         alike = [next((one for one in some if _are_alike(one, first)), None) for some in firsts]
         found = [one for one in alike if one is not None]
@@ -188,7 +192,7 @@ def _are_alike(one: _First, other: _First) -> bool:
 
 
 def _guarded(loop: Any, guards: Mapping[Any, _Guard]) -> Any:
-    """A loop whose steps are done as their guard says."""
+    """A loop whose steps are under their guard; other loops as they are."""
     guard = guards.get(loop.loop_var)
     if guard is None:
         return loop

@@ -1,4 +1,4 @@
-"""What a kernel needs of what it reads, given what is needed of what it makes."""
+"""Find the part of its inputs that a kernel needs, given the needed part of its outputs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FAR = 1 << 30  # an index beyond any that is known
 
 
 class Needs:
-    """The needs of one function, whose blocks are gone through from the last to the first.
+    """The needs of one function, found by walking its blocks from the last to the first.
 
-    of: by buffers, those that are needed. read: those that are read. leaves: its blocks. limits: of
-    the axes of each, below what there is something that is needed.
+    of: the needed part of each buffer. read: the buffers that are read. leaves: the blocks. limits:
+    for each block, the limits of its axes below which something is needed.
     """
 
     def __init__(self, func: tirx.PrimFunc, known: Known, wanted: Mapping[Any, Needed]) -> None:
@@ -43,13 +43,13 @@ class Needs:
         self._known = known
         note_all_behind(self.leaves, known)
         before: dict[Any, Needed] | None = None
-        while before != self.of:  # a loop may read what a later block of it stored
+        while before != self.of:  # a block may read what a later block of the same loop stored
             before = dict(self.of)
             backwards = [self._passed_on(leaf) for leaf in reversed(self.leaves)]
         self.limits: list[Limits] = backwards[::-1]
 
     def _passed_on(self, leaf: Leaf) -> Limits:
-        """Note what a block needs; what limits its axes."""
+        """Note what a block needs, and return the limits of its axes."""
         store = leaf.block.body
         needed = self.of.get(store.buffer, {})
         limits = {
@@ -60,7 +60,7 @@ class Needs:
         axes, read_below = _Axes(leaf, self._known), dict(limits)
         for var, bound in summed_up(leaf, self._known):
             if (together := grain(leaf, var, self.leaves)) is not None:
-                # What is left of the last of these is read, and changes nothing.
+                # The last group of steps reads beyond the bound, which changes nothing.
                 limits[var, 0] = bound
                 read_below[var, 0] = bound.divided(together).scaled(together, 0)
         for value in (store.value, *store.indices):
@@ -72,7 +72,7 @@ class Needs:
 
 
 class _Axes:
-    """What a block reads along each axis."""
+    """Finds the part of a tensor that a load of a block needs along each axis."""
 
     def __init__(self, leaf: Leaf, known: Known) -> None:
         self._analyzer, self._known = sym.Analyzer(), known
@@ -80,10 +80,10 @@ class _Axes:
             self._analyzer.bind(axis.var, axis.dom)
 
     def needed(self, read: Read) -> Needed:
-        """How much of each axis is needed."""
+        """The needed part of the tensor of a load."""
         with ExitStack() as stack:
             for one in read.conditions:
-                plain = self._analyzer.simplify(one)  # of a negation nothing is taken in
+                plain = self._analyzer.simplify(one)  # the analyzer takes in no negation as it is
                 stack.enter_context(self._analyzer.constraint_scope(plain))
             indices = list(map(self._analyzer.simplify, read.load.indices))
             return dict(self._of_indices(indices, read.limits))
@@ -100,13 +100,13 @@ class _Axes:
                     yield (axis, modulo), bound
 
     def _moduli(self, index: Any, limits: Limits) -> set[int]:
-        """By what an index may be taken that is made of rows, and of places in these."""
+        """Moduli of an index that combines rows with positions in them."""
         own = {by for var, by in limits if by and index.same_as(var)}
         reaches = (self._reach(index, part) for part, _ in _parts(index, limits))
         return own | {reach[0] for reach in reaches if reach and reach[0] > 1}
 
     def _bound(self, index: Any, limits: Limits) -> Bound | None:
-        """Below what an index is; None where it is not limited."""
+        """The bound below which an index is; None where it is not limited."""
         if (held := held_below(index, self._known)) is not None:
             return held
         reaches = ((bound, self._reach(index, part)) for part, bound in _parts(index, limits))
@@ -114,11 +114,11 @@ class _Axes:
         if found is None:
             return None
         bound, (factor, rest) = found
-        # The last of the first so many, and what is read behind it.
+        # The index of the last part below the bound, and what is read beyond that.
         return bound.scaled(factor, rest + 1 - factor)
 
     def _reach(self, index: Any, part: Any) -> tuple[int, int] | None:
-        """An index as a factor of a part of it, and the most that is added; None if it is none."""
+        """(factor, most) where an index is at most `factor * part + most`; None where it is not."""
         if isinstance(index, tirx.Var):
             return (1, 0) if index.same_as(part) else None
         var = part
@@ -133,7 +133,7 @@ class _Axes:
 
 
 def _parts(index: Any, limits: Limits) -> Iterator[tuple[Any, Bound]]:
-    """The parts of an index that are limited: variables, and quotients and rests of them."""
+    """The limited parts of an index, with bounds: variables, and their quotients and remainders."""
     for (var, modulo), bound in limits.items():
         if not modulo:
             yield var, bound

@@ -1,12 +1,12 @@
-"""Rows of tiles that are rows and columns of images: those that count, behind one another.
+"""Pack the pixels that count into adjacent rows of tiles, where rows are lines and columns.
 
     for r in 45: tile of 9 rows at 9 r, each at [k / 20, k % 20]         h, w of 20, 20 count
     -->
     for r in 45: if 9 r < h w: tile of 9 rows at 9 r, each at [k / w, k % w]
 
-Else a tile would be computed where any of its rows counts, and lines of an image begin and end
-within tiles. What lies behind the last row in its tile is that row once more. Buffers of the
-function alone that have an axis of such rows hold them in this order.
+Otherwise a tile would be computed where any of its rows counts, and lines of an image begin and end
+within tiles. Rows of the last tile beyond the last row that counts repeat that row. The function's
+own buffers that have an axis of such rows hold them in this order.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from .small_tiles import accessed, allocated, with_buffers
 
 @dataclass(frozen=True)
 class _Tile:
-    """A block of a tile of such rows. row: its axis. buffers: that it has rows of, by the axis.
+    """A block of a tile of such rows.
 
-    outer: the loops over tiles. rows: that over those of one, written out.
+    row: its axis of rows. buffers: the buffers that have such rows, and the axis of each. outer:
+    the loops over tiles. rows: the unrolled loop over the rows of a tile.
     """
 
     leaf: Leaf
@@ -39,7 +40,7 @@ class _Tile:
 
     @classmethod
     def of(cls, leaf: Leaf, limits: Limits, own: set[Any]) -> _Tile | None:
-        """A block as one; None if it is none. own: buffers of the function alone."""
+        """A block as one of such tiles, or None. own: the buffers that the function allocates."""
         for (row, width), columns in limits.items():
             lines, loops = limits.get((row, 0)), _tiled(row, leaf)
             if not width or lines is None or loops is None:
@@ -60,25 +61,25 @@ class _Tile:
 
     @property
     def asks(self) -> bool:
-        """Whether the block asks for lines or columns."""
+        """Whether the block uses the line or the column of a row."""
         parts = collect(self.leaf.block.body, *QUOTIENTS, *RESTS)
         return any(_is_part(one, self.row, self.places.width) for one in parts)
 
     def at(self, step: Any) -> Any:
-        """The row at a step of the loop over those of a tile."""
+        """The row at a step of the loop over a tile's rows."""
         put = lambda one: step if one.same_as(self.rows.loop_var) else one  # noqa: E731
         return structural_map(outside(self.row, self.leaf.realize), (tirx.Var, put))
 
 
 class _Found(NamedTuple):
-    """Where the rows of a tile lie: a buffer of lines and one of columns, and what fills each."""
+    """Two buffers with the lines and the columns of a tile's rows, and the loops that fill them."""
 
     buffers: tuple[Any, Any]
     filled: tuple[Any, Any]
 
     @classmethod
     def of(cls, tile: _Tile, places: Places, numbers: Numbers) -> _Found:
-        """Of the rows of a tile."""
+        """The buffers for a tile's rows."""
         count = int(tile.rows.extent)
         zero, *shape = (tirx.const(n, "int64") for n in (0, places.height * places.width + count))
         lines, columns = (tirx.decl_buffer(shape, "int64", name) for name in ("lines", "columns"))
@@ -97,9 +98,10 @@ class _Found(NamedTuple):
 def packed(
     body: Any, found: Sequence[Leaf], limits: Sequence[Limits], numbers: Numbers
 ) -> tuple[Any, Sequence[Leaf], Sequence[Ends]]:
-    """A function's body with such rows, its leaves, and the limits of the axes of each.
+    """A function's body with packed rows, its leaves, and the limits of the axes of each.
 
-    As they were where there are no such rows, or other blocks ask for places of their own.
+    All are unchanged where there are no such rows, or where other blocks in their loops, or sums of
+    rows, would not fit the new order.
     """
     own = {one for block in collect(body, tvm.s_tir.SBlock) for one in block.alloc_buffers}
     pairs = zip(found, limits, strict=True)
@@ -124,7 +126,7 @@ def packed(
 
 
 def _are_alike(tiles: Sequence[_Tile]) -> bool:
-    """Whether tiles are of one image, and those of a loop of the same rows."""
+    """Whether all tiles are of one image size, and tiles of a loop have the same rows."""
     first = {tile.loop.loop_var: tile for tile in tiles}
     zero = tirx.const(0, "int64")
     return len({(tile.places.height, tile.places.width) for tile in tiles}) == 1 and all(
@@ -135,7 +137,7 @@ def _are_alike(tiles: Sequence[_Tile]) -> bool:
 
 
 def _filled(loop: Any, lie: Mapping[Any, _Found]) -> Any:
-    """A loop over tiles that first finds where the rows of each lie."""
+    """A loop over tiles that first computes the lines and columns of each tile's rows."""
     if loop.loop_var not in lie:
         return loop
     inside = tirx.SeqStmt([*lie[loop.loop_var].filled, loop.body])
@@ -144,10 +146,10 @@ def _filled(loop: Any, lie: Mapping[Any, _Found]) -> Any:
 
 
 def _apart(root: Any, moved: set[tuple[Any, int]]) -> Any:
-    """A function's body where buffers of planes of rows have an odd number of these in each.
+    """A function's body whose buffers of several planes have an odd number of rows in each plane.
 
-    Transforms touch an element of each plane: a multiple of 4 KiB apart, all would come to the same
-    set of the first cache.
+    Transforms touch one element of each plane: if planes were a multiple of 4 KiB apart, all of
+    these would fall into the same set of the first-level cache.
     """
     odd = {buffer: _with_odd(buffer, axis) for buffer, axis in moved if axis and axis > 1}
     mapped = structural_map(root, (tirx.Var, lambda one: odd.get(one, one)))
@@ -160,7 +162,7 @@ def _with_odd(buffer: Any, axis: int) -> Any:
 
 
 def _ends(limits: Sequence[Limits], tiles: Mapping[Any, _Tile], places: Places) -> Ends:
-    """The limits of all axes, those of rows by how many count."""
+    """The limits of all axes. Those of packed rows are the places that count."""
     rows = {tile.row for tile in tiles.values()}
     every = {key: one for limit in limits for key, one in limit.items()}
     kept = {key: one for key, one in every.items() if key[0] not in rows}
@@ -168,7 +170,7 @@ def _ends(limits: Sequence[Limits], tiles: Mapping[Any, _Tile], places: Places) 
 
 
 def _limits(leaf: Leaf, ends: Ends, new: Mapping[Any, Places]) -> Ends:
-    """Those of the axes of a block. new: of the one axis of what fills a buffer."""
+    """The limits of a block's axes. new: the limit of the axis that fills each new buffer."""
     own = [axis.var for axis in leaf.block.iter_vars]
     if leaf.block.body.buffer in new:
         return {(own[0], 0): new[leaf.block.body.buffer]}
@@ -176,7 +178,7 @@ def _limits(leaf: Leaf, ends: Ends, new: Mapping[Any, Places]) -> Ends:
 
 
 def _tiled(row: Any, leaf: Leaf) -> tuple[Sequence[Any], Any] | None:
-    """The loops over tiles and that over the rows of one, which are written out along an axis."""
+    """The loops over tiles and the unrolled loop over a tile's rows; None if a row has others."""
     at = outside(row, leaf.realize)
     *outer, inner = [one for one in leaf.loops if uses(at, one.loop_var)] or [None]
     whole = all(one.kind in (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL) for one in outer)
@@ -187,7 +189,7 @@ def _tiled(row: Any, leaf: Leaf) -> tuple[Sequence[Any], Any] | None:
 def _is_all(
     leaf: Leaf, row: Any, width: int, alone: Sequence[tuple[Any, int]], own: set[Any]
 ) -> bool:
-    """Whether a block asks for a row's line and column, and its number in own buffers alone."""
+    """Whether a block uses a row only by its line and column, or as an index of own buffers."""
     zero = tirx.const(0, str(row.ty.dtype))
     put = lambda one: zero if _is_part(one, row, width) else one  # noqa: E731
     rest = structural_map(leaf.block.body, ((*QUOTIENTS, *RESTS), put))
@@ -196,7 +198,7 @@ def _is_all(
 
 
 def _alone(store: Any, row: Any) -> Iterator[tuple[Any, int]]:
-    """The buffers that are accessed at a row by its number, along which axis."""
+    """The buffers that are indexed by the row itself, and along which axis."""
     loads = ((one.source, one.indices) for one in collect(store.value, tvm.ir.TensorLoad))
     for buffer, indices in ((store.buffer, store.indices), *loads):
         for axis, index in enumerate(indices):
@@ -210,14 +212,14 @@ def _is_part(one: Any, row: Any, width: int) -> bool:
 
 
 def _is_mixed(leaf: Leaf, tiles: Sequence[_Tile], moved: set[tuple[Any, int]]) -> bool:
-    """Whether a block is within a loop over rows, but of places of its own, or begins their sum."""
+    """Whether a block, no such tile, is in a loop over tiles, or initialises their sum."""
     loops = [loop for tile in tiles for loop in tile.outer]
     within = any(one.same_as(loop) for one in leaf.loops for loop in loops)
     return within or (leaf.block.init is not None and leaf.block.body.buffer in dict(moved))
 
 
 def _rows(tile: _Tile, lie: _Found | None) -> Any:
-    """What a block of a tile does, of rows that count. lie: where these do, where it asks."""
+    """The body of a tile's block for packed rows. lie: their lines and columns, if it uses them."""
 
     def part(one: Any) -> Any:
         if lie is None or not _is_part(one, tile.row, tile.places.width):
@@ -228,7 +230,10 @@ def _rows(tile: _Tile, lie: _Found | None) -> Any:
 
 
 def _moved(leaf: Leaf, moved: set[tuple[Any, int]], places: Places, numbers: Numbers) -> Any:
-    """What a block does, of buffers that hold rows. A place that does not count is the last."""
+    """The body of another block that accesses buffers of packed rows.
+
+    It stores places that do not count at the last row.
+    """
 
     def indices(buffer: Any, own: Sequence[Any], *, stored: bool) -> list[Any]:
         made = list(own)

@@ -1,4 +1,4 @@
-"""Places of an image of which a run decides how many lines and columns count."""
+"""The pixels of an image that count, where a run decides how many lines and columns do."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from ..._tvm import tirx
 from .bound import Bound
 
-Numbers = Mapping[Any, Any]  # of each variable, its place among them, and its expression
+Numbers = Mapping[Any, Any]  # each variable's position among them, and its expression
 
 
 @dataclass(frozen=True)
 class Places:
-    """The places of an image, how many of its lines and columns count. height, width: its room."""
+    """How many lines and columns of an image count. height, width: the most it has room for."""
 
     height: int
     width: int
@@ -22,23 +22,23 @@ class Places:
     columns: Bound
 
     def or_more(self, other: Places) -> Places:
-        """The larger of two, which are of the same image."""
+        """The larger of two parts of the same image."""
         lines, columns = self.lines.or_more(other.lines), self.columns.or_more(other.columns)
         return Places(self.height, self.width, lines, columns)
 
     def expression(self, numbers: Numbers) -> Any:
-        """How many count."""
+        """How many pixels count."""
         lines, columns = self._sizes(numbers)
         return lines * columns
 
     def of(self, row: Any, numbers: Numbers) -> tuple[Any, Any]:
-        """The line and the column of a row by its number among those that count."""
+        """The line and the column of the pixel with this number among those that count."""
         lines, columns = self._sizes(numbers)
         last = tirx.Min(row, lines * columns - 1)
         return tirx.Div(last, columns), tirx.Mod(last, columns)
 
     def number(self, place: Any, numbers: Numbers) -> tuple[Any, Any]:
-        """The number of a place among those that count, and whether it does."""
+        """A pixel's number among those that count, and whether it counts."""
         line, column = place // self.width, place % self.width
         lines, columns = self._sizes(numbers)
         return line * columns + column, tirx.And(line < lines, column < columns)
@@ -52,5 +52,5 @@ class Places:
         return lines, columns
 
 
-# Of the axes of a block, and by what they are taken modulo, 0 where they are not.
+# Upper limits of a block's axes, as `asked.Limits`, where the limit of packed rows is `Places`.
 Ends = Mapping[tuple[Any, int], Bound | Places]

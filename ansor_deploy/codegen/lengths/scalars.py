@@ -1,9 +1,9 @@
-"""What a number that a kernel makes is of others: so many times as much, a constant more, a part.
+"""Express numbers that kernels compute in terms of other numbers: multiples, sums, quotients.
 
-    rows[()] = (steps[()] * 4 + 3) // 2    -->    two steps, and one more
+    rows[()] = (steps[()] * 4 + 3) // 2    -->    2 * steps + 1
 
-So tensors of images of several scales are known to be as large as the one number says that a run
-gives, and not each as another says.
+So the sizes of images of several scales are all known in terms of the one number that a run gives,
+and not as separate unknowns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .bound import Bound
 
 
 def note_numbers(every: Sequence[Leaf], known: Known) -> None:
-    """Note the buffers of one element that hold what is known of other numbers."""
+    """Note the buffers of one element whose number has a bound in terms of other numbers."""
     buffers = [leaf.block.body.buffer for leaf in every]
     for leaf, buffer in zip(every, buffers, strict=True):
         alone = sum(buffer.same_as(other) for other in buffers) == 1
@@ -29,7 +29,7 @@ def note_numbers(every: Sequence[Leaf], known: Known) -> None:
 
 
 def _of(value: Any, known: Known) -> Bound | None:
-    """A number as a bound that it is, or is a little less than."""
+    """A bound that a number equals, or is a little less than; None where there is none."""
     if isinstance(value, tvm.ir.TensorLoad):
         return known.numbers.get(value.source)
     if isinstance(value, tirx.Cast):

@@ -1,4 +1,4 @@
-"""Tiles of rows of which few count: these in small tiles, each with sums of its own.
+"""Compute tiles in which few rows count as small tiles, each with its own accumulators.
 
     for r in 86: if 6 r < n: tile of 6 rows at 6 r
     -->
@@ -6,8 +6,8 @@
         if n <= 6 r + 4: for s in 2: if 6 r + 2 s < n: tile of 2 rows at 6 r + 2 s
         else: tile of 6 rows at 6 r
 
-The rows of a tile are written out, so that a tile of one row costs as much as a whole one. A third
-of a tile's accumulators is as few as keep the processor's multipliers busy.
+The rows of a tile are unrolled, so a tile with one row that counts costs as much as a whole one. A
+third of a tile's accumulators is the least that keeps the processor's multipliers busy.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any
 
 from ..._tvm import collect, structural_map, tirx, tvm
 
-_SHARE = 3  # of a tile's rows, a small one has one in so many at most
-_FEWEST = 3  # rows of a tile of which some are worth leaving out
+_SHARE = 3  # a small tile has at most this part (1/3) of a tile's rows
+_FEWEST = 3  # tiles with fewer rows have no small tiles
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a tile that are written out. first: of them. loops: over them, one of each block."""
+    """The unrolled rows of a tile. first: the first row. loops: each block's loop over the rows."""
 
     first: Any
     loops: Sequence[Any]
 
     @classmethod
     def of(cls, first: Any, rests: Sequence[Any], loops: Sequence[Sequence[Any]]) -> Rows | None:
-        """Of the blocks of a tile; None where some are no such rows.
+        """The rows of a tile's blocks; None where these have no common unrolled loop over rows.
 
-        rests: how far behind the first each block's row is; None where it adds up along them.
-        loops: around each.
+        rests: each block's row minus the first one; None where the block sums along rows. loops:
+        those around each block.
         """
         found = [
             next((one for one in around if rest is not None and one.loop_var.same_as(rest)), None)
@@ -49,7 +49,10 @@ class Rows:
 
     @property
     def small(self) -> tuple[int, int]:
-        """How many rows a small tile has, and how many of these are no more than a whole one."""
+        """The rows of a small tile, and how many small tiles at most are computed in place of one.
+
+        More of them would cost as much as the whole tile.
+        """
         whole = int(self.loops[0].extent)
         size = 1 << (whole // _SHARE).bit_length() - 1
         return size, 2 * whole // (_SHARE * size)
@@ -58,8 +61,8 @@ class Rows:
 def in_small_tiles(body: Any, rows: Rows, end: Any, own: Mapping[Any, Any]) -> Any:
     """The body of a tile, with small tiles where few of its rows count.
 
-    end: what the rows that count are below. own: buffers of the tile alone, each with another that
-    small tiles have instead.
+    end: rows below this count. own: buffers that only the tile uses, each with the one that small
+    tiles use instead.
     """
     size, most = rows.small
     part = tirx.Var("part", str(rows.loops[0].loop_var.ty.dtype))
@@ -70,7 +73,7 @@ def in_small_tiles(body: Any, rows: Rows, end: Any, own: Mapping[Any, Any]) -> A
 
 
 def own_buffers(root: Any, body: Any) -> dict[Any, Any]:
-    """The buffers that a function allocates for a part of it alone, each with another like it."""
+    """The buffers of a function that only this part of it uses, each with a copy."""
     blocks = collect(root, tvm.s_tir.SBlock)
     made = [buffer for block in blocks for buffer in block.alloc_buffers]
     everywhere, here = map(accessed, (root, body))
@@ -103,7 +106,7 @@ def accessed(stmt: Any) -> list[Any]:
 
 
 def _copied(body: Any, rows: Rows, more: Any, own: Mapping[Any, Any]) -> Any:
-    """A tile of fewer rows, so many behind its first, in variables and buffers of its own."""
+    """A copy of a tile with fewer rows, from row `more` on, with its own variables and buffers."""
     size, _ = rows.small
 
     def loop(one: Any) -> Any:
@@ -121,7 +124,7 @@ def _copied(body: Any, rows: Rows, more: Any, own: Mapping[Any, Any]) -> Any:
 
 
 def _renamed(body: Any) -> dict[Any, Any]:
-    """Other variables for those of loops and blocks: each is to be of one alone."""
+    """New variables for all loops and blocks, since each variable may be bound only once."""
     loops = [one.loop_var for one in collect(body, tirx.For)]
     axes = [axis.var for one in collect(body, tvm.s_tir.SBlock) for axis in one.iter_vars]
     return {var: tirx.Var(var.name, str(var.ty.dtype)) for var in (*loops, *axes)}

@@ -1,4 +1,4 @@
-"""What is known of the tensors of a model's function before any kernel is changed."""
+"""Collect what is known of the tensors of a model's function before any kernel is changed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .scalars import note_numbers
 
 
 class Tensors:
-    """The tensors of a function, by the variables that they were made as.
+    """The tensors of a function, by the variables that they were first bound to.
 
-    made_at: the number of the binding that makes each; -1 for those that are given.
+    made_at: the position of the binding that writes each tensor; -1 for parameters.
     """
 
     def __init__(self, main: relax.Function, bindings: Sequence[Any], mod: tvm.IRModule) -> None:
@@ -31,21 +31,21 @@ class Tensors:
             self._note(at, binding)
 
     def tensor(self, var: Any) -> Any:
-        """The tensor that a variable means."""
+        """The tensor that a variable stands for."""
         return self._same.get(var, var)
 
     def number(self, var: Any) -> Bound:
-        """What a tensor that holds a number is of the first ones that do."""
+        """The bound of a tensor's number in terms of the numbers that are known first."""
         tensor = self.tensor(var)
         return self._known.numbers.get(tensor) or Bound.of(tensor)
 
     def in_order(self, tensors: Iterable[Any]) -> list[Any]:
-        """Each tensor once, in the order of what makes them; parameters first."""
+        """Each tensor once, in the order of the bindings that first made them; parameters first."""
         places = {one: place for place, one in enumerate(self.made_at)}
         return sorted(set(tensors), key=places.__getitem__)
 
     def is_plain(self, call: Any) -> bool:
-        """Whether it is a call of a kernel that does nothing but store elements in blocks."""
+        """Whether a call is of a kernel that only stores elements in blocks."""
         if not is_kernel(call):
             return False
         name = call.op.name_hint
@@ -89,7 +89,7 @@ class Tensors:
                 self._note_made(value, func)
 
     def _note_made(self, call: Any, func: Any) -> None:
-        """Note what a kernel makes that is known of a number, a mask, or known behind a bound."""
+        """Note what is known of a kernel's results: numbers, masks, and values behind bounds."""
         inside, every = self.within(call), list(leaves(func.body))
         note_all_behind(every, inside)
         for place in written(func):
@@ -106,7 +106,7 @@ class Tensors:
 
 
 def note_all_behind(every: Sequence[Any], known: Known) -> None:
-    """Note what lies behind a bound, of the buffers that one block alone stores to."""
+    """Note the values behind bounds, for the buffers that only one block stores to."""
     buffers = [leaf.block.body.buffer for leaf in every]
     for leaf, buffer in zip(every, buffers, strict=True):
         if sum(buffer.same_as(other) for other in buffers) == 1:
@@ -114,13 +114,13 @@ def note_all_behind(every: Sequence[Any], known: Known) -> None:
 
 
 def written(func: Any) -> list[int]:
-    """The numbers of the parameters that a kernel stores to."""
+    """The positions of the parameters that a kernel stores to."""
     buffers = {one.buffer for one in collect(func.body, tirx.BufferStore)}
     return [at for at, one in enumerate(func.params) if one in buffers]
 
 
 def _masks(store: Any, known: Known) -> Iterator[tuple[int, Bound]]:
-    """The axes along which booleans that are stored are true below a bound alone."""
+    """The axes along which stored booleans are true only below a bound, and these bounds."""
     if str(store.buffer.dtype) == "bool":
         for index, bound in indices_asked(store.value, known):
             places = enumerate(store.indices)
@@ -128,7 +128,7 @@ def _masks(store: Any, known: Known) -> Iterator[tuple[int, Bound]]:
 
 
 def _is_plain(func: tirx.PrimFunc) -> bool:
-    """Whether all that a scheduled function does is to store elements, each as its block says."""
+    """Whether a scheduled function only stores elements, each in a block of its own."""
     if not (func.attrs or {}).get("tirx.is_scheduled"):
         return False
     found = list(leaves(func.body))
@@ -141,7 +141,7 @@ def _is_plain(func: tirx.PrimFunc) -> bool:
 
 
 def _places(constant: Any) -> int | None:
-    """The axis along which each element of a constant is its index; None where there is none."""
+    """The axis along which each element of a constant equals its index; None if there is none."""
     shape = shape_of(constant.ty)
     size = int(np.prod(shape, dtype=np.int64))
     if str(constant.ty.dtype) != "int64" or size < 2 or size not in shape:

@@ -1,4 +1,4 @@
-"""The kernels of a whole library, gone through from the last to the first."""
+"""Walk the kernels of a whole model from the last to the first, and shorten their loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tensors import Tensors, written
 
 
 def lengths() -> Any:
-    """The pass between `CallTIRRewrite` and the plan of memory that ends loops sooner."""
+    """The pass that shortens loops, between `CallTIRRewrite` and the plan of memory."""
     return tvm.transform.module_pass(_changed, opt_level=0, name="ansor.Lengths")
 
 
@@ -32,7 +32,7 @@ def _changed(mod: Any, _context: Any) -> Any:
 
 
 class _Main:
-    """A function of a model. needed: of each tensor that is read, what is; all of it at first."""
+    """A function of a model. _needed: the part of each tensor that its readers so far need."""
 
     def __init__(self, main: relax.Function, builder: relax.BlockBuilder) -> None:
         self._main, self._builder, self._mod = main, builder, builder.get()
@@ -45,7 +45,7 @@ class _Main:
             self._want(var, needed)
 
     def rewritten(self) -> relax.Function:
-        """The function with kernels that leave out what is not needed."""
+        """The function with kernels that skip what is not needed."""
         main, made = self._main, []
         for at in reversed(range(len(self._bindings))):
             var, value = self._bindings[at].var, self._bindings[at].value
@@ -59,12 +59,12 @@ class _Main:
         self._needed[tensor] = joined(self._needed.get(tensor), needed)
 
     def _gone_back(self, at: int, var: Any, value: Any) -> Any:
-        """What a binding becomes; what it reads is noted."""
+        """The new value of a binding; what it needs of other tensors is noted."""
         if isinstance(value, relax.Var) or is_allocation(value):
             return value
         if self._tensors.is_plain(value):
             return self._kernel(at, value)
-        if not isinstance(value, relax.Tuple):  # of results, what is needed is known
+        if not isinstance(value, relax.Tuple):  # the needed parts of results are known
             needed = self._needed.get(var, {})
             for one in collect(value, relax.Var):
                 axes = _kept_axes(var, value, one)
@@ -80,11 +80,11 @@ class _Main:
             if isinstance(one, relax.Var) and k not in made and func.params[k] in needs.of:
                 self._want(one, needs.of[func.params[k]])
             elif isinstance(one, relax.Var) and func.params[k] in needs.read:
-                self._want(one, {})  # in place
+                self._want(one, {})  # an argument that the kernel changes in place
         return self._cut(call, func, needs)
 
     def _known_at(self, at: int, var: Any) -> Needed:
-        """What is needed of a tensor, as far as that is known when a binding is reached."""
+        """The needed part of a tensor, by numbers that are computed before a binding."""
         made_at = self._tensors.made_at
         needed = self._needed.get(self._tensors.tensor(var), {})
         return {
@@ -95,7 +95,7 @@ class _Main:
 
     def _cut(self, call: Any, func: Any, needs: Needs) -> Any:
         bounds = [bound for limits in needs.limits for bound in limits.values()]
-        # In their order, and not by where they lie in memory: equal models have equal bytes.
+        # In the bindings' order, not in that of a set of objects: equal models give equal bytes.
         used = self._tensors.in_order(number for bound in bounds for number in bound.numbers)
         buffers = [tirx.decl_buffer([], "int64", f"count_{k}") for k in range(len(used))]
         loads = [tirx.BufferLoad(buffer, []) for buffer in buffers]
@@ -109,9 +109,9 @@ class _Main:
 
 
 def _numbers_first(main: relax.Function, mod: tvm.IRModule) -> list[Any]:
-    """The bindings, of which those that make numbers of no more than numbers come first.
+    """The bindings, with those that compute numbers from numbers alone moved to the front.
 
-    So it is known of all that is made behind them how much is needed.
+    So these numbers are known wherever the sizes of other tensors depend on them.
     """
     numbers = {one for one in main.params if _is_number(one)}
     first, others = [], []
@@ -124,7 +124,7 @@ def _numbers_first(main: relax.Function, mod: tvm.IRModule) -> list[Any]:
             first.append(binding)
             continue
         others.append(binding)
-        if is_kernel(value):  # of something else
+        if is_kernel(value):  # its results depend on other tensors
             numbers.difference_update(value.args[place] for place in written(mod[value.op]))
     return [*first, *others]
 
@@ -138,7 +138,7 @@ def _is_number(var: Any) -> bool:
 def _results(
     main: relax.Function, every: Sequence[Any], tensors: Tensors
 ) -> list[tuple[Any, Needed]]:
-    """The tensors that a function returns, with what of each counts."""
+    """The tensors that a function returns, with the part of each that counts."""
     tuples = {one.var: one.value for one in every if isinstance(one.value, relax.Tuple)}
     result = tensors.tensor(main.body.body)
     fields = list(tuples[result].fields) if result in tuples else [main.body.body]
@@ -152,7 +152,7 @@ def _results(
 
 
 def _kept_axes(var: Any, value: Any, one: Any) -> Mapping[int, int]:
-    """The axes of a variable that are axes of a tensor which its value reads."""
+    """The axes of a variable, mapped to the same axes of a tensor that its value reads."""
     if op_name(value) == "relax.reshape":
         return _same_axes(shape_of(var.ty), shape_of(one.ty))
     if is_concatenation(value):
@@ -162,7 +162,10 @@ def _kept_axes(var: Any, value: Any, one: Any) -> Mapping[int, int]:
 
 
 def _same_axes(made: tuple[int, ...], given: tuple[int, ...]) -> Mapping[int, int]:
-    """The axes of a tensor that are axes of it in another shape, with as much before and behind."""
+    """The axes of a reshaped tensor, mapped to the same axes of the shape before.
+
+    They have the same extent, and as many elements before them.
+    """
     places = {(n, prod(given[:k])): k for k, n in enumerate(given) if n > 1}
     found = {k: places.get((n, prod(made[:k]))) for k, n in enumerate(made) if n > 1}
     return {k: at for k, at in found.items() if at is not None}

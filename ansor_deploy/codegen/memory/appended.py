@@ -1,10 +1,10 @@
-"""Rows are written to a cache where it lies: in memory of the caller's, which is an input.
+"""Write new rows into a cache in place: in the caller's memory, which is an input.
 
     c = ansor.append(cache, new, at) ; z = h(c)
     -->
     append(new, at, cache) ; z = h'(at, cache)          h' stops at the rows that count
 
-What reads the cache beside that may do so before or after: no row that counted before is changed.
+Other readers of the cache may run before or after that: no row that counted before is changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .in_place import is_kernel
 
 
 def appended() -> Any:
-    """The pass between `CallTIRRewrite` and the plan of memory that leaves no such calls."""
+    """The pass that replaces these calls, between `CallTIRRewrite` and the plan of memory."""
     return tvm.transform.module_pass(_changed, opt_level=0, name="ansor.Append")
 
 
@@ -48,9 +48,10 @@ def _rewritten(main: relax.Function, builder: relax.BlockBuilder) -> relax.Funct
 
 
 class _Writer:
-    """The bindings of a function, one after another.
+    """Rewrites the bindings of a function, one after another.
 
-    rows: of each variable that is a cache after rows were appended, which rows count.
+    _rows: which rows count, for each variable that is a cache after rows were appended. _made: the
+    kernels that stop at the rows that count, by their names and the argument that is the cache.
     """
 
     def __init__(self, builder: relax.BlockBuilder) -> None:
@@ -59,7 +60,7 @@ class _Writer:
         self._made: dict[tuple[str, int], Any] = {}
 
     def written(self, binding: Any) -> Iterator[Any]:
-        """What a binding becomes."""
+        """The bindings that replace a binding."""
         value = binding.value
         if _appends(value):
             yield from self._appended(binding.var, *value.args)
@@ -77,7 +78,7 @@ class _Writer:
         self._rows[var] = Rows(axis, shape_of(new.ty)[axis], at)
 
     def _counting(self, call: relax.Call) -> relax.Call:
-        """The call of a kernel, told how much counts of a cache that it reads."""
+        """A kernel's call with the number of rows that count of the cache that it reads."""
         found = [place for place, one in enumerate(call.args) if one in self._rows]
         if len(found) != 1:
             return call
@@ -93,7 +94,7 @@ class _Writer:
 
 
 def _axis(new: Any, cache: Any) -> int:
-    """Along which axis rows lie: there a cache is longer than what is new."""
+    """The axis of rows: the one along which a cache is longer than the new rows."""
     room = shape_of(cache.ty)
     return next(k for k, n in enumerate(shape_of(new.ty)) if n != room[k])
 
@@ -103,7 +104,7 @@ def _starts(at: Any) -> Any:
 
 
 def _kernel(new: Any, at: Any, cache: Any) -> tirx.PrimFunc:
-    """A function that copies rows behind those of each sample, and none beyond the last."""
+    """A function that copies new rows behind each sample's rows, within the cache's room."""
     shape, room, dtype = shape_of(new.ty), shape_of(cache.ty), str(new.ty.dtype)
     axis = _axis(new, cache)
     source = tvm.te.placeholder(list(map(_long, shape)), dtype, "new")

@@ -1,16 +1,17 @@
-"""Where in one block of memory tensors lie that do not all live at once: best fit.
+"""Plan one block of memory for tensors that are not all alive at once: best fit.
 
-Each tensor in turn gets the smallest gap between those that lie there already and live at the same
-time. The least that any plan takes is the largest sum of tensors that live at once (`most_alive`).
-Of three orders, by size, by size times steps, and as they are made, the best is taken: for eleven
-of twelve networks that is the least, where each order alone takes up to a third more.
+Each tensor in turn gets the smallest gap between the placed tensors that are alive at the same
+time. No plan can take less than the largest sum of tensors that are alive at once (`most_alive`).
+Three orders are tried, by size, by size times steps, and as tensors are made, and the best is
+taken: for eleven of twelve networks it reaches that minimum, where each order alone takes up to a
+third more.
 """
 
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# Where a tensor may begin, in bytes: what kernels are compiled to rely on (TVM's kAllocAlignment).
+# Tensors begin at multiples of so many bytes. Compiled kernels rely on it (TVM's kAllocAlignment).
 ALIGNMENT = 64
 
 
@@ -28,7 +29,7 @@ class Life:
         return self.size * (self.last - self.first + 1)
 
     def meets(self, other: "Life") -> bool:
-        """Whether both live at some step."""
+        """Whether both are alive at some step."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -58,7 +59,10 @@ def _planned(lives: Sequence[Life], order: Sequence[int]) -> tuple[list[int], in
 
 
 def _place(taken: Sequence[tuple[int, int]], size: int) -> int:
-    """Where the smallest gap begins that has room, or else the end. taken: by offset."""
+    """The offset of the smallest gap with enough room, or else the end.
+
+    taken: offset and bytes of the tensors there, from the lowest offset to the highest.
+    """
     end, best, room = 0, None, 0
     for offset, length in taken:
         gap = offset - end
@@ -69,12 +73,12 @@ def _place(taken: Sequence[tuple[int, int]], size: int) -> int:
 
 
 def most_alive(lives: Sequence[Life]) -> list[int]:
-    """The tensors that live at the step at which they take the most, by their positions."""
-    begins = {one.first for one in lives}  # the sum is largest where one begins
+    """The positions of the tensors that are alive at the step where their sum is largest."""
+    begins = {one.first for one in lives}  # the sum is largest where some tensor begins
     moments = ([k for k, one in enumerate(lives) if one.first <= at <= one.last] for at in begins)
     return max(moments, key=lambda alive: sum(lives[k].size for k in alive), default=[])
 
 
 def aligned(size: int) -> int:
-    """A size as a multiple of `ALIGNMENT`."""
+    """A size rounded up to a multiple of `ALIGNMENT`."""
     return size + -size % ALIGNMENT

@@ -1,8 +1,9 @@
-"""Kernels that read or write a caller's memory rely on no alignment but that of an element.
+"""Kernels that read or write the caller's memory rely on the alignment of an element alone.
 
-All other tensors begin at multiples of `arena.ALIGNMENT`. The arrays of NumPy and of C mostly do
-not, and to copy them takes longer than loads and stores that cross lines of the cache. A part of a
-model is to be computed by the kernels of the whole, whatever begins and ends there: it copies.
+All other tensors begin at multiples of `arena.ALIGNMENT`. Arrays of NumPy and of C mostly do not,
+and copying them takes longer than loads and stores that cross cache lines. A part of a model must
+be computed by exactly the kernels of the whole, whatever its inputs and outputs are: so it copies
+them.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,12 @@ from ...runtime.tensors import tensor_bytes
 from .arena import aligned
 from .storage import COPY, RESHAPE, Slot, Stored, bytes_of, call, is_call
 
-AT = "@"  # in the name of a kernel that was made from another
+AT = "@"  # separates the original's name in the name of a kernel that was made from another
 _WITHIN = "ansor.within"
 
 
 def within(mod: tvm.IRModule) -> tvm.IRModule:
-    """An imported module whose kernels are to read and write no memory of a caller's."""
+    """An imported module, marked so that no kernel reads or writes the caller's memory."""
     return tvm.IRModule({name: _marked(func) for name, func in mod.functions.items()})
 
 
@@ -28,12 +29,12 @@ def _marked(func: Any) -> Any:
 
 
 def is_within(func: relax.Function) -> bool:
-    """Whether a function of a module is one of `within`."""
+    """Whether `within` marked a function."""
     return bool((func.attrs or {}).get(_WITHIN))
 
 
 def copied(run: Stored) -> Stored:
-    """A run that copies its inputs to the arena before it, and its outputs from there after it."""
+    """A run that first copies its inputs to the arena, and last its outputs from there."""
     size, places = run.size, dict[relax.Var, relax.Var]()
     views = dict(run.views)
     for var in (*run.inputs, *run.outputs):
@@ -55,9 +56,9 @@ Added = dict[str, tuple[tvm.ir.GlobalVar, Any]]  # kernels by their names
 
 
 def anywhere(mod: tvm.IRModule, run: Stored, added: Added) -> Stored:
-    """A run whose inputs and outputs may lie anywhere.
+    """A run whose inputs and outputs may have any address.
 
-    added: takes the kernels that this adds; runs of the same module share them.
+    added: receives the kernels that this adds; runs of the same module share them.
     """
     given = _callers(run)
 
@@ -75,12 +76,12 @@ def anywhere(mod: tvm.IRModule, run: Stored, added: Added) -> Stored:
 
 
 def original(name: str) -> str:
-    """The name of the kernel that one was made from, or its own."""
+    """The name of the kernel that this one was made from, or its own name."""
     return name.partition(AT)[0]
 
 
 def _callers(run: Stored) -> set[relax.Var]:
-    """The variables of inputs, of outputs, and of what is a view of these."""
+    """The variables of inputs, of outputs, and of views of these."""
     found = {*run.inputs, *run.outputs}
     for binding in collect(run.body, relax.VarBinding):
         if is_call(binding.value, RESHAPE) and binding.value.args[0] in found:
@@ -89,7 +90,7 @@ def _callers(run: Stored) -> set[relax.Var]:
 
 
 def _unaligned(func: Any, places: Sequence[int]) -> Any:
-    """A program that takes some of its arguments from wherever their elements may lie."""
+    """A program that relies on no alignment of the arguments at these places."""
     fresh = {func.params[at]: _anywhere(func.params[at]) for at in places}
     return structural_map(func, (tirx.Var, lambda var: fresh.get(var, var)))
 

@@ -1,12 +1,12 @@
-"""A kernel that reads a cache stops at the rows that count: the same loops, less those behind.
+"""Let a kernel that reads a cache stop at the rows that count, with otherwise the same loops.
 
     for j0 in 256: for j1 in 4: out += weights[4 j0 + j1] * cache[4 j0 + j1]
     -->
     for j0 in 256: if 4 j0 < count: for j1 in 4: ..
 
-What is added up of a cache behind its last row is a product with zero, or is hidden later: nothing
-of it counts. So only what adds to a sum is left out, and what begins the sum stays. A kernel whose
-loops do not allow that is left as it is.
+Behind the last row that counts, what is summed is multiplied by zero, or masked later: it changes
+no result. So only additions to a sum are left out, and the initialisation of the sum stays. A
+kernel whose loops do not allow that is left as it is.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from ..._tvm import collect, structural_map, tirx, tvm
 from ..blocks import Leaf, at_begin, leaves, outside, within
 
-_FEW = 64  # rows that are read at once, whether all of them count or not
+_FEW = 64  # a loop that reads fewer rows needs no finer guard inside it
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows of a cache count: along an axis, so many more than are written before them.
+    """How many rows of a cache count, along an axis: `more` than there were before.
 
-    at: the tensor that says how many, of each sample.
+    at: the tensor with the number of rows that there were before, for each sample.
     """
 
     axis: int
@@ -33,10 +33,10 @@ class Rows:
 
 
 def counting(func: tirx.PrimFunc, cache: int, rows: Rows, starts: Any) -> tirx.PrimFunc | None:
-    """The function with one more argument, the first: how many rows were there before.
+    """The function with one more argument, the first: how many rows there were before.
 
-    cache: the number of the parameter that is one. starts: a buffer for the new one. None where
-    nothing would be left out.
+    cache: the position of the parameter that is the cache. starts: a buffer for the new argument.
+    None where no row could be left out.
     """
     own, known = func.params[cache], list(leaves(func.body))
     guards = [_first_row(leaf, known, own, rows.axis) for leaf in known if leaf.loops]
@@ -54,7 +54,7 @@ def counting(func: tirx.PrimFunc, cache: int, rows: Rows, starts: Any) -> tirx.P
 
 
 def _first_row(leaf: Leaf, known: list[Leaf], cache: Any, axis: int) -> tuple[Any, Any] | None:
-    """The variable of the loop that may be left out, and the first row that is read in it."""
+    """The variable of the loop that can be guarded, and the first row that is read in it."""
     loops, realize = leaf
     index = _added(realize.block, cache)
     if index is None:
@@ -78,7 +78,7 @@ def _first_row(leaf: Leaf, known: list[Leaf], cache: Any, axis: int) -> tuple[An
 
 
 def _added(block: Any, cache: Any) -> Any:
-    """The indices at which a block reads a cache, if it adds to a sum that was begun before."""
+    """The indices at which a block reads a cache, if it adds to a sum initialised elsewhere."""
     store = block.body
     if block.init is not None or not isinstance(store, tirx.BufferStore):
         return None
@@ -91,7 +91,7 @@ def _added(block: Any, cache: Any) -> Any:
 
 
 def _count(starts: Any, more: int) -> Any:
-    """How many rows count of the sample of which the most do."""
+    """How many rows count: the most of any sample."""
     most: Any = None
     for sample in range(int(starts.shape[0])):
         one = tirx.BufferLoad(starts, [tirx.const(sample, "int64")])

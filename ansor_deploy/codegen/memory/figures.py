@@ -1,4 +1,4 @@
-"""What a library and its runs take of memory, part by part."""
+"""How much memory a library and its runs take, part by part."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a model takes, as planned: the same on every machine.
+    """The memory that a model takes as planned, the same on every machine.
 
-    weights: constants. code: the rest of the library, once that is linked. inputs: the caller's.
-    storage: outputs, and tensors between kernels, which share an arena: those that live at once
-    where that takes the most, and what lies between them. buffers: those of the kernel with the
-    largest, of all its threads; one runs at a time.
+    weights: constants. code: the rest of the library, known once it is linked. inputs: memory of
+    the caller's. storage: outputs, and the tensors between kernels, which share an arena: those
+    that are alive at its peak, and the gaps between them. buffers: those of the kernel with the
+    largest buffers, for all its threads; one kernel runs at a time.
     """
 
     weights: tuple[MemoryUse, ...]
@@ -39,7 +39,7 @@ class Memory:
         return (*self.library, *self.inputs, *self.storage, *self.buffers)
 
     def figures(self) -> dict[str, int]:
-        """In bytes, as a manifest has them: `workspace` is what is written in a run."""
+        """Bytes, as a manifest has them: `workspace` is the memory that a run writes to."""
         return {
             "library": total(self.library),
             "weights": total(self.weights),

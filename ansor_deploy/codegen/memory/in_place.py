@@ -1,13 +1,14 @@
-"""Concatenations without a copy: what makes a part writes it to where it belongs.
+"""Concatenate without a copy: the kernel that computes a part writes it into the whole.
 
     a = f(x) ; b = g(y) ; c = concatenation(a, b) ; z = h(c)
     -->
     f'(x, c) ; g'(y, c) ; z = h(c)            a, b: parts of c, wherever they are read
 
 The larger tensor is allocated before the first kernel that writes to it, and the plan of memory
-sees nothing but that tensor. Of concatenations that share parts, as in a dense block, the last
-holds them, and those before are parts of it where their own parts lie there in a row. A part is
-copied where something other than kernels uses it, or a kernel would lose its vectors (`region.py`).
+sees that tensor alone. Where concatenations share parts, as in a dense block, the last one holds
+them, and earlier ones are regions of it if their own parts are adjacent there. A part is copied
+where something other than a kernel uses it, or where a kernel could no longer load and store whole
+vectors (`region.py`).
 """
 
 import math
@@ -22,14 +23,14 @@ from ...target import Target
 from .callers_memory import AT
 from .region import Region, in_region
 
-# Of tensors that lie in others: which one, and where.
+# For each tensor that lies in a larger one: the larger one, and the region in it.
 Places = dict[Any, tuple[Any, Region]]
-# What a kernel's call gives.
+# The type of a kernel call's result: kernels return nothing.
 _NOTHING = relax.TupleType([])
 
 
 def in_place(target: Target) -> Any:
-    """The pass between `CallTIRRewrite` and the plan of memory that leaves no concatenations."""
+    """The pass that replaces concatenations, between `CallTIRRewrite` and the plan of memory."""
 
     def change(mod: Any, _context: Any) -> Any:
         mains = {gv: f for gv, f in mod.functions.items() if isinstance(f, relax.Function)}
@@ -51,10 +52,11 @@ def _rewritten(main: relax.Function, kernels: "_Kernels") -> relax.Function:
 
 
 class _Graph:
-    """What uses the tensors of a function. A tensor is known by the variable that it was made as.
+    """The tensors of a function and their uses, by the variable that a tensor was first bound to.
 
-    tensors: those that kernels make, and concatenations. kernels: of each, the functions that take
-    it, with the number of the argument. elsewhere: tensors that something else uses, too.
+    tensors: those that kernels write, and concatenations. kernels: for each tensor, the functions
+    that take it, with the position of the argument. elsewhere: tensors that are also used by
+    something else than a kernel.
     """
 
     def __init__(self, main: relax.Function) -> None:
@@ -69,7 +71,7 @@ class _Graph:
         self.elsewhere |= {self.tensor(var) for var in collect(main.body.body, relax.Var)}
 
     def tensor(self, var: Any) -> Any:
-        """The tensor that a variable means."""
+        """The tensor that a variable stands for."""
         return self._made.get(var, var)
 
     def _note(self, var: Any, value: Any) -> None:
@@ -89,32 +91,32 @@ class _Graph:
 
 
 def is_call(value: Any) -> bool:
-    """Whether it is a call."""
+    """Whether an expression is a call."""
     return isinstance(value, relax.Call)
 
 
 def is_kernel(value: Any) -> bool:
-    """Whether it is a call of a function of the module."""
+    """Whether an expression calls a function of the module."""
     return is_call(value) and isinstance(value.op, tvm.ir.GlobalVar)
 
 
 def is_allocation(value: Any) -> bool:
-    """Whether it makes a tensor for a kernel to write."""
+    """Whether an expression allocates a tensor for a kernel to write."""
     return is_call(value) and op_name(value) == "relax.builtin.alloc_tensor"
 
 
 def is_concatenation(value: Any) -> bool:
-    """Whether it is one that was left for this pass."""
+    """Whether an expression is a concatenation that was left for this pass."""
     return is_call(value) and getattr(value.op, "global_symbol", "") == OPERATOR
 
 
 def _axis(part: tuple[int, ...], whole: tuple[int, ...]) -> int:
-    """The axis along which a tensor is part of another."""
+    """The axis along which a part is shorter than the whole."""
     return next((k for k, n in enumerate(part) if n != whole[k]), 0)
 
 
 def _offsets(whole: Any, parts: Iterable[Any]) -> Iterator[tuple[int, ...]]:
-    """Where each part begins. They differ from the whole in the axis along which they lie."""
+    """The offsets of each part in the whole, along the axis of the concatenation."""
     shape, begin = shape_of(whole.ty), 0
     for part in (shape_of(part.ty) for part in parts):
         axis = _axis(part, shape)
@@ -123,7 +125,7 @@ def _offsets(whole: Any, parts: Iterable[Any]) -> Iterator[tuple[int, ...]]:
 
 
 def _places(graph: _Graph, kernels: "_Kernels") -> Places:
-    """Which tensors need no memory of their own. The last concatenations choose first."""
+    """The tensors that need no memory of their own. The last concatenations choose first."""
     places: Places = {}
     for whole, parts in reversed(graph.concatenations.items()):
         found = None if whole in places else _in_a_row(whole, parts, places)
@@ -138,7 +140,7 @@ def _places(graph: _Graph, kernels: "_Kernels") -> Places:
 
 
 def _within(whole: Any, offsets: tuple[int, ...], places: Places) -> tuple[Any, Region]:
-    """Where a part lies of a tensor that may itself lie in another."""
+    """The place of a part of a tensor that may itself lie in a larger one."""
     shape = shape_of(whole.ty)
     outer, place = places.get(whole, (whole, Region(shape, (0,) * len(shape))))
     moved = tuple(a + b for a, b in zip(place.offsets, offsets, strict=True))
@@ -146,7 +148,7 @@ def _within(whole: Any, offsets: tuple[int, ...], places: Places) -> tuple[Any, 
 
 
 def _in_a_row(whole: Any, parts: list[Any], places: Places) -> tuple[Any, Region] | None:
-    """Where a concatenation lies already, since its parts do, one after another."""
+    """The place of a concatenation in a larger tensor where its parts are adjacent; else None."""
     first = places.get(parts[0])
     if first is None:
         return None
@@ -159,7 +161,7 @@ def _in_a_row(whole: Any, parts: list[Any], places: Places) -> tuple[Any, Region
 
 
 def _fits(tensor: Any, place: Region, graph: _Graph, kernels: "_Kernels") -> bool:
-    """Whether all that uses a tensor can do so there."""
+    """Whether everything that uses a tensor can use it in that place."""
     if tensor not in graph.tensors or tensor in graph.elsewhere:
         return False
     if _is_scattered(tensor, place, kernels.target):
@@ -168,7 +170,7 @@ def _fits(tensor: Any, place: Region, graph: _Graph, kernels: "_Kernels") -> boo
 
 
 def _is_scattered(tensor: Any, place: Region, target: Target) -> bool:
-    """Whether what a cache fetches of a tensor in such a place is mostly of other tensors.
+    """Whether cache lines with elements of a tensor in that place mostly hold other tensors.
 
     Processors fetch lines in pairs.
     """
@@ -178,14 +180,14 @@ def _is_scattered(tensor: Any, place: Region, target: Target) -> bool:
 
 
 class _Writer:
-    """The bindings of a function, one after another, with tensors in their places."""
+    """Rewrites the bindings of a function, one after another, with tensors in their places."""
 
     def __init__(self, graph: _Graph, kernels: "_Kernels", places: Places) -> None:
         self._graph, self._kernels, self._places = graph, kernels, places
         self._allocated: set[Any] = set()
 
     def written(self, binding: Any) -> Iterator[Any]:
-        """What a binding becomes; nothing where a tensor has its place elsewhere."""
+        """The bindings that replace a binding; none where a tensor lies in a larger one."""
         var, value = binding.var, binding.value
         if is_concatenation(value):
             yield from self._concatenation(var)
@@ -212,7 +214,7 @@ class _Writer:
             yield relax.VarBinding(var, typed)
 
     def _concatenation(self, whole: Any) -> Iterator[Any]:
-        """Copies of the parts that are not there yet."""
+        """Copies of the parts that do not lie in the whole yet."""
         parts = self._graph.concatenations[whole]
         if whole not in self._places:
             yield from self._allocation(whole)
@@ -235,7 +237,7 @@ def _call(callee: Any, arguments: list[Any]) -> Any:
 
 
 class _Kernels:
-    """A module's functions, and what becomes of them where tensors are parts of others."""
+    """A module's functions, and their versions for tensors that lie in larger ones."""
 
     def __init__(self, mod: tvm.IRModule, target: Target) -> None:
         self.target = target
@@ -244,7 +246,7 @@ class _Kernels:
         self._copies: dict[Any, Any] = {}
 
     def placed(self, name: Any, places: dict[int, Region]) -> Any:
-        """The function with these of its arguments in larger tensors; None if it has no such."""
+        """The function with these arguments in larger tensors; None where that is impossible."""
         if not places:
             return name
         key = (name.name_hint, frozenset(places.items()))
@@ -257,7 +259,7 @@ class _Kernels:
         return self._made[key]
 
     def copy(self, shape: tuple[int, ...], dtype: str, place: Region) -> Any:
-        """A function that copies a tensor to such a place, run by run of what stays together."""
+        """A function that copies a tensor to such a place, one contiguous run at a time."""
         axis = _axis(shape, place.shape)
         key = (shape, dtype, axis)
         if key not in self._copies:

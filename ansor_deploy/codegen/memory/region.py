@@ -1,11 +1,11 @@
-"""A kernel for a tensor that is part of a larger one: the same loops, at other places.
+"""Make a kernel work on a tensor that is part of a larger one, with the same loops.
 
     out[h, w, c] = ..                 out: [56, 56, 64]
     -->
     out[h, w, c + 64] = ..            out: [56, 56, 128]
 
-Schedules are found for tensors by themselves. Vectors that run on from one row into the next are
-none in the larger tensor, so that such a kernel is refused.
+Schedules are found for tensors that are not part of others. A vector that runs on from one row into
+the next would not be contiguous in the larger tensor, so a kernel with such vectors is refused.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ from ..._tvm import collect, shape_of, structural_map, sym, tirx, tvm
 
 @dataclass(frozen=True)
 class Region:
-    """Where a tensor lies in one of `shape`: at these offsets, an axis each."""
+    """The place of a tensor in a larger one of this shape: an offset for each axis."""
 
     shape: tuple[int, ...]
     offsets: tuple[int, ...]
 
 
 def in_region(func: tirx.PrimFunc, at: int, part: Region) -> tirx.PrimFunc | None:
-    """The scheduled function with its parameter number `at` in a larger tensor.
+    """The scheduled function with its parameter at position `at` in a larger tensor.
 
-    None where it would no longer load or store whole vectors, or does more than load and store.
+    None where it could no longer load or store whole vectors, or does more than load and store.
     """
     own = func.params[at]
     if _is_matched(func, own) or not _stays_on_vectors(func, own, part.shape):
@@ -59,14 +59,14 @@ def in_region(func: tirx.PrimFunc, at: int, part: Region) -> tirx.PrimFunc | Non
 
 
 def _is_matched(func: Any, own: Any) -> bool:
-    """Whether a block has another name for a part of the buffer."""
+    """Whether a block matches a part of the buffer as a buffer of its own."""
     blocks = collect(func.body, tvm.s_tir.SBlock)
     matched = [one.source for block in blocks for one in block.match_buffers]
     return any(region.source.same_as(own) for region in matched)
 
 
 def _stays_on_vectors(func: Any, own: Any, shape: tuple[int, ...]) -> bool:
-    """Whether each vector of the buffer's elements is one where the buffer has another shape."""
+    """Whether vectors of the buffer's elements stay contiguous where it has this shape."""
     loops = collect(func.body, tirx.For)
     analyzer = sym.Analyzer()
     for loop in loops:
@@ -80,7 +80,7 @@ def _stays_on_vectors(func: Any, own: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _accesses(loop: Any, own: Any) -> Iterator[list[Any]]:
-    """Of each access to a buffer within a loop, the indices by the variables of loops."""
+    """For each access to a buffer within a loop, its indices in terms of loop variables."""
     for realize in collect(loop.body, tvm.s_tir.SBlockRealize):
         block = realize.block
         values = list(zip(block.iter_vars, realize.iter_values, strict=True))
@@ -94,7 +94,7 @@ def _accesses(loop: Any, own: Any) -> Iterator[list[Any]]:
 
 
 def _step(indices: list[Any], shape: tuple[int, ...], loop: Any, analyzer: Any) -> bool:
-    """Whether lanes are the same element, or one after another, in a tensor of this shape."""
+    """Whether all lanes are the same element, or adjacent ones, in a tensor of this shape."""
     flat: Any = tirx.const(0, "int64")
     for index, extent in zip(indices, shape, strict=True):
         flat = flat * extent + index

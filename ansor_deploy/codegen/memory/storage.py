@@ -1,4 +1,4 @@
-"""Where the tensors of a run lie: results in the caller's memory, all others in one arena.
+"""Place the tensors of a run: results in the caller's memory, all others in one arena.
 
     main(x):                           main_into(x, y, a0):
         a = alloc_tensor(...)
@@ -8,9 +8,9 @@
         kernel_b(b, y)                     kernel_b(a1, y)
         return y
 
-The last kernels write straight into what the caller gives. Views of the arena are made once, when
-a library is loaded, and bound like weights (`weights.py`): a run allocates nothing, and the virtual
-machine does nothing but call kernels.
+The last kernels write directly into the caller's outputs. Views of the arena are made once, when a
+library is loaded, and bound like weights (`weights.py`): a run allocates nothing, and the virtual
+machine only calls kernels.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ COPY = "runtime.TVMTensorCopyFromTo"
 
 @dataclass(frozen=True)
 class Slot:
-    """Where in a block of memory a tensor begins, in bytes, and what it is."""
+    """A tensor in a block of memory: its offset in bytes, and its type."""
 
     offset: int
     shape: tuple[int, ...]
@@ -39,9 +39,9 @@ class Slot:
 class Stored:
     """A function that allocates nothing: `main_into(inputs, outputs, views)`.
 
-    inputs, outputs: variables of what the caller gives. views: of the arena, each with the variable
-    that stands for it. lives: of the tensors in the arena, each with its variable; size: of the
-    arena, in bytes.
+    inputs, outputs: variables of the caller's tensors. views: the views of the arena, each with the
+    variable that stands for it. lives: when the tensors in the arena are alive, by their variables.
+    size: bytes of the arena.
     """
 
     inputs: tuple[relax.Var, ...]
@@ -53,7 +53,7 @@ class Stored:
 
 
 def stored(func: relax.Function) -> Stored:
-    """A lowered function, which still allocates each tensor by itself, with their places."""
+    """Place the tensors of a lowered function that still allocates each of them by itself."""
     read = _Reader(func)
     outputs, results, copies = _outputs(read)
     lives = {var: life for var, life in read.lives.items() if var not in results}
@@ -64,10 +64,10 @@ def stored(func: relax.Function) -> Stored:
 
 
 class _Reader:
-    """What a function's variables are, and when its tensors live.
+    """A function's variables, and when its tensors are alive.
 
-    values: what a variable is bound to. views: of a variable, the one of the tensor that it is a
-    view of, or is. lives: of each tensor that is allocated.
+    values: the expression that a variable is bound to. lives: when each allocated tensor is alive,
+    in steps. result: what the function returns.
     """
 
     def __init__(self, func: relax.Function) -> None:
@@ -80,7 +80,7 @@ class _Reader:
         self._use(self.result)
 
     def resolved(self, expr: relax.Expr) -> relax.Expr:
-        """What a variable stands for: a tensor, or a tuple of such."""
+        """The expression that a variable stands for: a tensor, or a tuple of tensors."""
         value = self.values.get(expr)
         if isinstance(value, relax.Var | relax.Tuple):
             return self.resolved(value)
@@ -91,7 +91,7 @@ class _Reader:
         return expr
 
     def base(self, expr: relax.Expr) -> relax.Expr:
-        """The tensor that an expression is a view of, or is."""
+        """The tensor that an expression is, or is a view of."""
         expr = self.resolved(expr)
         value = self.values.get(expr)
         if value is not None and is_call(value, RESHAPE):
@@ -116,7 +116,7 @@ class _Reader:
             self._within[var] = self._use(value)
 
     def _use(self, value: relax.Expr) -> frozenset[relax.Var]:
-        """The tensors that an expression reads, or may be a view of, live until now."""
+        """Keep the tensors alive until now that an expression reads; these may be behind views."""
         variables = collect(value, relax.Var)
         used = frozenset().union(*(self._within.get(var, frozenset()) for var in variables))
         for var in used:
@@ -126,9 +126,9 @@ class _Reader:
 
 
 class _Writer:
-    """A function's body, with variables for the places of tensors.
+    """Rewrites a function's body, with variables for the places of tensors.
 
-    views: of the arena, each with its variable.
+    views: the views of the arena, each with its variable.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class _Writer:
         return [self._binding(one) for one in every if not self._is_place(one)]
 
     def _is_place(self, binding: relax.Binding) -> bool:
-        """Whether a binding only says where a tensor lies, or which are the results."""
+        """Whether a binding only allocates, views or renames a tensor, and is no longer needed."""
         value = binding.value
         if op_name(value) == _STORAGE:
             return True
@@ -172,7 +172,7 @@ class _Writer:
         return relax.SeqExpr([relax.BindingBlock(self._bindings(body))], result)
 
     def _placed(self, var: relax.Var) -> relax.Expr:
-        """The variable of a tensor's place; for all that has none, what it stands for."""
+        """The variable of a tensor's place; for anything without a place, its own expression."""
         one = self._read.resolved(var)
         if isinstance(one, relax.Tuple):
             return structural_map(one, (relax.Var, self._placed))
@@ -194,9 +194,9 @@ class _Writer:
 def _outputs(
     read: _Reader,
 ) -> tuple[list[relax.Var], dict[relax.Var, relax.Var], list[relax.Binding]]:
-    """Variables of the outputs, those that tensors are, by tensor, and copies to all the others.
+    """Variables of the outputs; those that replace a tensor, by that tensor; copies to the others.
 
-    An output is copied that is an input, a constant, or another output as well.
+    An output is copied if it is also an input, a constant, or another output.
     """
     result = read.result
     fields = list(result.fields) if isinstance(result, relax.Tuple) else [result]
@@ -219,16 +219,16 @@ def _view(result: relax.Var, var: relax.Var) -> relax.Binding:
 
 
 def bytes_of(tensor: Any) -> int:
-    """What a tensor takes. tensor: a buffer, or a tensor's type."""
+    """Bytes of a tensor. tensor: a buffer, or a tensor's type."""
     return tensor_bytes(shape_of(tensor), str(tensor.dtype))
 
 
 def is_call(value: relax.Expr, name: str) -> bool:
-    """Whether an expression calls a function of TVM's runtime."""
+    """Whether an expression calls this function of TVM's runtime."""
     op = getattr(value, "op", None)
     return isinstance(op, relax.ExternFunc) and op.global_symbol == name
 
 
 def call(name: str, *arguments: relax.Expr, kind: Any = None) -> relax.Expr:
-    """A call of a function of TVM's runtime. kind: type of its result."""
+    """A call of a function of TVM's runtime. kind: the type of its result."""
     return relax.Call(relax.ExternFunc(name), arguments, ty_args=[kind or relax.ObjectType()])

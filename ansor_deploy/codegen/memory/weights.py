@@ -1,9 +1,9 @@
-"""Weights of a library: one read-only block behind the code, which is mapped and never copied.
+"""The weights of a library: one read-only block behind the code, mapped and never copied.
 
-TVM writes constants into a library as data that is copied into memory of its own whenever one is
-loaded. In the block they are pages of the file: all processes that run the library share them, and
-the system may drop them and read them again. The linker never sees the block. It is appended to
-what was linked, where no loader of ELF files looks: it is the last that a library has.
+TVM writes constants into a library as data that every process copies into its own memory when it
+loads the library. In the block they are pages of the file: all processes that run the library share
+them, and the system may drop them and read them again. The linker never sees the block. It is
+appended to the linked file, as the last thing in it, where no ELF loader looks.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Weights:
     _offsets: dict[bytes, int] = field(default_factory=dict, repr=False)
 
     def copy(self) -> Weights:
-        """The same constants at the same places, for others to be added."""
+        """A copy with the same constants at the same places, to which others can be added."""
         return Weights(bytearray(self.block), dict(self._offsets))
 
     def place(self, content: bytes) -> int:
-        """Offset of a constant in the block; equal ones have the same."""
+        """The offset of a constant in the block; equal constants share one."""
         digest = hashlib.sha256(content).digest()
         if digest not in self._offsets:
             self.block.extend(bytes(-len(self.block) % ALIGNMENT))
@@ -51,7 +51,7 @@ class Weights:
 
 
 def lifted(body: relax.Expr, weights: Weights) -> tuple[relax.Expr, dict[Slot, relax.Var]]:
-    """A body with variables for its tensors that are constant, by their places in the block."""
+    """A body with variables in place of its constants, and these variables by their places."""
     found: dict[Slot, relax.Var] = {}
 
     def variable(constant: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Exponentials of numbers that are neither large nor NaN, which their types say: of bytes.
+"""Compute exponentials without range checks where the types of their arguments bound them.
 
-    exp(float32(int32(q[i, j]) - int32(m[i])) * 0.02)   -->   2^n * polynomial, q and m of a byte
+    exp(float32(int32(q[i, j]) - int32(m[i])) * 0.02)   -->   2^n * polynomial, q and m are bytes
 
-Elsewhere three of ten operations of an exponential are about what becomes infinite or nothing.
+In other exponentials, three of ten operations handle overflow to infinity and underflow to zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .vector_math import EXP_ENDS, exp_within, shared
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.BoundedPowers")
 def bounded_powers(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, with the arithmetic alone where an exponential is known to be within."""
+    """The function, without range checks where the argument of an exponential is bounded."""
     return func.with_body(structural_map(func.body, (tvm.ir.Call, _within)))
 
 
@@ -27,7 +27,10 @@ def _within(call: Any) -> Any:
 
 
 def _most(x: Any) -> float:
-    """What a float is at most, whatever its sign: a whole number, times a constant."""
+    """A bound of a float's absolute value, if it is an integer, perhaps times a constant.
+
+    Infinite for any other expression.
+    """
     factor = 1.0
     if isinstance(x, tirx.Mul) and isinstance(x.b, tirx.FloatImm):
         x, factor = x.a, abs(x.b.value)

@@ -1,17 +1,18 @@
-"""Rounded numbers narrowed to bytes a register at a time, by instructions that saturate.
+"""Narrow rounded numbers to bytes a register at a time, by saturating instructions.
 
     for i in unrolled: y[16 i + lanes] = uint8(steps rounded by an addition, `rounding.py`)
     -->
     y[64 lanes] = packed(nearest(min(x_0, 255)), .., nearest(min(x_3, 255)))
 
-x86 narrows one vector of 32 bits to bytes by two instructions of the one port that permutes; two
-vectors to one of 16 bits, and two of these to one of bytes, by one each (`vpackssdw`, `vpackuswb`),
-which clip. They take the places apart, 16 bytes each: one permutation of 32 bits orders them. A
-number that is none, or less than 32 bits hold, is the least integer, as it is the least step there.
+Alone, a vector of 32-bit elements takes x86 two instructions of its single permute port to become
+bytes. Packed together, two such vectors become one of 16-bit elements, and two of these become one
+of bytes, by one saturating instruction each (`vpackssdw`, `vpackuswb`). These instructions work on
+each 16 bytes separately, so a permutation of 32-bit elements restores the order at the end. A NaN,
+or a number below the range of int32, becomes the least int32, which saturates to the least step.
 
-AArch64 has instructions for all of it, which keep the order: to the nearest integer (`fcvtns`), to
-half as many bits (`sqxtn`, `sqxtun`). There what is no number would be 0, so that the least step is
-held before, and the greatest afterwards.
+AArch64 has instructions for all of it that keep the order: to the nearest integer (`fcvtns`), and
+to half as many bits (`sqxtn`, `sqxtun`). NaN would become 0 there. So numbers are limited to the
+least step before the conversion, and to the greatest one after it.
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ from .edge_values import is_arm
 from .rounding import WITHOUT_NAN, Steps, less
 from .vector_math import Expr, shared
 
-_MOST = 4  # vectors of 32 bits in one of bytes
-_TURN = 128  # between the numbers that a byte is, unsigned and signed
+_MOST = 4  # vectors of 32-bit elements that fit one vector of bytes
+_TURN = 128  # u ^ 0x80, read as a signed byte, is u - 128
 
 
 @dataclass(frozen=True)
 class _Narrowed:
-    """Bytes of a type that were rounded.
+    """A vector of bytes that was rounded from floats: byte = nearest(value) + zero + read.
 
-    low, high: of the numbers. zero: what the bytes are more than these. read: a byte that they are
-    more as well, and that is to be taken off both ends; None for none.
+    value: the floats. low, high: the ends of the rounded numbers; `read` is to be subtracted from
+    both. zero: a constant. read: a byte that is read from memory, or None. kind: the type of the
+    bytes.
     """
 
     value: Expr
@@ -46,7 +48,7 @@ class _Narrowed:
 
     @classmethod
     def of(cls, cast: Expr) -> _Narrowed | None:
-        """What a vector of bytes is narrowed from; None where it is of anything else."""
+        """The rounding that a vector of bytes comes from; None where it is not rounded."""
         if (turned := _turned(cast)) is not None:
             narrowed = cls.of(turned)
             return narrowed and replace(narrowed, zero=narrowed.zero - _TURN, kind="int8")
@@ -58,7 +60,7 @@ class _Narrowed:
         return cls(steps.value, steps.more, steps.read, steps.low, steps.high, kind)
 
     def more(self, words: Expr) -> Expr:
-        """Words of 16 bits, and `zero` and `read` more."""
+        """16-bit words plus `zero` and `read`."""
         if not self.zero and self.read is None:
             return words
         number = tirx.const(self.zero, "int16")
@@ -68,7 +70,10 @@ class _Narrowed:
         return tirx.call_llvm_pure_intrin(str(words.ty.dtype), "llvm.sadd.sat", words, added)
 
     def held(self, words: Expr, end: int, extreme: Any) -> Expr:
-        """Words of 16 bits held to an end (by `tirx.Max` or `Min`) where bytes have room beyond."""
+        """16-bit words limited to an end by `tirx.Max` or `Min`.
+
+        They stay as they are where the end is that of the bytes' type, which saturate there anyway.
+        """
         widest = (tirx.min_value if extreme is tirx.Max else tirx.max_value)(self.kind)
         if end == int(widest.value):
             return words
@@ -77,7 +82,11 @@ class _Narrowed:
 
 @dataclass(frozen=True)
 class _Packs:
-    """The instructions of an extension of x86, for so many lanes of 32 bits."""
+    """The packing instructions of an x86 extension, for vectors of `lanes` 32-bit elements.
+
+    feature: LLVM's name of the extension. words, unsigned, signed: LLVM's names of the instructions
+    that pack to 16-bit words, to uint8 and to int8.
+    """
 
     lanes: int
     feature: str
@@ -86,7 +95,7 @@ class _Packs:
     signed: str
 
     def nearest(self, steps: _Narrowed, value: Expr) -> Expr:
-        """The whole numbers nearest to some, of `high` at most; the least of all for NaN."""
+        """The nearest integers to floats, at most `high`; for NaN the least int32."""
         lanes = value.ty.dtype.lanes
         high = tirx.Broadcast(less(steps.high, steps.read), lanes)
         held = shared(value, lambda x: tirx.Select(high < x, high, x))
@@ -94,7 +103,7 @@ class _Packs:
         return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, held)
 
     def packed(self, steps: _Narrowed, vectors: list[Expr]) -> Expr:
-        """Two to four vectors of whole numbers as one of bytes."""
+        """Two to four vectors of int32 packed to one of bytes."""
         halves = [self._words(steps, vectors[at : at + 2]) for at in range(0, len(vectors), 2)]
         name = self.unsigned if steps.kind == "uint8" else self.signed
 
@@ -106,7 +115,7 @@ class _Packs:
         return pair(*halves) if len(halves) == 2 else shared(halves[0], lambda one: pair(one, one))
 
     def _words(self, steps: _Narrowed, pair: list[Expr]) -> Expr:
-        """One or two vectors of whole numbers as one of 16 bits, with `zero` more."""
+        """One or two vectors of int32 packed to one of 16-bit words, with `zero` added."""
         kind = f"int16x{2 * self.lanes}"
 
         def both(left: Expr, right: Expr) -> Expr:
@@ -117,12 +126,12 @@ class _Packs:
 
 
 class _ArmPacks:
-    """The instructions of AArch64."""
+    """The packing instructions of AArch64."""
 
     lanes = 4
 
     def nearest(self, steps: _Narrowed, value: Expr) -> Expr:
-        """The whole numbers nearest to some, of `low` at least, as for NaN."""
+        """The nearest integers to floats, at least `low`, which NaN becomes as well."""
         lanes = value.ty.dtype.lanes
         low = tirx.Broadcast(less(steps.low, steps.read), lanes)
         held = tirx.call_llvm_pure_intrin(f"float32x{lanes}", WITHOUT_NAN, value, low)
@@ -135,7 +144,7 @@ class _ArmPacks:
         return tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.fcvtns", value)
 
     def packed(self, steps: _Narrowed, vectors: list[Expr]) -> Expr:
-        """Two to four vectors of whole numbers as one of bytes."""
+        """Two to four vectors of int32 packed to one of bytes."""
         name = "sqxtun" if steps.kind == "uint8" else "sqxtn"
         words = [_narrow("int16x4", "sqxtn", one) for one in vectors]
         pairs = [_beside((words[at : at + 2] * 2)[:2]) for at in range(0, len(words), 2)]
@@ -161,9 +170,9 @@ _WIDEST_FIRST = (
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.BytePacks")
 def byte_packs(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, its bytes that were rounded narrowed as many as a register holds at once.
+    """The function with its rounded bytes narrowed by whole registers.
 
-    Its loops over lanes are vectors already, others are not yet written out.
+    Vectorised loops have become vectors already; unrolled loops are still loops.
     """
     packs = _of(func.attrs.get("target") if func.attrs else None)
     if packs is None:
@@ -177,7 +186,7 @@ def byte_packs(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _of(target: Any) -> _Packs | _ArmPacks | None:
-    """The widest instructions of a target, if it has any."""
+    """The widest packing instructions of a target, or None."""
     if target is None or target.kind.name != "llvm":
         return None
     if is_arm(target):
@@ -187,7 +196,10 @@ def _of(target: Any) -> _Packs | _ArmPacks | None:
 
 
 def _rows_fused(loop: Any, packs: _Packs | _ArmPacks) -> Any:
-    """Unrolled loops over rows of few whole vectors as one, so that rows are packed together."""
+    """Two nested unrolled loops fused, so that vectors of several rows are packed together.
+
+    Only where rows have few whole vectors of rounded bytes; other loops stay as they are.
+    """
     inner = loop.body
     both = [one for one in (loop, inner) if getattr(one, "kind", None) == tirx.ForKind.UNROLLED]
     if len(both) < 2 or not isinstance(inner.body, tirx.BufferStore):
@@ -203,7 +215,7 @@ def _rows_fused(loop: Any, packs: _Packs | _ArmPacks) -> Any:
 
 
 def _turned(value: Expr) -> Expr | None:
-    """The unsigned bytes that a value has as signed ones, 128 less; None where it has none such."""
+    """The unsigned bytes u of `int8(u ^ 0x80)`, which is u - 128; None for any other value."""
     if op_name(value) != "tirx.reinterpret" or str(value.ty.dtype.with_lanes(1)) != "int8":
         return None
     inner = value.args[0]
@@ -215,9 +227,9 @@ def _turned(value: Expr) -> Expr | None:
 
 
 def _loop(loop: Any, packs: _Packs | _ArmPacks) -> Any:
-    """An unrolled loop of stores of whole vectors, which are packed together.
+    """An unrolled loop that stores whole vectors, written out with several packed together.
 
-    Those that stand behind each other are stored as a wider one.
+    Adjacent vectors are stored as one wider vector.
     """
     store, count = loop.body, getattr(loop.extent, "value", 0)
     if loop.kind != tirx.ForKind.UNROLLED or not isinstance(store, tirx.BufferStore) or count < 2:
@@ -244,7 +256,10 @@ def _loop(loop: Any, packs: _Packs | _ArmPacks) -> Any:
 
 
 def _read(value: Expr) -> tuple[Expr, Callable[[Expr], Expr]]:
-    """Bytes that are stored, or at which a table is read, and what is stored of more of them."""
+    """The bytes of a stored value, and a function from more such bytes to the value to store.
+
+    They are the value itself, or the indices at which it reads a table.
+    """
     table = isinstance(value, tvm.ir.TensorLoad) and len(value.indices) == 1
     places = value.indices[0] if table else None
     if not isinstance(places, tirx.Cast) or places.value.ty.dtype.with_lanes(1).itemsize != 1:
@@ -259,9 +274,9 @@ def _read(value: Expr) -> tuple[Expr, Callable[[Expr], Expr]]:
 
 
 def _stored(buffer: Any, value: Expr, starts: list[Any], lanes: int) -> list[Any]:
-    """The statements that store a vector of bytes, those of each start behind it.
+    """The statements that store a vector of bytes: `lanes` of them at each start.
 
-    Where such parts follow one another they are one.
+    Adjacent parts are stored together.
     """
     simplify, firsts = tvm.sym.Analyzer().simplify, [0]
     for at in range(1, len(starts)):
@@ -279,7 +294,10 @@ def _stored(buffer: Any, value: Expr, starts: list[Any], lanes: int) -> list[Any
 
 
 def _cast(cast: Expr, packs: _Packs | _ArmPacks) -> Expr:
-    """More bytes than a vector of 32 bits has lanes, if they were rounded."""
+    """A cast to a vector of bytes from several vectors of rounded 32-bit elements, packed together.
+
+    Any other cast stays as it is.
+    """
     count, rest = divmod(cast.ty.dtype.lanes, packs.lanes)
     steps = _Narrowed.of(cast) if 1 < count <= _MOST and not rest else None
     if steps is None:
@@ -293,7 +311,10 @@ def _cast(cast: Expr, packs: _Packs | _ArmPacks) -> Expr:
 
 
 def _ordered(packed: Expr, count: int, lanes: int) -> Expr:
-    """The bytes of the first vectors of four, of which each 16 bytes have a part of each."""
+    """The bytes of the first `count` of four packed vectors, in the order of elements.
+
+    Each 16 bytes of `packed` have a part of every vector.
+    """
     parts = lanes // _MOST
     order = [_MOST * part + vector for vector in range(count) for part in range(parts)]
     kind = str(packed.ty.dtype.with_lanes(1))
@@ -302,7 +323,7 @@ def _ordered(packed: Expr, count: int, lanes: int) -> Expr:
 
 
 def _beside(vectors: list[Expr]) -> Expr:
-    """Vectors one behind the other as one."""
+    """The concatenation of vectors."""
     if len(vectors) == 1:
         return vectors[0]
     count = sum(one.ty.dtype.lanes for one in vectors)
@@ -318,5 +339,5 @@ def _lanes(vector: Expr, places: list[int]) -> Expr:
 
 
 def _is_row(place: Any, lanes: int) -> bool:
-    """Whether an index is of so many elements that follow one another."""
+    """Whether an index is a row of `lanes` adjacent elements."""
     return isinstance(place, tirx.Ramp) and int(place.stride) == 1 and int(place.lanes) == lanes

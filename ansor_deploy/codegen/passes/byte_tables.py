@@ -1,18 +1,19 @@
-"""Look-ups of a vector of bytes in a table of 256 by instructions that look up all of them.
+"""Look up a vector of bytes in a table of 256 bytes, by instructions that look up all at once.
 
     table[v]   -->   v < 128 ? permuted(table[0:128], v) : permuted(table[128:256], v)
 
-AVX-512 VBMI finds 64 bytes in a table of 128, which fills two registers (`vpermi2b`), and takes
-the last seven bits of each place. SSE4, AVX2 and AVX-512 find them in one of 16, by the last four
-bits (`pshufb`); of what 16 such tables have, the other four bits choose, each half of what is left:
+AVX-512 VBMI looks up 64 bytes in a table of 128, which fills two registers (`vpermi2b`), by the low
+seven bits of each index. SSE4, AVX2 and AVX-512 look them up in a table of 16, by the low four bits
+(`pshufb`). Of the results of 16 such tables, the other four bits choose one, each bit among half of
+those that are left:
 
     f_k = shuffled(table[16 k : 16 k + 16], v % 16)
     table[v] = chosen(bit 7 of v, chosen(bit 6, chosen(bit 5, chosen(bit 4, f_0, f_1), ..), ..), ..)
 
-AArch64 finds 16 bytes in a table of 64 that four registers hold (`tbl`), and leaves those whose
-places lie behind it as they are (`tbx`): four such tables, one after the other.
+AArch64 looks up 16 bytes in a table of 64, which fills four registers (`tbl`), and leaves those
+with an index beyond it as they are (`tbx`): four such tables, one after the other.
 
-Elsewhere TVM takes the places apart, and loads byte after byte.
+On other processors TVM splits the vector of indices, and loads byte after byte.
 """
 
 from __future__ import annotations
@@ -25,18 +26,23 @@ from ..._tvm import has_features, structural_map, tirx, tvm
 from .vector_math import shared
 
 _PERMUTED = "llvm.x86.avx512.vpermi2var.qi.512"
-# Bytes of a table, and of one that is shuffled; bits of a place that choose among these.
-_PLACES, _PART, _CHOOSING = 256, 16, (4, 5, 6, 7)
-# Registers of a table that AArch64 looks up in at once.
+# Bytes of a table.
+_PLACES = 256
+# Bytes of the part of a table that `pshufb` looks up in.
+_PART = 16
+# The bits of an index that choose among these parts.
+_CHOOSING = (4, 5, 6, 7)
+# How many registers of a table one instruction of AArch64 looks up in.
 _QUARTER = 4
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """An extension's way to look up as many bytes as fill a register.
+    """How a processor's extension looks up a register of bytes.
 
-    least: bytes from which it is faster than one after the other. found: what stands in a table at
-    a vector of places.
+    features: LLVM's names of the extension. least: the number of bytes from which it is faster than
+    loading byte after byte. width: bytes of a register. found: the expression that looks up a
+    vector of indices in a table.
     """
 
     features: tuple[str, ...]
@@ -47,7 +53,7 @@ class _Finding:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.ByteTables")
 def byte_tables(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, what it looks up in tables of bytes found a register at a time."""
+    """The function with look-ups in tables of bytes by whole registers."""
     target = func.attrs.get("target") if func.attrs else None
     if target is None or target.kind.name != "llvm":
         return func
@@ -59,9 +65,9 @@ def byte_tables(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _looked_up(load: Any, ways: list[_Finding]) -> Any:
-    """A load of bytes at places that are bytes; any other one as it is."""
+    """The look-up for a load of bytes at indices that are bytes; any other load as it is."""
     table = load.source
-    if table.dtype.itemsize != 1 or len(load.indices) != 1:  # nearly all: what follows is slow
+    if table.dtype.itemsize != 1 or len(load.indices) != 1:  # most loads: the rest here is slow
         return load
     (places,) = load.indices
     if isinstance(places, tirx.Cast):  # an index has 32 bits
@@ -83,7 +89,7 @@ def _permuted_halves(table: Any, places: Any) -> Any:
 
 
 def _permuted(table: Any, first: int, places: Any) -> Any:
-    """What stands at places in the half of a table that begins at `first`."""
+    """The elements at these indices in the half of a table that begins at `first`."""
     width = int(places.ty.dtype.lanes)
     left, right = (_part(table, at, width) for at in (first, first + width))
     kind = str(table.dtype.with_lanes(width))
@@ -96,7 +102,7 @@ def _part(table: Any, first: int, count: int) -> Any:
 
 
 def _shuffled_parts(shuffle: str) -> Callable[[Any, Any], Any]:
-    """The way by an instruction that shuffles 16 bytes. shuffle: LLVM's name of it."""
+    """The look-up by an instruction that shuffles 16 bytes. shuffle: LLVM's name of it."""
 
     def found(table: Any, places: Any) -> Any:
         lanes = int(places.ty.dtype.lanes)
@@ -107,7 +113,7 @@ def _shuffled_parts(shuffle: str) -> Callable[[Any, Any], Any]:
 
 
 def _chosen(table: Any, places: Any, low: Any, shuffle: str) -> Any:
-    """What parts of a table have at the low bits of places, chosen among by the others."""
+    """The look-up of the low bits in each part of a table, and the choice by the other bits."""
     lanes = int(places.ty.dtype.lanes)
     kind, parts = str(table.dtype.with_lanes(lanes)), []
     for first in range(0, _PLACES, _PART):
@@ -121,7 +127,7 @@ def _chosen(table: Any, places: Any, low: Any, shuffle: str) -> Any:
 
 
 def _is_set(places: Any, bit: int) -> Any:
-    """Whether a bit is, as a sign: an instruction that chooses asks for these."""
+    """Whether a bit is set, moved to the sign: instructions that select read the sign bit."""
     lanes = int(places.ty.dtype.lanes)
     words = tirx.reinterpret(f"int16x{lanes // 2}", places)
     left = tirx.Broadcast(tirx.const(7 - bit, "int16"), lanes // 2)
@@ -130,12 +136,12 @@ def _is_set(places: Any, bit: int) -> Any:
 
 
 def _lanes(vectors: list[Any], count: int) -> Any:
-    """The first lanes of vectors that stand behind each other."""
+    """The first lanes of the concatenation of vectors."""
     return tirx.Shuffle(vectors, [tirx.const(at, "int32") for at in range(count)])
 
 
 def _quarters(table: Any, places: Any) -> Any:
-    """What stands at places in a table of four registers after the other."""
+    """The elements at these indices, looked up in four registers of the table after the other."""
     lanes, found = int(places.ty.dtype.lanes), None
     kind, quarter = str(table.dtype.with_lanes(lanes)), _QUARTER * lanes
     for first in range(0, _PLACES, quarter):
@@ -147,7 +153,7 @@ def _quarters(table: Any, places: Any) -> Any:
     return found
 
 
-# The same instructions for more bytes come after those for fewer.
+# In order of preference. Wider versions of an instruction come after narrower ones.
 _BEST_FIRST = (
     _Finding(("avx512vbmi",), 2, 64, _permuted_halves),
     _Finding(("sse4.1",), 12, 16, _shuffled_parts("llvm.x86.ssse3.pshuf.b.128")),

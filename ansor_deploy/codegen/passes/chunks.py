@@ -1,14 +1,15 @@
-"""The tasks of a parallel loop as the chunks that the thread pool hands out, as even as can be.
+"""Split the tasks of a parallel loop into the chunks that the thread pool hands out, evenly.
 
     parallel t in 49: task(t)
     -->
-    parallel c in 32:                               of two threads, 16 chunks each
+    parallel c in 32:                               two threads, 16 chunks each
         for t in c * 49 / 32 .. (c + 1) * 49 / 32: task(t)
 
-A loop is cut into as many chunks as the pool makes for the threads that the target has cores for
+A loop is cut into as many chunks as the thread pool makes for one thread a core of the target
 (CHUNKS in thread_pool.c). Otherwise its first chunks would have two tasks each and the last ones
-none: the first thread would begin with two thirds of the tasks, and the others take them from it
-one by one. Now each begins with its part, and rows are with the same core from kernel to kernel.
+none: the first thread would begin with two thirds of the tasks, and the others would steal them one
+by one. This way each thread begins with its share, and the same core computes the same rows in
+kernel after kernel.
 """
 
 from typing import Any
@@ -17,13 +18,13 @@ from ..._tvm import structural_map, tirx
 from .tile_tasks import nests
 
 CHUNKS = 16
-# Tasks beyond which uneven chunks make no difference, and products of indices might overflow.
+# With more tasks, uneven chunks make no difference, and the indices' products might overflow.
 _MANY = 1 << 16
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Chunks")
 def chunks(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, with each parallel loop by itself as one over chunks."""
+    """The function with each parallel loop that is not nested in another split into chunks."""
     cores = int(func.attrs["target"].attrs.get("num-cores", 1))
     if cores < 2:
         return func
@@ -38,7 +39,7 @@ def chunks(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _cut(loop: Any, extent: int, count: int) -> Any:
-    """A parallel loop from 0 on as one over so many chunks."""
+    """A parallel loop that begins at 0, as a loop over `count` chunks."""
     chunk = tirx.Var("chunk", loop.loop_var.ty.dtype)
     first, end = chunk * extent // count, (chunk + 1) * extent // count
     tasks = tirx.For(loop.loop_var, first, end - first, tirx.ForKind.SERIAL, loop.body)

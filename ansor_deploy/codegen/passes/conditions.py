@@ -1,7 +1,7 @@
-"""Conditions that guard others: code computes both sides of an `and`.
+"""Nest conditions that read memory, since generated code evaluates both sides of an `and`.
 
-TVM makes one condition of two, one within the other, so that what the first one keeps from being
-read is read for the second.
+TVM merges two nested conditions into one. Then the second one reads memory also where the first one
+is false, and was there to prevent that.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ..._tvm import collect, op_name, structural_map, tirx, tvm
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.OneByOne")
 def one_by_one(func: Any, _mod: Any, _context: Any) -> Any:
-    """Let a condition that reads memory be computed only where those before it hold."""
+    """Evaluate a condition that reads memory only where the conditions before it hold."""
     return func.with_body(structural_map(func.body, (tvm.ir.Call, _nested)))
 
 

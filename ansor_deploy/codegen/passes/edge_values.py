@@ -1,19 +1,20 @@
-"""Edge values as ONNX has them: rows of -inf, NaN through maxima, whole numbers divided by zero.
+"""Edge values as ONNX defines them: rows of -inf, NaN in maxima, integer division by zero.
 
-TVM's max(a, b) is `a > b ? a : b`: a NaN on the right stays, one on the left vanishes.
+TVM's max(a, b) is `a > b ? a : b`: a NaN on the right is kept, one on the left is lost.
 
-    max(x, 0)   -->  max(0, x)                          the same one instruction
-    max(x, y)   -->  isnan(x) ? NaN : max(x, y)         of AArch64 one, which does that itself
+    max(x, 0)   -->  max(0, x)                          one instruction, as before
+    max(x, y)   -->  isnan(x) ? NaN : max(x, y)         AArch64 has an instruction for this
 
-CUDA's drops either, so that both are asked about there.
+CUDA's max loses a NaN on either side, so both sides are checked there.
 
-Its reductions begin with the least finite number, which a row of -inf would become, and so would
-a window of a pooling that is padded with it. And where a whole number is divided by zero, or the
-least one by -1, the processor ends the program: here x / 0 and x mod 0 are 0, as NumPy's.
+TVM's max reductions begin with the least finite number. A row of -inf would become that number, and
+so would a pooling window that is padded with it: they begin with -inf here. Where an integer is
+divided by zero, or the least integer by -1, the processor would end the program: here x / 0 and
+x mod 0 are 0, as in NumPy.
 
-TVM also takes `not x < y` for `y <= x`, and `not x == x` for false. Neither is so of a NaN:
+TVM also simplifies `not x < y` to `y <= x`, and `not x == x` to false. Both are wrong for NaN:
 
-    not x < y   -->  x < y ? false : true               one comparison, as LLVM makes it
+    not x < y   -->  x < y ? false : true               one comparison in LLVM's code
 """
 
 import math
@@ -28,13 +29,13 @@ _EXTREMES = (tirx.Max, tirx.Min)
 _MAXIMUM = {tirx.Max: "llvm.maximum", tirx.Min: "llvm.minimum"}
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 _QUOTIENTS, _RESTS = (tirx.Div, tirx.FloorDiv), (tirx.Mod, tirx.FloorMod)
-# TVM's mark of the block of a maximum over windows.
+# TVM's annotation of the block of a max pooling.
 _POOLING = "meta_schedule.pool_max"
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.FromInfinity")
 def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
-    """Let maxima begin with -inf, minima with inf, and windows be padded with -inf."""
+    """Let maxima begin with -inf and minima with inf, and pad pooling windows with -inf."""
     stores = collect(func.body, tirx.BufferStore)
     updates = [store for store in stores if is_update(store, *_EXTREMES)]
     reduced = {store.buffer: type(store.value) for store in updates}
@@ -56,7 +57,7 @@ def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Negations")
 def negations(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, before TVM simplifies it, with comparisons of floats negated as choices."""
+    """The function with negated comparisons of floats as selects, before TVM simplifies it."""
     return func.with_body(structural_map(func.body, (tirx.Not, _chosen)))
 
 
@@ -67,14 +68,14 @@ def _chosen(negation: Any) -> Any:
 
 
 def is_update(store: Any, *kinds: Any) -> bool:
-    """Whether it is s = s + x, of one of these kinds of expressions."""
+    """Whether a store is an update such as s = s + x, by one of these kinds of expressions."""
     value = store.value
     loaded = isinstance(value, kinds) and isinstance(value.a, tvm.ir.TensorLoad)
     return loaded and bool(value.a.source.same_as(store.buffer))
 
 
 def _is_least(value: Expr, kind: Any) -> bool:
-    """Whether it is what TVM lets a reduction of floats begin with."""
+    """Whether a value is TVM's first value of a maximum (or minimum) of floats."""
     if not isinstance(value, tirx.FloatImm):
         return False
     least = tirx.min_value if kind is tirx.Max else tirx.max_value
@@ -87,7 +88,7 @@ def _pools(func: Any) -> bool:
 
 
 def _read_for(buffers: Any, stores: list[Any]) -> set[Any]:
-    """These buffers, and all that what is stored in them was computed from."""
+    """These buffers, and all buffers that their values are computed from."""
     found: set[Any] = set()
     ahead = list(buffers)
     while ahead:
@@ -99,7 +100,7 @@ def _read_for(buffers: Any, stores: list[Any]) -> set[Any]:
 
 
 def _padded(call: Any) -> Any:
-    """`inside ? x : least` with -inf for it, where `inside` is a matter of the place alone."""
+    """`inside ? x : least` with -inf instead of `least`, where `inside` reads no memory."""
     if op_name(call) != "prim.if_then_else" or not _is_least(call.args[2], tirx.Max):
         return call
     if collect(call.args[0], tvm.ir.TensorLoad):
@@ -118,14 +119,14 @@ def edge_values(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _extreme(target: Any) -> Callable[[Any], Any]:
-    """What a target's maxima and minima become."""
+    """The rewriting of maxima and minima for a target."""
     if target is not None and target.kind.name == "cuda":
         return _keeping_either_nan
     return _by_instruction if is_arm(target) else _keeping_nan
 
 
 def is_arm(target: Any) -> bool:
-    """Whether TVM's target, if there is one, is a processor of AArch64."""
+    """Whether a TVM target is there and is an AArch64 processor."""
     return target is not None and str(target.attrs.get("mtriple", "")).startswith("aarch64")
 
 
@@ -141,7 +142,7 @@ def _keeping_nan(node: Any) -> Any:
     if _is_number(node.b):
         return type(node)(node.b, node.a)
     extreme = type(node)
-    # With a NaN of its own, or LLVM would make a chain of comparisons of both.
+    # A NaN constant instead of `a`: otherwise LLVM would make a chain of both comparisons.
     nan = tirx.const(math.nan, node.ty.dtype)
     return shared(node.a, lambda a: tirx.Select(tirx.isnan(a), nan, extreme(a, node.b)))
 
@@ -163,18 +164,18 @@ def _keeping_either_nan(node: Any) -> Any:
 
 
 def is_float(node: Any) -> bool:
-    """Whether an expression is of floats."""
+    """Whether an expression's type is a float."""
     return "float" in str(node.ty.dtype)
 
 
 def _is_number(value: Expr) -> bool:
-    """Whether it is a constant, or a vector of one, that is not NaN."""
+    """Whether a value is a constant, or a vector of one constant, that is not NaN."""
     one = value.value if isinstance(value, tirx.Broadcast) else value
     return isinstance(one, tirx.FloatImm) and not math.isnan(one.value)
 
 
 def _never_trapping(node: Any) -> Any:
-    """A division of whole numbers by one where the divisor makes it trap; x / 0 is 0."""
+    """An integer division that divides by 1 where it would trap, and gives 0 for x / 0."""
     dtype = node.ty.dtype
     if "int" not in str(dtype) or isinstance(_element(node.b), tirx.IntImm):
         return node

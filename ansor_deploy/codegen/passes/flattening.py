@@ -1,12 +1,12 @@
-"""Tensors of several axes as one row of elements; indices mean what they meant before.
+"""Flatten buffers of several axes to one axis, without TVM's wrong simplification of indices.
 
     y[i, j] = x[(i % 8 + 3) // 8, j]   -->   y[i * 60 + j] = x[(i % 8 + 3) // 8 * 60 + j]
 
-On the way TVM's pass rewrites indices as maps of iterators, and there it is wrong wherever a
-constant is added before a division, or a condition bounds an iterator from below: of this index it
-makes `(i + 3) % 8 // 8`. The kernel would read another row, or none of the tensor's. It rewrites
-nothing where the range of a loop depends on another loop, so that everything stands in two such
-loops of one step meanwhile. What there is to simplify, TVM's `StmtSimplify` finds.
+TVM's pass also rewrites indices as maps of iterators. It does so wrongly wherever a constant is
+added before a division, or a condition bounds an iterator from below: this index would become
+`(i + 3) % 8 // 8`, and the kernel would read another row, or beyond the tensor. The pass rewrites
+no index where the range of a loop depends on another loop. So two such loops of one step are put
+around the body while it runs. TVM's `StmtSimplify` does what simplification is correct.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..._tvm import structural_map, tirx, tvm
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Flattened")
 def flattened(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function with flat buffers in its body; its parameters keep their shapes."""
+    """The function with flat buffers in its body; the parameters keep their shapes."""
     zero, one = (tirx.const(number, "int64") for number in (0, 1))
     outer, inner = (tirx.Var(name, "int64") for name in ("outer", "inner"))
     within = tirx.For(inner, zero, outer + one, tirx.ForKind.SERIAL, func.body)

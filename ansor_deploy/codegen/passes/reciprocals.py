@@ -1,11 +1,11 @@
-"""Floats divided by a scale before they are rounded to its steps: a product with its reciprocal.
+"""Multiply floats by the reciprocal of a scale, instead of dividing, before they are rounded.
 
     round(norm(x) / scale)             -->   round(norm(x) * (1 / scale))
     round(e[i, j] * (1 / s[i]) / scale)  -->   round(e[i, j] * (1 / s[i] * (1 / scale)))
 
-A vector's division keeps the processor as long as half of an exponential, or as three other
-operations of a normalisation. The product may be one unit in the last place off: so may what is
-divided, where processors make other bytes of a kernel. All else is divided as ONNX says.
+Dividing a vector takes as long as half of an exponential, or as three other operations of a
+normalisation. The product may differ by one unit in the last place. So this is done only in kernels
+whose bytes may differ between processors anyway. All others divide as ONNX defines it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .vector_math import has_reciprocal
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Reciprocals")
 def reciprocals(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function with products for quotients that are rounded, if it may differ anyway."""
+    """The function with products instead of rounded quotients, if its bytes may differ anyway."""
     made = func.with_body(structural_map(func.body, (tvm.ir.Call, _rounded)))
     return made if may_differ(func) else func
 
@@ -35,7 +35,10 @@ def _rounded(call: Any) -> Any:
 
 
 def _times(value: Any, factor: Any) -> Any:
-    """The product of a value, of which the last factor may be a row's, and of a number."""
+    """The product of a value and a constant.
+
+    Where the value's last factor is a quotient, which a row may share, that one is multiplied.
+    """
     if isinstance(value, tirx.Mul) and isinstance(value.b, tirx.Div):
         return value.a * (value.b * factor)
     return value * factor

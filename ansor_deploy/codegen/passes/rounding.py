@@ -1,16 +1,16 @@
-"""Steps of a scale, rounded by an addition, and kept in registers as what they are.
+"""Round to steps of a scale by an addition, and keep the steps in registers without narrowing.
 
     uint8(int32(max(min(round(x) + z, 255), 0)))
     -->
-    t = clip(x, -z, 255 - z) + M            its last bits are the whole number nearest to x
-    uint8(bits(t) - bits(M) + z)            as an integer
-    t - M                                   as a number again, less z
+    t = clip(x, -z, 255 - z) + M            its last bits are the integer nearest to x
+    uint8(bits(t) - bits(M) + z)            the step as an integer
+    t - M                                   the step as a float, without z
 
-with M = 1.5 * 2^23: a float32 of that size has no bits for less than one, so that the sum is
-rounded, half to even as ONNX says. It is the same on every processor and costs as little as an
-instruction that rounds. NaN becomes the least step. A zero point may be read as a byte, by which it
-is known to be whole and small. What a byte is widened to again where it was
-clipped before, as in a sum of what two convolutions give, is not narrowed in between.
+with M = 1.5 * 2^23: a float32 of that size has no bits for fractions, so that the sum is rounded,
+half to even as ONNX defines it. It is the same on every processor and as cheap as an instruction
+that rounds. NaN becomes the least step. The zero point may be a byte that is read from memory: it
+is then known to be a small integer. Where clipped steps are widened again, as in a sum of two
+convolutions, they are not narrowed to bytes in between.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ..._tvm import op_name, structural_equal, structural_map, tirx, tvm
 from .edge_values import is_arm
 from .vector_math import ROUNDING, Expr, shared
 
-# The bits of that float32.
+# The bits of M.
 _BITS = int(np.float32(ROUNDING).view(np.int32))
-# Whole numbers up to here, beside the former, are exact.
+# Integers up to this one are exact when M is added to them.
 _MOST = 1 << 20
 NEAREST = "tirx.nearbyint"
 WITHOUT_NAN = "llvm.maxnum"
 
-# TVM does not know that a loop with it may be vectors.
+# TVM does not know that a loop with a reinterpret can be vectorised.
 tvm.ir.Op.get("tirx.reinterpret").set_attr("TVectorizable", True, plevel=11)
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Rounding")
 def rounding(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, what it clips after it was rounded as a sum whose bits are whole numbers."""
+    """The function with rounded and clipped floats as sums with M, read by their bits."""
     arm = is_arm((func.attrs or {}).get("target"))
     return func.with_body(structural_map(func.body, (tirx.Cast, lambda cast: _cast(cast, arm))))
 
@@ -60,9 +60,9 @@ def _cast(cast: Any, arm: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Clipped:
-    """The whole number nearest to a value, and `zero` more, of `low` to `high` at most.
+    """The expression clip(nearest(value) + zero, low, high).
 
-    read: a byte in place of `zero`, which is 0 then; else None.
+    read: a byte in memory that is added instead of `zero`, which is 0 then; else None.
     """
 
     value: Expr
@@ -73,7 +73,7 @@ class _Clipped:
 
     @classmethod
     def of(cls, expr: Expr) -> _Clipped | None:
-        """What an expression clips; None where it is no such thing."""
+        """The parts of an expression of this form; None where it has another form."""
         ends: dict[Any, int] = {}
         while isinstance(expr, (tirx.Max, tirx.Min)) and type(expr) not in ends:
             end, inner = _whole(expr.b), expr.a
@@ -92,7 +92,7 @@ class _Clipped:
         return cls(rounded.args[0], zero, read, ends[tirx.Max], ends[tirx.Min])
 
     def rounded(self, arm: bool) -> Expr:
-        """The same as int32."""
+        """The same number as an int32 expression, rounded by an addition."""
         low, high = (less(end - self.zero, self.read) for end in (self.low, self.high))
         if arm:
             above = tirx.call_llvm_pure_intrin("float32", WITHOUT_NAN, self.value, low)
@@ -106,11 +106,12 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class Steps:
-    """What was rounded: the sum that has it in its bits, and what they are more than the number.
+    """Steps that were rounded by an addition: bits(total) - bits(M) + more + added bytes.
 
-    value: what was clipped and rounded. low, high: the ends at which it was clipped, less `more`.
-    read: a byte that is taken off both ends as well; None for none. added: bytes that are more than
-    the number beside `more`, each with its sign.
+    total: the sum with M. value: the float that was clipped and rounded. more: the constant that
+    the steps are larger than the rounded float. low, high: the ends at which the float was clipped,
+    without `read`. read: a byte that is subtracted from both ends; None for none. added: bytes that
+    are added to the steps besides `more`, each with its sign.
     """
 
     total: Expr
@@ -123,7 +124,7 @@ class Steps:
 
     @classmethod
     def of(cls, expr: Expr) -> Steps | None:
-        """The steps of an int32 expression, one or a vector; None where it is no such thing."""
+        """The steps of an int32 expression or vector; None where it was not rounded so."""
         more, added, totals = _BITS, list[tuple[int, Expr]](), list[Expr]()
         for sign, one in _terms(expr):
             if isinstance(_each(one), tirx.IntImm):
@@ -144,7 +145,7 @@ class Steps:
         return cls(total, above[0], more, low, high, read, _without_pairs(added))
 
     def fits(self, kind: str) -> bool:
-        """Whether an integer of a type holds each of them."""
+        """Whether each step fits an integer of a type."""
         if "int" not in kind or not self.ends_are_known:
             return False
         least, most = (int(end(kind).value) for end in (tirx.min_value, tirx.max_value))
@@ -152,7 +153,7 @@ class Steps:
 
     @property
     def ends_are_known(self) -> bool:
-        """Whether the byte that is taken off the ends is added again, and no other one."""
+        """Whether the byte subtracted from the ends is the only one that is added again."""
         if self.read is None or len(self.added) != 1:
             return self.read is None and not self.added
         ((sign, byte),) = self.added
@@ -160,8 +161,8 @@ class Steps:
 
     @property
     def real(self) -> Expr:
-        """The same as float32."""
-        # By its bits, or TVM would find that the same is added and taken off again.
+        """The steps as float32."""
+        # Through the bits: otherwise TVM would cancel the addition and the subtraction of M.
         bits = tirx.reinterpret("int32", self.total)
         number = tirx.reinterpret("float32", bits) - tirx.const(ROUNDING, "float32")
         if self.more:
@@ -173,7 +174,7 @@ class Steps:
 
 
 def _terms(expr: Expr, sign: int = 1) -> Iterator[tuple[int, Expr]]:
-    """What a sum is of, each with its sign."""
+    """The terms of a sum, each with its sign."""
     if isinstance(expr, (tirx.Add, tirx.Sub)):
         yield from _terms(expr.a, sign)
         yield from _terms(expr.b, sign if isinstance(expr, tirx.Add) else -sign)
@@ -182,7 +183,7 @@ def _terms(expr: Expr, sign: int = 1) -> Iterator[tuple[int, Expr]]:
 
 
 def _without_pairs(added: list[tuple[int, Expr]]) -> tuple[tuple[int, Expr], ...]:
-    """What is left of bytes that are added, where some are taken off again."""
+    """The added bytes without those that are both added and subtracted."""
     left: list[tuple[int, Expr]] = []
     for sign, byte in added:
         same = (at for at, (s, b) in enumerate(left) if s == -sign and structural_equal(b, byte))
@@ -194,27 +195,27 @@ def _without_pairs(added: list[tuple[int, Expr]]) -> tuple[tuple[int, Expr], ...
 
 
 def less(end: int, byte: Expr | None) -> Expr:
-    """A number as float32, less a byte if there is one."""
+    """A number as float32, minus a byte if there is one."""
     number = tirx.const(float(end), "float32")
     return number if byte is None else number - tirx.Cast("float32", byte)
 
 
 def _end(value: Expr) -> tuple[int, Expr | None]:
-    """The number and the byte that `less` was given."""
+    """The number and the byte that an expression of `less` was made from."""
     if isinstance(value, tirx.Sub):
         return int(value.a.value), value.b.value
     return int(value.value), None
 
 
 def _byte(value: Expr) -> Expr | None:
-    """The byte in memory that a number is; None where it is anything else."""
+    """The byte in memory that a value was cast from; None for any other value."""
     if not isinstance(value, tirx.Cast) or not isinstance(value.value, tvm.ir.TensorLoad):
         return None
     return value.value if str(value.value.ty.dtype) in ("uint8", "int8") else None
 
 
 def _above(expr: Expr) -> tuple[Expr, Expr] | None:
-    """What `_Clipped.rounded` holds to an end from below, and the end; None where it is no such."""
+    """The value that `_Clipped.rounded` limited from below, and the limit; or None."""
     if isinstance(expr, tvm.ir.Call):
         return expr.args[-2], expr.args[-1]
     chosen = expr.body if isinstance(expr, tirx.Let) else expr
@@ -225,17 +226,17 @@ def _above(expr: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _each(value: Expr) -> Expr:
-    """What every lane of a vector is, where it is one."""
+    """The element of a vector whose lanes are all the same; any other value as it is."""
     return value.value if isinstance(value, tirx.Broadcast) else value
 
 
 def _rounds(value: Expr) -> bool:
-    """Whether a number is rounded where this is added to it."""
+    """Whether a value is M, which rounds what it is added to."""
     return isinstance(value, tirx.FloatImm) and float(value.value) == ROUNDING
 
 
 def _whole(value: Expr) -> int | None:
-    """The whole number that a constant is, of which sums are exact; None for all else."""
+    """The integer value of a constant whose sums with M are exact; None for any other value."""
     if not isinstance(value, tirx.FloatImm) or abs(value.value) > _MOST:
         return None
     return int(value.value) if float(value.value).is_integer() else None

@@ -1,10 +1,10 @@
-"""Rows of exponentials divided by their sums (softmax): one division a row, then products.
+"""Divide rows of exponentials by their sums (softmax) with one division a row, then products.
 
     for j: y[i, j] = e[i, j] / s[i]   -->   for j: y[i, j] = e[i, j] * (1 / s[i])
 
-A vector's division keeps the processor as long as half of an exponential. The product may be one
-unit in the last place off. Of other divisors the reciprocal may be infinite where the quotient is
-not; the sum of exponentials, none of which is less than the least normal number, has one.
+Dividing a vector takes as long as half of an exponential. The product may differ by one unit in the
+last place. The reciprocal of another divisor may be infinite where the quotient is not. A sum of
+exponentials has a finite one, since our exponentials are normal numbers or 0.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from ..._tvm import collect, op_name, structural_map, tirx, tvm
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.RowQuotients")
 def row_quotients(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function with products for quotients by sums of exponentials."""
+    """The function with products instead of quotients by sums of exponentials."""
     sums = _Sums(collect(func.body, tirx.BufferStore))
 
     def changed(node: Any) -> Any:

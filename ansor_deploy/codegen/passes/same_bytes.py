@@ -1,8 +1,8 @@
-"""Which programs may make other bytes on another processor: the last bits of their floats differ.
+"""Find programs that may give other bytes on another processor, since last bits of floats differ.
 
-Sums of floats are added up in an order that hangs on schedules, functions such as exp are rounded
-as a processor's instructions have it, and a product with a sum is one instruction where there is
-one, unless a fence keeps them apart (`own_roundings.py`). All else, of integers and of
+Schedules decide the order in which sums of floats are added up; functions such as exp are rounded
+as a processor's instructions do it; and a product and a sum become one instruction where the
+processor has one, unless a fence separates them (`own_roundings.py`). Everything else, integers and
 single operations on floats, has one result.
 """
 
@@ -15,7 +15,7 @@ from ..._tvm import collect, op_name, tirx, tvm
 from .edge_values import is_float, is_update
 from .own_roundings import is_one_instruction, stands_for_integers
 
-# Calls that give floats of which IEEE 754 leaves no bit open, or that compute nothing.
+# Calls whose float results IEEE 754 defines to the last bit, or that compute nothing.
 _EXACT = frozenset((
     "prim.if_then_else", "prim.likely", "tirx.ceil", "tirx.fabs", "tirx.floor", "tirx.nearbyint",
     "tirx.reinterpret", "tirx.round", "tirx.sqrt", "tirx.trunc",
@@ -23,9 +23,9 @@ _EXACT = frozenset((
 
 
 def may_differ(func: Any, *, on_gpu: bool = False) -> bool:
-    """Whether processors may make other bytes of a function, which has no schedule yet.
+    """Whether a function that has no schedule yet may give other bytes on other processors.
 
-    on_gpu: nothing keeps products and sums apart there.
+    on_gpu: no fence separates products and sums there.
     """
     apart = stands_for_integers(func) and not on_gpu
     fused = not apart and is_one_instruction(func)
@@ -37,9 +37,10 @@ def _is_inexact(call: Any) -> bool:
 
 
 def _sums_floats(func: Any) -> bool:
-    """Whether floats are added or multiplied up, which are not whole numbers that are exact so.
+    """Whether floats are summed or multiplied up inexactly.
 
-    Such are made integers as they are (`model/operators/integers.py`).
+    Sums of which every use is made an integer hold integers, which are exact
+    (`model/operators/integers.py`).
     """
     stores = collect(func.body, tirx.BufferStore)
     values = [one.value for one in stores if not _adds_up(one)]
@@ -52,7 +53,7 @@ def _sums_floats(func: Any) -> bool:
 
 
 def _made_whole(value: Any) -> list[Any]:
-    """What is cast to an integer, or taken by its bits (`model/relax/whole_sums.py`)."""
+    """The parts cast to an integer, or read by their bits (`model/relax/whole_sums.py`)."""
     calls = [one for one in collect(value, tvm.ir.Call) if op_name(one) == "tirx.reinterpret"]
     casts = [one.value for one in collect(value, tirx.Cast) if not is_float(one)]
     return [*casts, *(one.args[0] for one in calls if not is_float(one))]

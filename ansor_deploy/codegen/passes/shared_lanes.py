@@ -1,10 +1,10 @@
-"""A vector within which memory is taken becomes a loop: its lanes would share that memory.
+"""Turn a vectorised loop with an allocation in it into a serial one: its lanes would share memory.
 
     for i in vector: m = memory; m[0] = x[i]; y[i] = m[0]   -->   for i in loop: ...
 
-Each step of a loop has memory of its own. TVM's `VectorizeLoop` leaves an allocation as it is, so
-that all lanes write the same element (src/tirx/transform/vectorize_loop.cc, AllocBufferNode). No
-rule makes such a vector, but a trace of somebody else may, of any loop around two stages.
+Each step of a serial loop has its own memory. TVM's `VectorizeLoop` leaves an allocation as it is,
+so that all lanes write the same element (src/tirx/transform/vectorize_loop.cc, AllocBufferNode). No
+rule makes such a vector, but a foreign trace may, from any loop around two stages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .small_loops import serial
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.SharedLanes")
 def shared_lanes(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, no vector of which is around all that reads and writes a buffer of its own."""
+    """The function without vectorised loops that contain all uses of a buffer it allocates."""
     blocks = collect(func.body, tvm.s_tir.SBlock)
     own = {buffer for block in blocks for buffer in block.alloc_buffers}
     everywhere = _uses(func.body)

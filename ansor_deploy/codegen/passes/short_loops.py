@@ -1,8 +1,9 @@
-"""Loops of which the last steps do nothing end before these.
+"""End loops before their last steps, where these do nothing.
 
     for i in 6: if i < 4: y[i] = x[i]   -->   for i in 4: y[i] = x[i]
 
-So are those of a tile that is cut short, and what follows sees whole loops there as well.
+The loops of a tile that is cut short are like this. Later passes then see loops without conditions
+there as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..._tvm import structural_map, tirx
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.ShortLoops")
 def short_loops(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, its loops as long as they do something."""
+    """The function with loops that end where their bodies stop doing anything."""
     return func.with_body(structural_map(func.body, (tirx.For, _short)))
 
 

@@ -1,7 +1,7 @@
-"""A parallel loop with little in it becomes a serial one.
+"""Turn a parallel loop with little work into a serial one.
 
-To hand out tasks and wait for them takes a microsecond or two where all threads are awake and have
-a processor each, and longer where they sleep or share processors with others.
+Handing out tasks and waiting for them takes a microsecond or two where all threads are awake and
+have a processor each, and longer where they sleep or share processors.
 """
 
 import math
@@ -11,13 +11,13 @@ from ..._tvm import structural_map, tirx, tvm
 from ...space.code_size import operations
 from .tile_tasks import nests
 
-# Operations on vectors that take a core as long as it takes to have others help: some 3 us.
+# Vector operations that take one core about as long as starting other cores takes: some 3 us.
 WORTH_OTHERS = 1 << 13
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.SmallLoops")
 def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
-    """Let one core run each nest of parallel loops that is not worth others."""
+    """The function with nests of parallel loops as serial ones where they are too small."""
     small = [nest for nest in nests(func.body) if _steps(nest[0]) < WORTH_OTHERS]
     variables = {loop.loop_var for nest in small for loop in nest}
 
@@ -28,13 +28,13 @@ def small_loops(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def serial(loop: Any) -> Any:
-    """The same loop, one step after the other."""
+    """The same loop as a serial one."""
     kept = (loop.body, loop.thread_binding, loop.annotations, loop.step, loop.span)
     return tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, *kept)
 
 
 def _steps(node: Any) -> float:
-    """Operations on vectors, or on numbers outside of vectors; infinite where nobody knows."""
+    """How many operations on vectors or scalars a statement does; infinite where unknown."""
     if node is None or isinstance(node, tirx.AllocBuffer):
         return 0
     if isinstance(node, tirx.AttrStmt):

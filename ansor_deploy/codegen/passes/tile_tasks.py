@@ -1,4 +1,4 @@
-"""The tiles of a result as tasks for cores, where some tiles are cut short.
+"""Make all tiles of a result tasks of one parallel loop, whole tiles and cut-off ones.
 
     parallel p in 4 (marked): parallel r in 6 (marked): tile(p, r)
     -->
@@ -8,9 +8,9 @@
         elif t < 23: tile(3, t - 18)
         else: tile(3, 5)
 
-TVM cannot fuse a loop that is to be partitioned with another, and runs what it cuts off a parallel
-loop on one core. Here whole tiles and those that an extent cuts short are tasks of one loop, and
-each has code of its own, which asks nowhere where the extent ends.
+TVM cannot fuse a loop that is to be partitioned with another, and runs the rest that it cuts off a
+parallel loop on one core. Here whole tiles and those that an extent cuts short are tasks of one
+loop. Each kind has its own code, which never checks where the extent ends.
 """
 
 import math
@@ -23,16 +23,16 @@ from ...marks.partition import PARTITION
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Tasks")
 def tasks(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function, with each nest of parallel loops as one loop. Its blocks have been lowered."""
+    """The function with each nest of parallel loops as one. Its blocks are lowered already."""
     found = structural_map(func.body, ((tirx.AttrStmt, tirx.For), _joined), order="pre")
     return func.with_body(found)
 
 
 def nests(body: Any) -> list[list[Any]]:
-    """The nests of parallel loops, each to become one loop: its loops, the outermost first."""
+    """The nests of parallel loops that become one loop each; in a nest, the outermost first."""
     parallel = [one for one in collect(body, tirx.For) if one.kind == tirx.ForKind.PARALLEL]
     found: list[list[Any]] = []
-    for loop in reversed(parallel):  # an outer loop before those within
+    for loop in reversed(parallel):  # an outer loop before those inside it
         if not any(loop.same_as(one) for nest in found for one in nest):
             within = collect(loop.body, tirx.For)
             inner = [one for one in parallel if any(one.same_as(other) for other in within)]
@@ -58,7 +58,7 @@ def _joined(stmt: Any) -> Any:
 
 
 def _nest(stmt: Any) -> tuple[list[tuple[Any, bool]], Any]:
-    """The parallel loops that begin here, each with whether it is cut; and what is in them."""
+    """The nest of parallel loops that begins here, each with whether it is cut; and its body."""
     cut = isinstance(stmt, tirx.AttrStmt) and stmt.attr_key == PARTITION
     loop = stmt.body if cut else stmt
     if not isinstance(loop, tirx.For) or loop.kind != tirx.ForKind.PARALLEL:
@@ -75,12 +75,12 @@ def _parts(loop: tuple[Any, bool]) -> list[tuple[int, int]]:
 
 
 def _size(kind: tuple[tuple[int, int], ...]) -> int:
-    """How many tiles there are of a kind: one of the parts of each loop."""
+    """The number of tiles of a kind. A kind is one part of each loop."""
     return math.prod(count for _, count in kind)
 
 
 def _tile(body: Any, loops: list[Any], kind: tuple[tuple[int, int], ...], number: Any) -> Any:
-    """What the task with this number, counted within its kind, does."""
+    """The body of the task with this number, which counts the tasks of its kind."""
     places = []
     for (loop, _), (first, count) in zip(reversed(loops), reversed(kind), strict=True):
         places.append((loop.loop_var, first + number % count))

@@ -1,10 +1,9 @@
-"""Kernels take the tensors that the plan of memory gives them as they are.
+"""Remove the checks of tensors from kernels that take only planned tensors.
 
-TVM has a function check the rank, the shape, the strides, the type and the place of all that it is
-called with, in more code than most kernels have of their own. What lies in the arena or among the
-weights is as it was planned. A caller's tensors are checked: kernels that take any of these rely on
-no alignment (`memory/callers_memory.py`). So are values, such as indices, of which operators assert
-something.
+TVM lets a function check the rank, shape, strides, type and device of every argument, in more code
+than most kernels have themselves. Tensors in the arena and among the weights are as they were
+planned. A caller's tensors stay checked: kernels that take any of them are those that rely on no
+alignment (`memory/callers_memory.py`). Checks of values, such as indices, stay as well.
 """
 
 from typing import Any
@@ -17,7 +16,7 @@ _OF_VALUES = "IndexError"  # `model/operators/indices.py`
 
 @tvm.transform.module_pass(opt_level=0, name="ansor.PackedAPI")
 def packed_api(mod: Any, _context: Any) -> Any:
-    """The functions as they are called, those whose tensors were planned without checks of them."""
+    """The functions with TVM's packed signature; without checks where all tensors were planned."""
     planned = {name for name, func in mod.functions.items() if _planned(func)}
     made = tirx.transform.MakePackedAPI()(mod)
     functions = {n: _unchecked(f) if n in planned else f for n, f in made.functions.items()}

@@ -1,12 +1,13 @@
-"""Functions of the C library as arithmetic on whole vectors: exp, log, tanh, erf, sigmoid.
+"""Compute exp, log, tanh, erf and sigmoid as arithmetic on whole vectors.
 
-LLVM calls libm once a lane for these, some thirty times slower than what is here, which stays in
-registers. Errors are a few units in the last place of a float32, as in libm; NaN stays NaN,
-infinities go where they should. exp below the least normal number is 0.
+LLVM would call libm once a lane for these, some thirty times slower than the arithmetic here, which
+stays in registers. Errors are a few units in the last place of a float32, as in libm; NaN stays
+NaN, and infinities give the right limits. exp is 0 where it would be below the least normal number.
 
-The coefficients are minimax fits, of relative error: weighted least squares on 4,000 Chebyshev
-nodes, the weights multiplied by the error until it is level (Lawson's algorithm); for the quotients
-with the denominator of the round before. The errors given below are those of the fits.
+The coefficients are minimax fits of the relative error: weighted least squares on 4,000 Chebyshev
+nodes, with the weights multiplied by the error until it is level (Lawson's algorithm). Quotients
+are fitted with the denominator of the iteration before. The errors given below are those of the
+fits.
 """
 
 import math
@@ -26,7 +27,7 @@ _EXP = (
     0.0013836741680946678,
 )
 _TWICE_EXP = tuple(2 * one for one in _EXP)
-# exp(-r), likewise, and 1 at 0: 9.2e-8. One is added to it, and what is far from that is small.
+# exp(-r) for the same r, and exactly 1 at 0: 9.2e-8. That is enough, since 1 is added to it.
 _EXP_NEGATIVE = (
     1.0,
     -0.9999997063133296,
@@ -58,7 +59,7 @@ _TANH = (
     ),
     (1.0, 0.4671302344376212, 0.02587102907070388, 0.00032830738096973104, 7.761912268775361e-07),
 )
-# erf(x) / x, likewise, below ERF_ONE: 1.9e-8.
+# erf(x) / x as a quotient of polynomials in x^2, below ERF_ONE: 1.9e-8.
 _ERF = (
     (
         1.1283791453817442,
@@ -77,29 +78,33 @@ _ERF = (
         3.800401151391321e-05,
     ),
 )
-# Beyond where they are 1 to the last bit, the quotients are above it: what is cut off there is 1.
+# From here on tanh(x) and erf(x) are 1 to the last bit. The quotients exceed 1 there, so x is
+# limited to these numbers, and the result to 1.
 TANH_ONE, ERF_ONE = 9.5, 4.1
 
-# ln(2) in two parts: a whole number below 256 times the first is exact.
+# ln(2) in two parts: the product of the first one and an integer below 256 is exact.
 _LN2_HIGH = 0.693359375
 _LN2_LOW = math.log(2) - _LN2_HIGH
 _LEAST_NORMAL = 2.0**-126
-# Divisors from here to its reciprocal have one that is a normal number.
+# Divisors between this and its reciprocal have a reciprocal that is a normal number.
 _LEAST = 2.0**-100
-# Where exp(x) would be below it; half a power of two is kept in hand.
+# exp(x) is a normal number for |x| up to this; half a power of two is kept in reserve.
 EXP_ENDS = 86.9
-# Where half of exp(x) has no bits left, and where it is infinite.
-_NOTHING, _INFINITE = -87.5, 88.8
-_MANTISSA, _BIAS = 23, 127  # bits of a float32's first part, and what its exponent has added
-# A float32 of this size has no bits for less than one: what is added to it is rounded. Half of it
-# more keeps that so for negative numbers.
+# exp(x) is computed as 0 at this x and below.
+_NOTHING = -87.5
+# exp(x) is infinite at this x and above.
+_INFINITE = 88.8
+_MANTISSA = 23  # stored bits of a float32's mantissa
+_BIAS = 127  # of a float32's exponent
+# A float32 of this size has no bits for fractions: a number that is added to it is rounded. The
+# factor 1.5 keeps that so for negative numbers.
 ROUNDING = 1.5 * 2.0**_MANTISSA
 
 Expr = Any
 
 
 def on_vectors(body: Any) -> Any:
-    """A lowered program with the calls of these functions on float32 written out."""
+    """A lowered program with calls of these functions on float32 replaced by arithmetic."""
     return structural_map(body, (tvm.ir.Call, _written_out))
 
 
@@ -111,10 +116,10 @@ def _written_out(call: Any) -> Any:
 
 
 def _without_division(value: Expr) -> Expr:
-    """A division by a constant as a product: as far off as these functions are anyway.
+    """A division by a constant as a product, whose error is no larger than that of these functions.
 
-    A vector's division keeps the processor for 16 cycles, in which it multiplies 32. Elsewhere a
-    quotient stays one: what is rounded down to a whole number must not become less than it.
+    Dividing a vector takes 16 cycles, in which the processor could multiply 32 vectors. Other
+    quotients stay: one that is rounded down to an integer must not become less than that integer.
     """
     if not isinstance(value, tirx.Div):
         return value
@@ -123,12 +128,12 @@ def _without_division(value: Expr) -> Expr:
 
 
 def has_reciprocal(divisor: Expr) -> bool:
-    """Whether it is a constant with a reciprocal that is a normal number."""
+    """Whether a divisor is a constant with a reciprocal that is a normal number."""
     return isinstance(divisor, tirx.FloatImm) and _LEAST <= abs(divisor.value) <= 1 / _LEAST
 
 
 def shared(value: Expr, use: Callable[[Expr], Expr]) -> Expr:
-    """What is made of a value that is computed once."""
+    """An expression that uses a value several times but computes it once."""
     if isinstance(value, tirx.Var):
         return use(value)
     name = tirx.Var("v", value.ty.dtype)
@@ -140,20 +145,22 @@ def _exp(x: Expr) -> Expr:
 
 
 def exp_within(x: Expr) -> Expr:
-    """Exp of a number between -EXP_ENDS and that: 2^(n - 1) 2 exp(x - n ln 2)."""
+    """exp(x) for x from -EXP_ENDS to EXP_ENDS, as 2^(n - 1) * 2 exp(x - n ln 2)."""
     return _power(x, 1.0, _TWICE_EXP, ROUNDING + _BIAS - 1)
 
 
 def _held(x: Expr, least: float, most: float) -> Expr:
-    """What is held between two numbers; NaN, as the second argument, is what min and max give."""
+    """A number limited to a range; NaN stays, as the second argument of min and max."""
     return tirx.max(_like(x, least), tirx.min(_like(x, most), x))
 
 
 def _power(x: Expr, sign: float, coefficients: Sequence[float], biased: float) -> Expr:
-    """2^n exp(sign x - n ln 2), of which the coefficients are those of the second in x.
+    """2^n * exp(sign x - n ln 2), where n is `sign x / ln 2` rounded.
 
-    What is added to n rounds it, and makes of its last bits those of an exponent: shifted, they are
-    2^n, infinite from n = 128 on and 0 for -127. NaN goes through the other factor.
+    coefficients: those of the second factor, as a polynomial in x - n ln 2 (without the sign).
+    biased: the number that is added to round n. It also turns the last bits into those of an
+    exponent: shifted, they are 2^n, infinite from n = 128 on and 0 for n = -127. NaN comes through
+    the other factor.
     """
 
     def product(turns: Expr) -> Expr:
@@ -167,13 +174,13 @@ def _power(x: Expr, sign: float, coefficients: Sequence[float], biased: float) -
 
 
 def _log(x: Expr) -> Expr:
-    """The sum of e ln 2 and log(m), with x = m 2^e, m from sqrt(1/2) to sqrt(2)."""
+    """log(x) = e ln 2 + log(m), with x = m 2^e and m from sqrt(1/2) to sqrt(2)."""
     small = x < _LEAST_NORMAL
     normal = tirx.Select(small, x * 2.0**_MANTISSA, x)
     surplus = tirx.Select(small, _like(x, float(_MANTISSA)), _like(x, 0.0))
     finite = shared(_as("int32", normal), lambda bits: _log_of(bits, surplus))
     below = tirx.Select(tirx.EQ(x, _like(x, 0.0)), _like(x, -math.inf), _like(x, math.nan))
-    # All comparisons with NaN are false: it is its own logarithm.
+    # All comparisons with NaN are false, so NaN gives itself.
     proper = tirx.Select(x < math.inf, finite, x)
     return tirx.Select(x <= 0.0, below, proper)
 
@@ -198,11 +205,11 @@ def _sigmoid(x: Expr) -> Expr:
 
 
 def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable[[Expr], Expr]:
-    """An odd function that is 1 from a limit on: x times a quotient of polynomials in x^2."""
+    """An odd function that is 1 from `one` on: x times a quotient of polynomials in x^2."""
     above, below = parts
 
     def function(x: Expr) -> Expr:
-        # As the second argument NaN is what min and max give.
+        # NaN stays, as the second argument of min and max.
         near = tirx.max(_like(x, -one), tirx.min(_like(x, one), x))
         return tirx.max(_like(x, -1.0), tirx.min(_like(x, 1.0), shared(near, quotient)))
 
@@ -213,7 +220,7 @@ def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable
 
 
 def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """Horner's scheme: a multiply-add a coefficient, the lowest power first."""
+    """Horner's scheme, one multiply-add a coefficient. coefficients: the lowest power first."""
     *lower, value = coefficients
     result = _like(x, value)
     for value in reversed(lower):
@@ -222,7 +229,7 @@ def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 def _like(x: Expr, value: float) -> Expr:
-    """A constant of another value's type and width."""
+    """A constant with another value's type and lanes."""
     return tirx.const(value, x.ty.dtype)
 
 
@@ -246,7 +253,7 @@ _FUNCTIONS = {
     "tirx.tanh": _odd(_TANH, TANH_ONE),
     "tirx.erf": _odd(_ERF, ERF_ONE),
 }
-# A loop with a call that TVM does not know so is no vector any more: erf, isnan and nearbyint are
-# unknown to it.
+# TVM does not vectorise a loop with a call that is not registered as vectorisable: erf, isnan and
+# nearbyint are not.
 for _name in (*_FUNCTIONS, "tirx.isnan", "tirx.nearbyint"):
     tvm.ir.Op.get(_name).set_attr("TVectorizable", True, plevel=11)
