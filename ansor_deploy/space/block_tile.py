@@ -1,4 +1,4 @@
-"""The tile of a product by weights of blocks: integers are summed up within one, floats beyond it.
+"""The tile of a product with blockwise weights: integer sums in a block, float sums across blocks.
 
 for r, c: for b: for k: sums[r, b, c] += q[r, b, k] * weight[b, k, c]
                  out[r, c] += float(sums[r, b, c]) * scale[r, b, c]
@@ -28,23 +28,26 @@ from .micro_kernel import cut_columns, split_tiles, write_out_tile
 from .packing import pack_operands
 from .state import State
 
-# Vectors of a tile's columns.
+# How many vectors a tile's columns may fill.
 VECTORS = (4, 3, 2, 1)
-# Registers beside two sums of each vector, and one weight.
+# Registers kept free beside two sums for each vector and one weight vector.
 SPARE = 1
-# What a block of a vector takes beside its sums: a conversion, a scale and an addition.
+# Instructions for each vector of a block besides its sums: a conversion, a scale and an addition.
 SCALED = 3
-# What eight steps of a vector of weights take: a load, a shift and two masks.
+# Instructions to unpack EIGHT steps of a vector of weights: a load, a shift and two masks.
 UNPACKED = 4
 EIGHT = 2 * STEPS
-# Groups of four steps that are written out at once.
+# How many groups of four steps are unrolled.
 WRITTEN = 8
-# Tiles offered to the search.
+# How many tiles are offered to the search.
 OFFERED = 8
 
 
 def block_sums(view: BlockView) -> BlockView | None:
-    """The sums of bytes by words that a reduction adds up by blocks; None where there are none."""
+    """The stage with a block's integer sums, which a reduction adds up; None without one.
+
+    It multiplies bytes by weights in 32-bit words.
+    """
     found = [one for one in view.producers if one.is_contraction and _by_words(one)]
     same = len(found) == 1 and [*found[0].spatial[:-2], found[0].spatial[-1]] == view.spatial
     return found[0] if same and found[0].spatial[-2:-1] == view.reduced else None
@@ -56,7 +59,7 @@ def _by_words(view: BlockView) -> bool:
 
 
 def tile_block_sums(state: State, view: BlockView, target: Target) -> None:
-    """Tile a product of blocks, with its epilogue. ValueError where it is none."""
+    """Tile a product with blockwise weights, and its epilogue. ValueError where it is none."""
     sch, sums = state.sch, block_sums(view)
     if sums is None:
         raise ValueError("it adds up no sums of blocks")
@@ -82,9 +85,9 @@ def tile_block_sums(state: State, view: BlockView, target: Target) -> None:
 
 
 def _tiles(view: BlockView, size: int, target: Target) -> list[tuple[int, ...]]:
-    """Sizes of tiles that fit the registers, the least instructions for all sums first.
+    """Sizes of tiles that fit the registers, the fewest instructions for all sums first.
 
-    size: steps of a block.
+    size: the steps of a block.
     """
     *lead, columns = view.spatial
     rows, width = lead[-1] if lead else 1, lanes(target)
@@ -104,13 +107,13 @@ def _tiles(view: BlockView, size: int, target: Target) -> list[tuple[int, ...]]:
 
 
 def _heights(rows: int, room: int) -> list[int]:
-    """Rows of a tile: as many as there is room for, or so that all tiles have as many."""
+    """Options for a tile's rows: as many as there is room for, or the same number in all tiles."""
     most = min(rows, room)
     return sorted({most, math.ceil(rows / math.ceil(rows / most))})
 
 
 def _write_out(state: State, sums: BlockView, target: Target) -> Any:
-    """The sums of a block as straight code; the stage that starts them."""
+    """Turn the sums of a block into straight vector code. Returns the stage that zeroes them."""
     sch, rank = state.sch, len(sums.spatial)
     sch.set_scope(sums.rv, 0, "local")
     *loops, steps = sch.get_loops(sums.rv)

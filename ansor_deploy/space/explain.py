@@ -1,4 +1,4 @@
-"""Why a task has the sketches that it has: every rule's answer at every block, unmeasured."""
+"""Why a task has its sketches: every rule's answer at every block, without measuring anything."""
 
 from __future__ import annotations
 

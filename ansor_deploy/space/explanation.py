@@ -1,4 +1,4 @@
-"""What is said of a task's sketches: every rule's answer at every block."""
+"""The types of an explanation of a task's sketches, with every rule's answer at every block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..system.json_types import Count
 
 @dataclass(frozen=True)
 class Step:
-    """What a rule did to a block."""
+    """A step of a sketch: a rule, and the block that it was applied to."""
 
     block: str
     rule: str
@@ -33,7 +33,7 @@ class Choice:
 class SketchSummary:
     """A sketch. error: why there is no default program; "" if there is one.
 
-    programs: about how many it has. choices: those of the default program.
+    programs: about how many programs it has. choices: the choices of the default program.
     """
 
     steps: list[Step]
@@ -44,7 +44,7 @@ class SketchSummary:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule said of a block."""
+    """A rule's answer about a block."""
 
     rule: str
     text: str
@@ -54,7 +54,7 @@ class Verdict:
 class BlockSummary:
     """A block of a task's program. spatial, reduced: extents of its axes.
 
-    verdicts: empty if a rule finished the block, or took it away, before its turn.
+    verdicts: empty if a rule finished or inlined the block before its turn.
     """
 
     block: str
@@ -65,11 +65,11 @@ class BlockSummary:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the rules made of one task.
+    """The sketches that the rules derive for one task, and why.
 
     index: its number among the model's tasks, from 1. blocks: the output first. misfits: sketches
     that could not be completed. faults: rules left out because they broke their contract.
-    apart: why what reads its results is not fused with it, where fusion decided that by cost.
+    apart: why readers of the task's results are not fused with it, where fusion decided by cost.
     """
 
     index: Count

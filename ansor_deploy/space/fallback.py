@@ -1,4 +1,4 @@
-"""Simpler schedules of a task, for where the best one costs the compiler too much."""
+"""Simpler schedules of a task, for use where the compiler cannot cope with the default one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from ..target import Target
 from .default_schedule import default_module
 from .rule import Rule, shipped_rules
 
-# Rules that copy no statement and no data, from many to few.
+# Sets of rules that copy neither statements nor data; each set is simpler than the one before it.
 _SIMPLER = (("inlined", ("always-inline", "skip")), ("plain", ("skip",)))
 
 
@@ -17,11 +17,11 @@ def schedules(
     rules: Sequence[Rule] | None = None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> Iterator[tuple[str, Any]]:
-    """Names of schedules and a task's module under each, each simpler than the last.
+    """Names of schedules, each with the task's module under it, and each simpler than the last.
 
-    "default" is what the rules think best; "inlined" has its stages inlined, "plain" all of them,
-    each parallel and vectorised; and "as it stands" has the loops of the program.
-    rules, warn: as of `default_module`.
+    "default" is the default schedule. "inlined" inlines elementwise stages, "plain" keeps all
+    stages; both make the stages parallel and vectorise them. "as it stands" is the task's own
+    program. rules, warn: as in `default_module`.
     """
     yield "default", default_module(mod, target, rules, warn)
     shipped = shipped_rules(target.kind)

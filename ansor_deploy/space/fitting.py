@@ -1,4 +1,4 @@
-"""Which tile a compiler should be given: a long epilogue is written out for each of its vectors."""
+"""Which tiles are small enough to compile: a long epilogue is repeated for each of its vectors."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .block_view import BlockView
 from .code_size import MOST_OPERATIONS, operations
 from .loops import lanes
 
-# Of what a kernel may write out, an epilogue's part: the sums themselves are code as well.
+# Part of a kernel's largest code size that an epilogue may take; the reduction takes the rest.
 EPILOGUE_SHARE = 0.6
 
 
 def first_that_fits(
     view: BlockView, epilogue: BlockView, tiles: Sequence[tuple[int, ...]], target: Target
 ) -> int:
-    """The index of the best tile with which an epilogue is not too much code; else of the least.
+    """The index of the best tile whose epilogue is not too much code; else of the smallest code.
 
     tiles: sizes of the reduction's axes, the best first.
     """
@@ -30,6 +30,6 @@ def first_that_fits(
 
 
 def _copies(extents: Sequence[int], tile: tuple[int, ...], width: int) -> int:
-    """Vectors of a tile, twice where the rest of an axis is code of its own."""
+    """Vectors of a tile; twice as many where the rest of an axis is separate code."""
     uneven = any(whole % size for whole, size in zip(extents, tile, strict=True))
     return math.prod(tile) // math.gcd(tile[-1], width) * (2 if uneven else 1)

@@ -1,4 +1,4 @@
-"""Verbs for the loops of a schedule, which rules share."""
+"""Verbs that change the loops of a schedule; rules share them."""
 
 import math
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from ..target import Target
 from .block_view import BlockView, divisions
 from .state import State
 
-# Of multi-level tiles: the widest innermost tile of an axis.
+# Most iterations of the innermost level of a multi-level tile, along an axis.
 INNERMOST = 64
-# How they are nested, outermost first: axes of the result, and those that it reduces.
+# The levels of a multi-level tile, outermost first: S for the result's axes, R for reducing ones.
 LEVELS = "SSRSRS"
-# Rows of the innermost tile that is guessed.
+# The guess has this many rows in the innermost tile.
 ROWS = 4
-# Iterations of a parallel loop for each core, so that none waits long for the last.
+# A parallel loop should have this many iterations for each core, so that no core waits for long.
 TASKS = 16
-# The guess first, and not in order: records know each by its index.
+# Steps that a pragma may unroll; the guess first. Do not sort: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
 
 def lanes(target: Target, bits: int = 32) -> int:
-    """Elements of a vector register, of so many bits each."""
+    """How many elements of this many bits a vector register holds."""
     return max(1, target.vector_bytes * 8 // bits)
 
 
@@ -38,28 +38,28 @@ def extent(sch: Any, loop: Any) -> int:
 
 
 def fused(sch: Any, loops: Sequence[Any]) -> Any:
-    """Nested loops as one."""
+    """Fuse nested loops into one."""
     return sch.fuse(*loops) if len(loops) > 1 else loops[0]
 
 
 def parallel(sch: Any, loops: Sequence[Any]) -> Any:
-    """Nested loops as one, with its iterations shared among the cores."""
+    """Fuse nested loops into one, and share its iterations among the cores."""
     task = fused(sch, loops)
     sch.parallel(task)
     return task
 
 
 def bound(sch: Any, loops: Sequence[Any], axis: str) -> Any:
-    """Nested loops as one, over the blocks or threads of a GPU. axis: such as "threadIdx.x"."""
+    """Fuse nested loops into one, bound to a GPU's blocks or threads. axis: e.g. "threadIdx.x"."""
     loop = fused(sch, loops)
     sch.bind(loop, axis)
     return loop
 
 
 def vectorized(sch: Any, loop: Any, target: Target, bits: int = 32) -> Any:
-    """A loop as one over vectors, which is returned, around vector instructions.
+    """Vectorise a loop. Returns the loop over the vectors.
 
-    It is marked where the last vector is cut short. bits: of an element.
+    Both loops are partitioned where the last vector is shorter. bits: bits of an element.
     """
     size = extent(sch, loop)
     width = vector_width(size, target, bits)
@@ -73,9 +73,10 @@ def vectorized(sch: Any, loop: Any, target: Target, bits: int = 32) -> Any:
 
 
 def vector_width(size: int, target: Target, bits: int = 32) -> int:
-    """Elements of the vectors of a row: whole registers, if that makes half as many at most.
+    """How many elements the vectors of a row have.
 
-    Else the widest power of two that divides the row.
+    A whole register, if that makes at most half as many vectors (rounded up) as the widest power
+    of two that divides the row; else that power of two.
     """
     width = lanes(target, bits)
     even = math.gcd(size, width)
@@ -83,23 +84,23 @@ def vector_width(size: int, target: Target, bits: int = 32) -> int:
 
 
 def split_lanes(sch: Any, loop: Any, target: Target, bits: int = 32) -> tuple[Any, ...]:
-    """The loop as (vectors, lanes), lanes the widest power of two that divides it."""
+    """Split a loop into (vectors, lanes); the lanes are the widest power of two that divides it."""
     width = math.gcd(extent(sch, loop), lanes(target, bits))
     return tuple(sch.split(loop, [None, width]))
 
 
 def is_marked(sch: Any, loop: Any) -> bool:
-    """Whether lowering does something about this loop, which can be fused with none then."""
+    """Whether a loop has an annotation for lowering, and so cannot be fused with another."""
     return bool(sch.get(loop).annotations)
 
 
 def partition_columns(sch: Any, block: Any, columns: int) -> None:
-    """Mark the innermost loops of a block, which together make so many columns."""
+    """Partition the innermost loops of a block that together make this many columns."""
     for loop in reversed(sch.get_loops(block)):
         if columns == 1 or sch.get(loop).kind == tirx.ForKind.PARALLEL:
             break
         if {DOT, LONG_DOT, WORD_DOT} & set(sch.get(loop).annotations):
-            continue  # it is of steps, between the vectors and their lanes, or innermost
+            continue  # a loop over reducing steps, between the vectors and their lanes or innermost
         columns //= extent(sch, loop)
         partitioned(sch, loop)
 
@@ -107,11 +108,11 @@ def partition_columns(sch: Any, block: Any, columns: int) -> None:
 def written_out(
     sch: Any, block: Any, count: int, target: Target, within: Sequence[Any] = (), columns: int = 0
 ) -> None:
-    """The `count` innermost loops of a block as straight vector code.
+    """Turn the `count` innermost loops of a block into straight vector code.
 
-    One vector register a vectorised loop: LLVM handles odd widths badly, unrolling well.
-    within: loops inside of these, which are brought between the vectors and their lanes. columns:
-    of the tile whose vectors these are, where the last of them may be cut short.
+    A vectorised loop fills one register, and the rest is unrolled: LLVM handles vectors of odd
+    widths badly. within: loops inside these, which move between the vectors and their lanes.
+    columns: the columns of the tile, where the block may have fewer in the last vectors.
     """
     loops = sch.get_loops(block)
     *outer, last = loops[len(loops) - len(within) - count : len(loops) - len(within)]
@@ -132,9 +133,10 @@ def written_out(
 def unrolled(
     state: State, loop: Any, steps: Sequence[int], guess: int = 0, *, ordered: bool = False
 ) -> None:
-    """What lies in a loop written out by the compiler, up to so many steps, which are a choice.
+    """Choose up to how many steps the compiler unrolls the loops inside a loop.
 
-    ordered: whether the steps stand in order; some that records know by their index do not.
+    ordered: whether the steps are in order. Some lists are not, since records know an option by
+    its index.
     """
     if chosen := state.choose("unroll", steps, guess, ordered=ordered):
         state.sch.annotate(loop, "pragma_auto_unroll_max_step", chosen)
@@ -144,10 +146,10 @@ def unrolled(
 def tiled(
     state: State, view: BlockView, pattern: str, limit: int, guesses: Sequence[Sequence[int]]
 ) -> list[list[Any]]:
-    """Split every loop of a block, and nest the parts by levels; these, outermost first.
+    """Split every loop of a block and nest the parts. Returns the levels, outermost first.
 
-    pattern: of the levels, such as SSRSRS: S for those of the result's axes, R for the reducing
-    ones. limit: of the last level's extents. guesses: extents of the parts, for each loop.
+    pattern: the kinds of the levels, such as SSRSRS: S for the result's axes, R for reducing ones.
+    limit: the largest extent in the last level. guesses: for each loop, the extents of its parts.
     """
     loops, rank = state.sch.get_loops(view.rv), len(view.spatial)
     parts = [
@@ -164,7 +166,10 @@ def split_levels(
     spatial: Sequence[Sequence[int]],
     reduced: Sequence[Sequence[int]],
 ) -> list[list[Any]]:
-    """As `tiled`, into parts of the given extents: of the result's axes, and of the reducing."""
+    """The same as `tiled`, with given extents of the parts. Returns the levels, outermost first.
+
+    spatial, reduced: the extents of the parts, for each of the result's and the reducing axes.
+    """
     loops = sch.get_loops(block)
     parts = [
         list(sch.split(loop, factors))
@@ -176,7 +181,7 @@ def split_levels(
 def _nested(
     sch: Any, pattern: str, spatial: Sequence[Sequence[Any]], reduced: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
-    """Parts of loops nested by levels; these, outermost first."""
+    """Nest the parts of loops by levels. Returns the levels, outermost first."""
     levels = {"S": zip(*spatial, strict=True), "R": zip(*reduced, strict=True)}
     found = [list(next(levels[kind])) for kind in pattern]
     sch.reorder(*(loop for level in found for loop in level))
@@ -184,9 +189,10 @@ def _nested(
 
 
 def multi_level_tile(state: State, view: BlockView, target: Target) -> list[list[Any]]:
-    """Split and order a block's loops; the levels, outermost first: S S R S R S.
+    """Split and order a block's loops by SSRSRS. Returns the six levels, outermost first.
 
-    The guess is vectors of the contiguous axis and some rows of the others: both reuse operands.
+    The guess for the innermost tile is a vector of the contiguous axis by a few rows of the other
+    axes, so that both operands are reused.
     """
     inline_producers(state.sch, view.rv)
     *rows, columns = view.spatial
@@ -197,11 +203,11 @@ def multi_level_tile(state: State, view: BlockView, target: Target) -> list[list
 
 
 def finish_levels(state: State, block: str, levels: list[list[Any]], target: Target) -> None:
-    """Outer tiles parallel, the innermost loop in vectors, the rest unrolled by pragma.
+    """Make the outer tiles parallel, vectorise the innermost loop and unroll the rest by pragma.
 
-    levels: the six of the pattern "SSRSRS", as `split_levels` and `tiled` give them; ValueError
-    for other than six. Padding and other producers that are not inlined: where they are computed
-    is a choice.
+    levels: the six levels of the pattern "SSRSRS", as `split_levels` or `tiled` returns them;
+    ValueError for another number. Where padding and other producers that are not inlined are
+    computed is a choice.
     """
     if len(levels) != len(LEVELS):
         wanted = f"the {len(LEVELS)} levels of the pattern {LEVELS}"
@@ -211,10 +217,10 @@ def finish_levels(state: State, block: str, levels: list[list[Any]], target: Tar
     vectorized(sch, levels[5][-1], target)
     task = parallel(sch, levels[0])
     view = BlockView(sch, stage)
-    # What a tile reads at quotients has no constant extent, and stays at the root.
+    # Where a tile reads at quotients, regions have no constant extent: producers stay at the root.
     for producer in [] if divisions(view.node.body, "FloorDiv") else view.producers:
         _place(state, producer, [task, *(level[-1] for level in levels[1:4])], target)
-    # A block without its init is no reduction any more: annotate first, then decompose.
+    # Annotate before decomposing: without its init the block is no reduction any more.
     init = sch.decompose_reduction(stage, levels[2][0])
     inner = sch.get_loops(init)[-1]
     if extent(sch, inner) > 1:
@@ -224,7 +230,7 @@ def finish_levels(state: State, block: str, levels: list[list[Any]], target: Tar
 
 
 def _place(state: State, producer: BlockView, loops: Sequence[Any], target: Target) -> None:
-    """Compute a stage at the root, or within one of the loops of its one consumer."""
+    """Choose whether a stage is computed at the root or inside a loop of its only consumer."""
     sch = state.sch
     if producer.name in state.done or producer.is_reduction or len(producer.consumers) > 1:
         return
@@ -237,10 +243,10 @@ def _place(state: State, producer: BlockView, loops: Sequence[Any], target: Targ
 
 
 def parallel_map(sch: Any, block: Any, target: Target) -> None:
-    """One pass: outer loops fused and parallel, the contiguous axis in vectors.
+    """Schedule an elementwise stage: outer loops fused and parallel, the last one vectorised.
 
-    As few of them as give the cores enough to share: where a step of the fused loop is, takes
-    divisions to find out.
+    No more loops are fused than give the cores enough tasks: each step of a fused loop takes
+    divisions to find its place.
     """
     loops = sch.get_loops(block)
     if not loops:
@@ -255,7 +261,7 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
 
 
 def _enough(sch: Any, loops: Sequence[Any], wanted: int) -> Sequence[Any]:
-    """The outermost of nested loops that together have so many iterations, or all."""
+    """The outermost of nested loops that together have this many iterations, or all loops."""
     count = 1
     for number, loop in enumerate(loops, start=1):
         count *= extent(sch, loop)
@@ -265,11 +271,10 @@ def _enough(sch: Any, loops: Sequence[Any], wanted: int) -> Sequence[Any]:
 
 
 def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
-    """Let lowering keep a partial result in each lane of so many registers, whatever the length.
+    """Let lowering keep a partial result in each lane of `vectors` registers, for any row length.
 
-    Of rows shorter than a register, lanes are the widest power of two that fits.
-
-    The reduction has been moved to where it is computed. Returns the block that starts it.
+    In rows shorter than a register, the lanes are the widest power of two that fits. The reduction
+    must already be where it is computed. Returns the block that initialises it.
     """
     reducing = len(BlockView(sch, block).reduced)
     loops = sch.get_loops(block)
@@ -279,10 +284,10 @@ def reduced_in_lanes(sch: Any, block: Any, vectors: int, target: Target) -> Any:
 
 
 def inline_producers(sch: Any, block: Any) -> None:
-    """Let cheap elementwise stages before a block disappear into it.
+    """Inline the cheap elementwise stages before a block into it.
 
-    Blocks are visited from the output backwards: a rule that moves a block comes before any that
-    would be asked about its producers.
+    Blocks are visited from the output backwards, so a rule that moves a block runs before any rule
+    is asked about the block's producers.
     """
     for producer in BlockView(sch, block).producers:
         if not _is_there(sch, producer.rv):  # inlined as the producer of another

@@ -1,8 +1,9 @@
-"""Tiles where a processor multiplies matrices of bytes (`marks/matrix_tiles.py`).
+"""Tile sizes for processors that multiply matrices of bytes (`marks/matrix_tiles.py`).
 
-A register has sixteen rows, columns or groups of four steps, and a tile one to three of them each
-way. An instruction takes as long as it has rows, or groups of steps, whichever are more; beside it
-others read what comes next. So two by two keep a processor busy, and few steps leave it idle.
+A matrix register has sixteen rows, and sixteen columns or groups of four steps; a tile has one to
+three registers each way. An instruction takes as many cycles as it has rows, or groups of steps,
+whichever are more; meanwhile others read the next operands. Two by two registers keep a processor
+busy, and few steps leave it idle.
 """
 
 from __future__ import annotations
@@ -21,18 +22,25 @@ from .packing import has_own_taps, rows_and_weights
 from .tile_sizes import WORST, batch_axes, columns_of_groups, indexing_axes, parts_of
 from .tiles import divisors
 
-# Rows, steps of a register and steps of all from which a matrix is worth it. Vectors add up fewer
-# as fast, beside what else is done with sums, while those of a matrix go through memory first: as
-# measured, 24 and 32 steps took 1.0 to 1.6 of the time with vectors, 64 took 0.73.
-LEAST_ROWS, LEAST_STEPS, LEAST_DEPTH = 4, 16, 64
-# Cycles to read a register, and for what is done once a tile, beside one for a row of products.
-READ, ONCE = 10, 100
-# Most registers each way, and tiles offered to the search.
-MOST, OFFERED = 3, 16
+# Fewest rows that are worth a matrix.
+LEAST_ROWS = 4
+# Fewest steps in a register that are worth a matrix.
+LEAST_STEPS = 16
+# Fewest steps of a whole sum that are worth a matrix, whose sums must go through memory before the
+# epilogue. Measured against vectors: 24 and 32 steps took 1.0 to 1.6 times as long, 64 took 0.73.
+LEAST_DEPTH = 64
+# Cycles to read a register; a row of products takes one cycle.
+READ = 10
+# Cycles for the work that is done once for a tile.
+ONCE = 100
+# Most registers of a tile each way.
+MOST = 3
+# How many tiles are offered to the search.
+OFFERED = 16
 
 
 def sums_matrices(view: BlockView, target: Target) -> bool:
-    """Whether a reduction of bytes is best made by matrices."""
+    """Whether matrices are the best way to compute a reduction of bytes."""
     if not has_matrices(target) or not view.is_contraction or not rows_and_weights(view, target):
         return False
     own = batch_axes(view)
@@ -43,14 +51,14 @@ def sums_matrices(view: BlockView, target: Target) -> bool:
 
 
 def groups_of_steps(view: BlockView) -> int:
-    """Groups of four steps that a register holds: the most that divide what lies side by side."""
+    """How many groups of four steps a register holds: the most that divide contiguous steps."""
     last = view.reduced[-1] // STEPS
     sizes = {*divisors(last), *divisors(last * _taps_beside(view))}
     return max(size for size in sizes if size <= SIDE)
 
 
 def _taps_beside(view: BlockView) -> int:
-    """The taps of a row of a kernel, where the channels of one lie beside the next; else 1."""
+    """How many taps in a row of a kernel read channels that are contiguous; 1 where none do."""
     *_, tap, deep = [None, *view.axes(REDUCE)]
     for buffer, indices in view.operands if tap is not None else []:
         if str(buffer.dtype) == "uint8" and len(indices) > 1:
@@ -65,8 +73,8 @@ def _taps_beside(view: BlockView) -> int:
 def matrix_sizes(view: BlockView, target: Target, width: int = 0) -> list[tuple[int, ...]]:
     """Tile sizes of the result's axes, the fastest first.
 
-    width: of a row of an image, where rows of several are one axis, and are not at equal distances
-    in what is read; else 0.
+    width: results of an image's row, where the rows are fused into one axis and read places that
+    are not at equal distances; else 0.
     """
     cores, costs = max(1, worth_cores(view, target)), {}
     for rows, count in product(_row_sizes(view, width), range(1, MOST + 1)):
@@ -83,8 +91,8 @@ def matrix_sizes(view: BlockView, target: Target, width: int = 0) -> list[tuple[
 def _row_sizes(view: BlockView, width: int) -> Iterator[tuple[int, ...]]:
     """Sizes of a tile along all axes but the contiguous one.
 
-    Along the last of them any, but whole rows of an image or parts of one; where it is all, a few
-    of the axis before that as well.
+    Along the last of these axes, any size is possible that is made of whole rows of an image or
+    divides one. Where it is the whole axis, a tile may have several steps of the axis before it.
     """
     *before, last = view.spatial[:-1]
     reused = any(not used[len(before) - 1] for used in indexing_axes(view)) if before else False
@@ -97,7 +105,7 @@ def _row_sizes(view: BlockView, width: int) -> Iterator[tuple[int, ...]]:
 
 
 def _registers_of(rows: Sequence[int], width: int) -> list[int]:
-    """How many rows each register has, of a tile of so many along each axis."""
+    """How many rows each register of a tile has. rows: the tile's size along each axis."""
     *before, last = rows
     line = min(width or last, last)
     lines, parts = math.prod(before) * math.ceil(last / line), math.ceil(line / SIDE)
@@ -105,7 +113,7 @@ def _registers_of(rows: Sequence[int], width: int) -> list[int]:
 
 
 def _cost(view: BlockView, tile: Sequence[int], width: int) -> float:
-    """Cycles that all tiles take, the last ones of an axis smaller."""
+    """Cycles that all tiles take; the last one of an axis may be smaller."""
     groups = groups_of_steps(view)
     steps, total = math.prod(view.reduced) // (groups * STEPS), 0.0
     for parts in product(*map(parts_of, view.spatial, tile)):

@@ -1,4 +1,4 @@
-"""What all micro-kernels share: loops split into tiles, and a tile written out as vector code."""
+"""Steps that all micro-kernels share: loops are split into tiles, and a tile into vector code."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .block_view import BlockView
 from .loops import extent, partition_columns, written_out
 from .packing import WIDE, packed_steps, sums_pairs
 
-# Channels of a tap from which it may be asked whether any of them is in the image.
+# A tap with this many channels is worth a test whether it lies in the image.
 WORTH_ASKING = 16
 
 
 def split_tiles(
     sch: Any, view: BlockView, tile: tuple[int, ...], groups: int = 0
 ) -> tuple[list[Any], list[Any], list[Any]]:
-    """A reduction's loops as (over tiles, within a tile, over what it reduces).
+    """Split a reduction's loops into (over tiles, within a tile, reducing).
 
-    Those over tiles are marked where the last one is cut short, and those over taps where some meet
-    nothing but padding. Of steps that are summed up some at once, these are the last loop within a
-    tile. groups: of four steps, that a matrix has.
+    A loop over tiles is partitioned where the last tile is smaller. A loop over taps is marked
+    where some taps meet nothing but padding. Steps that one instruction sums up are the last loop
+    within a tile. groups: how many groups of four steps a matrix has; 0 without matrices.
     """
     extents, loops = view.spatial, sch.get_loops(view.rv)
     reduced = loops[len(tile) :]
@@ -50,9 +50,10 @@ def split_tiles(
 
 
 def _split_groups(sch: Any, reduced: list[Any], groups: int) -> tuple[list[Any], list[Any]]:
-    """What is reduced as loops (over matrices, within one): so many groups of four steps.
+    """Split the reducing loops into (over matrices, within a matrix: `groups` by four steps).
 
-    Where the last axis alone has not so many, taps of the one before it lie side by side.
+    Where the last axis alone has too few steps, it is fused with the axis before it, whose taps are
+    contiguous.
     """
     *outer, deep = reduced
     some, four = sch.split(deep, [None, STEPS])
@@ -64,9 +65,10 @@ def _split_groups(sch: Any, reduced: list[Any], groups: int) -> tuple[list[Any],
 
 
 def is_mostly_padding(view: BlockView) -> bool:
-    """Whether it multiplies floats of an image around which is at least as much padding.
+    """Whether a block multiplies a float image that has at least as much padding around it.
 
-    And enough of them at a tap to ask first. Of whole numbers padding may be others than zero.
+    False also where a tap has too few channels to test it first, and for integers, whose padding
+    need not be zero.
     """
     (written,) = [region.source for region in view.node.writes]
     asks = view.is_contraction and written.dtype == "float32" and view.reduced[-1] >= WORTH_ASKING
@@ -79,9 +81,9 @@ def is_mostly_padding(view: BlockView) -> bool:
 def write_out_tile(
     sch: Any, view: BlockView, tile: tuple[int, ...], start: Any, target: Target
 ) -> Any:
-    """A tile's reduction as straight vector code; the block that sets its accumulators to zero.
+    """Turn a tile's reduction into straight vector code. Returns its initialising block.
 
-    start: the loop before which that is done.
+    start: the loop before which the accumulators are set to zero.
     """
     steps, loops = packed_steps(view), sch.get_loops(view.rv)
     if is_summed_by_matrices(sch, loops):
@@ -93,14 +95,14 @@ def write_out_tile(
         _written_out_by_pairs(sch, loops[: -len(tile)], loops[-len(tile) :])
     else:
         written_out(sch, view.rv, len(tile), target, loops[-1:] if steps else [])
-    # A block without its init is no reduction any more: annotate first, then decompose.
+    # Annotate before decomposing: without its init the block is no reduction any more.
     init = sch.decompose_reduction(view.rv, start)
     written_out(sch, init, len(tile), target)
     return init
 
 
 def _written_out_by_pairs(sch: Any, around: list[Any], tile: list[Any]) -> None:
-    """A tile of taps of bytes, a vector of them each; around: the loops around the tile's."""
+    """Unroll a tile of byte taps, in vectors of WIDE columns. around: the loops around the tile."""
     *rows, columns = tile
     vectors, lanes = sch.split(columns, [None, math.gcd(WIDE, extent(sch, columns))])
     for loop in [*rows, vectors]:
@@ -114,9 +116,9 @@ def _written_out_by_pairs(sch: Any, around: list[Any], tile: list[Any]) -> None:
 
 
 def cut_columns(sch: Any, blocks: list[Any], extent: int, columns: int) -> None:
-    """Where the last tile has fewer columns, let lowering cut it off from all of a tile's blocks.
+    """Let lowering cut off the last tile's missing columns in all blocks of a tile.
 
-    extent: of the contiguous axis.
+    extent: the number of columns in all tiles.
     """
     if extent % columns:
         for block in blocks:

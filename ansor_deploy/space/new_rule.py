@@ -1,4 +1,4 @@
-"""The files that a rule begins as: one that works, to be changed, and the test of it."""
+"""Templates for the files of a new rule: one that works, for its author to change, and its test."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def write_rule(name: str, root: Path, marker: str) -> list[Path]:
-    """Write a rule and its test below a folder; the paths. marker: the file of a project.
+    """Write a rule and its test below a folder. Returns the paths. marker: the file of a project.
 
     The marker is written, too, where there is none: without it the folder's rules do not count.
-    UsageError where the name is none, or something is there already.
+    UsageError where the name is not valid, or one of the files exists.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name for a rule", "write it like serial-small")

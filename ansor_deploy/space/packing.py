@@ -1,4 +1,4 @@
-"""Packing: operands of a micro-kernel as panels, which it reads from one end to the other."""
+"""Packing: a micro-kernel's operands are copied into panels, which it reads from end to end."""
 
 import math
 from collections.abc import Callable
@@ -16,36 +16,38 @@ from .block_view import KEPT, REDUCE, SPATIAL, BlockView
 from .loops import extent, lanes, parallel, parallel_map
 from .state import State
 
-# Rows that use a panel: from here copying it may pay, and from here it mostly does.
+# Copying a panel may pay if this many rows use it.
 PACKING_PAYS = 64
+# Copying a panel mostly pays if this many rows use it.
 PACKING_WINS = 128
-# Of a second cache, about: lines that are so much of it apart share a set.
+# About the associativity of a second cache: lines that are 1/WAYS of its size apart share a set.
 WAYS = 16
-# Columns whose taps are summed up by pairs in one vector of bytes.
+# Columns of one vector of bytes whose taps are summed up by pairs.
 WIDE = 16
-# A builder takes a stage of this mark out of the program, and runs it on the constant.
+# A builder takes a stage with this annotation out of the program and runs it on the constant.
 ON_CONSTANT = "meta_schedule.layout_rewrite_preproc"
 
 
 def is_packing(sch: Any, block: Any) -> bool:
-    """Whether the block is a copy that the builder takes out of the program."""
+    """Whether a block is a stage that the builder takes out of the program."""
     return ON_CONSTANT in (sch.get(block).annotations or {})
 
 
 def panel_elements(view: BlockView, columns: int) -> int:
-    """Elements of so many columns of an operand, packed."""
+    """Elements of a packed panel with this many columns."""
     return math.prod(view.reduced) * columns
 
 
 def panel_bytes(view: BlockView, columns: int) -> int:
-    """Bytes of so many columns of an operand, packed."""
+    """Bytes of a packed panel with this many columns."""
     return panel_elements(view, columns) * _panel_item(view)
 
 
 def _panel_item(view: BlockView) -> int:
-    """Bytes of an element of the operand that has the columns; of float32 where none has.
+    """Bytes of an element of the operand with the columns; those of a float32 where none has them.
 
-    A shorter one may be made float32, mostly once for many tiles (`widening.py`).
+    A shorter operand that becomes float32, mostly once for many tiles (`widening.py`), counts as
+    float32.
     """
     column = view.axes(SPATIAL)[-1].var
     having = [b for b, indices in view.operands if any(uses(i, column) for i in indices)]
@@ -54,23 +56,24 @@ def _panel_item(view: BlockView) -> int:
 
 
 def made_float32(view: BlockView) -> list[Any]:
-    """The operands of less than 32 bits of a product of float32."""
+    """The operands of a float32 product that have fewer than 32 bits."""
     if any(str(region.source.dtype) != "float32" for region in view.node.writes):
         return []
     return [b for b, _ in view.operands if str(b.dtype) in (*HALVES, "int8")]
 
 
 def in_words(view: BlockView) -> list[Any]:
-    """The operands of a product of float32 of which a word has several weights."""
+    """The operands of a float32 product that hold several weights in a word."""
     if any(str(region.source.dtype) != "float32" for region in view.node.writes):
         return []
     return [b for b, _ in view.operands if str(b.dtype) == "int32"]
 
 
 def multiplied_at_once(view: BlockView, columns: int, target: Target) -> int:
-    """How many steps a processor best sums up at once, with so many columns in a panel; 0: none.
+    """How many steps an instruction should sum up, with this many columns in a panel; 0 for none.
 
-    The operands are a row's, beside each other, or of as many lines of a column, and signed bytes.
+    Rows must have the steps side by side, or, in a depthwise convolution of unsigned bytes, in as
+    many lines of a column. The weights are signed bytes.
     """
     deep, factors = view.axes(REDUCE)[-1], rows_and_weights(view, target)
     steps = steps_at_once(target, math.gcd(columns, lanes(target)), rows_of(view, target))
@@ -85,24 +88,24 @@ def multiplied_at_once(view: BlockView, columns: int, target: Target) -> int:
 
 
 def sums_sixteens(view: BlockView, target: Target) -> bool:
-    """Whether a processor sums up sixteen steps of signed bytes at once, of which all are whole."""
+    """Whether a processor sums sixteen steps of signed bytes at once, and they divide the sum."""
     whole = view.reduced[-1] % LONG_STEPS == 0
     return whole and multiplies_signed(target) and bool(rows_and_weights(view, target))
 
 
 def rows_of(view: BlockView, target: Target) -> str:
-    """The type of rows that a block sums up products of at once; empty if of none.
+    """The type of rows whose products an instruction sums up for a block; "" for none.
 
-    x86 multiplies pairs of 16 bits, even where it does bytes as they are.
+    x86 multiplies 16-bit pairs as well, even where it multiplies bytes directly.
     """
     kinds, best = [str(buffer.dtype) for buffer, _ in view.operands], multiplied_rows(target)
     return "int16" if best == "uint8" and sorted(kinds) == ["int16", "int8"] else best
 
 
 def rows_and_weights(view: BlockView, target: Target) -> list[list[Any]]:
-    """The indices of rows and of weights, of types that the processor multiplies; else none.
+    """The indices of rows and of weights, if the processor multiplies their types; else [].
 
-    Of signed rows weights are constants: only these are known to have no -128.
+    With signed rows, weights must be constants: only these are known to have no -128.
     """
     kinds, rows = [str(buffer.dtype) for buffer, _ in view.operands], rows_of(view, target)
     weights = [kind == "int8" for kind in kinds]
@@ -119,7 +122,7 @@ def rows_and_weights(view: BlockView, target: Target) -> list[list[Any]]:
 
 
 def sums_pairs(view: BlockView, target: Target) -> bool:
-    """Whether a processor sums up two taps of signed bytes at once, of each column its own."""
+    """Whether a processor sums up two taps of signed bytes at once, in a depthwise convolution."""
     if not multiplies_signed(target) or view.spatial[-1] % WIDE or len(view.operands) != 2:
         return False
     column, reduced = view.axes(SPATIAL)[-1].var, [axis.var for axis in view.axes(REDUCE)]
@@ -132,20 +135,20 @@ def sums_pairs(view: BlockView, target: Target) -> bool:
 
 
 def has_own_taps(view: BlockView) -> bool:
-    """Whether each column of a result is made of one column of each operand."""
+    """Whether each column of the result reads only that column of each operand."""
     column = view.axes(SPATIAL)[-1].var
     return all(indices and indices[-1].same_as(column) for _, indices in view.operands)
 
 
 def _is_from(index: Any, var: Any, multiple: int) -> bool:
-    """Whether an index is a variable, beside a multiple that does not depend on it."""
+    """Whether an index is a variable plus a multiple of `multiple` without that variable."""
     beside = tvm.sym.Analyzer().simplify(index - var)
     rest = tvm.sym.Analyzer().simplify(tirx.floormod(beside, multiple))
     return not uses(beside, var) and isinstance(rest, tirx.IntImm) and int(rest.value) == 0
 
 
 def packed_steps(view: BlockView) -> int:
-    """The steps by which an operand of a reduction has been packed; 0 where none has been."""
+    """How many steps an operand of a reduction has been packed by; 0 where none has been."""
     deep, column = view.axes(REDUCE)[-1].var, view.axes(SPATIAL)[-1].var
     kinds = [str(buffer.dtype) for buffer, _ in view.operands]
     wide, signed = "int16" in kinds, kinds == ["int8", "int8"]
@@ -163,10 +166,10 @@ def packed_steps(view: BlockView) -> int:
 
 
 def panel_room(view: BlockView, columns: int, target: Target) -> int:
-    """Bytes of the second cache that a panel takes, which may be more than it has.
+    """Bytes of the second cache that a panel takes, which may be more than its own size.
 
-    Where it is not packed, its rows are as far apart as those of the whole operand: at a multiple
-    of a power of two they share a part of the cache's sets, and the others are of no use to it.
+    The rows of an unpacked panel are as far apart as those of the whole operand. If that distance
+    is a multiple of a power of two, they share a part of the cache's sets and cannot use the rest.
     """
     column, room = view.axes(SPATIAL)[-1].var, panel_bytes(view, columns)
     for position, indices in view.reads:
@@ -179,10 +182,10 @@ def panel_room(view: BlockView, columns: int, target: Target) -> int:
 
 
 def pack_operands(state: State, view: BlockView, columns: int, target: Target) -> bool:
-    """Bring operands into panels: constants always, others where their columns lie apart.
+    """Copy operands into panels: constants always, others where their columns are not contiguous.
 
-    Of others with contiguous columns it is a choice, where enough rows use a panel. Returns whether
-    there are panels of constants.
+    For others with contiguous columns it is a choice, if enough rows use a panel. Returns whether
+    any panel is of constants.
     """
     constant, steps = False, multiplied_at_once(view, columns, target)
     order = _order(view, steps, target)
@@ -214,7 +217,7 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
             elif by_steps:
                 _pack_by_steps(sch, copy, steps, math.gcd(columns, target.vector_bytes))
             elif apart:
-                # Its elements are gathered anyway: straight loops do that best.
+                # The copy gathers single elements anyway: plain loops do that best.
                 sch.parallel(sch.fuse(*sch.get_loops(copy)[:-1]))
             else:
                 parallel_map(sch, copy, target)
@@ -223,7 +226,7 @@ def pack_operands(state: State, view: BlockView, columns: int, target: Target) -
 
 
 def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
-    """Whether a stage on a constant computes the operand: it can as well write panels."""
+    """Whether a stage on a constant computes the operand; that stage can write panels itself."""
     return any(
         is_packing(view.sch, producer.rv) and producer.node.writes[0].source.same_as(buffer)
         for producer in view.producers
@@ -231,17 +234,17 @@ def _is_made_beforehand(view: BlockView, buffer: Any) -> bool:
 
 
 def _is_made_for(view: BlockView, buffer: Any) -> bool:
-    """Whether a stage that a rewriting made computes the operand: it can as well write panels."""
+    """Whether a stage of a rewriting computes the operand; that stage can write panels itself."""
     made = [one for one in view.producers if one.node.writes[0].source.same_as(buffer)]
     return any(KEPT in (one.node.annotations or {}) for one in made)
 
 
-# The innermost places of a step and a column of a panel.
+# Gives the innermost indices of a panel for a step and a column.
 _Places = Callable[[Any, Any], list[Any]]
 
 
 def _order(view: BlockView, steps: int, target: Target) -> _Places:
-    """How a processor wants weights that are multiplied, so many steps at once."""
+    """The order of weights that the processor's instructions for this many steps need."""
     if not multiplies_signed(target):
         return partial(_in_steps, steps)
     return partial(_in_steps, LONG_STEPS) if sums_sixteens(view, target) else _in_two_pairs
@@ -252,16 +255,16 @@ def _in_steps(steps: int, deep: Any, column: Any) -> list[Any]:
 
 
 def _in_two_pairs(deep: Any, column: Any) -> list[Any]:
-    """Of four columns a register: two steps of each, and then the other two."""
+    """Four columns a register: two steps of each column, then the other two steps of each."""
     return [deep // STEPS, column // 4, deep % STEPS // PAIR, column % 4, deep % PAIR]
 
 
 def _pack(
     sch: Any, block: Any, position: int, axis: int, columns: int, places: _Places | None
 ) -> Any:
-    """Copy an operand into panels of `columns`, and return the copying block.
+    """Copy an operand into panels of `columns`. Returns the copying block.
 
-    [b, .., c, ..] -> [b, c / columns, .., .., c % columns], and by four steps
+    [b, .., c, ..] -> [b, c / columns, .., .., c % columns], and with four steps at once
     [b, .., k, c] -> [b, c / columns, .., k / 4, c % columns, k % 4]
     """
     copy = sch.cache_read(block, position, "global")
@@ -270,7 +273,7 @@ def _pack(
 
 
 def _pack_by_steps(sch: Any, copy: Any, steps: int, width: int) -> None:
-    """Copy some rows at a time, put between each other. width: columns that are read at once."""
+    """Copy `steps` rows at a time, interleaved. width: how many columns are read at once."""
     *batch, deep, column = sch.get_loops(copy)
     whole = extent(sch, column) % width == 0
     (some, step), (vectors, lane) = (
@@ -286,7 +289,7 @@ def _pack_by_steps(sch: Any, copy: Any, steps: int, width: int) -> None:
 
 
 def _pack_words(sch: Any, copy: Any, steps: int) -> None:
-    """Copy the steps of each column, which lie beside each other, as one word."""
+    """Copy the steps of each column, which are contiguous, as one word."""
     *batch, column, deep = sch.get_loops(copy)
     some, step = sch.split(deep, [None, steps])
     sch.reorder(*batch, some, column, step)
@@ -297,7 +300,7 @@ def _pack_words(sch: Any, copy: Any, steps: int) -> None:
 def _transform(
     view: BlockView, position: int, axis: int, columns: int, places: _Places | None
 ) -> None:
-    """Let an operand that a stage makes be in panels."""
+    """Let the stage that computes an operand write it in panels."""
     batch = _batch_axes(view, position, axis)
 
     def panels(*indices: Any) -> list[Any]:
@@ -309,14 +312,14 @@ def _transform(
             return [*before, *rest, *places(deep, column)]
         return [*before, *rest, column]
 
-    # What stands behind the last column is never used, but is part of the library.
+    # Elements behind the last column are never used, but they are part of the library.
     zero = tirx.const(0, view.node.reads[position].source.dtype)
     surplus = zero if view.spatial[-1] % columns else None
     view.sch.transform_layout(view.rv, ("read", position), panels, pad_value=surplus)
 
 
 def _batch_axes(view: BlockView, position: int, axis: int) -> list[int]:
-    """The axes of an operand along which the result alone moves, without that of the columns."""
+    """The axes of an operand, except that of the columns, that no reducing axis moves along."""
     reduced = [one.var for one in view.axes(REDUCE)]
     indices = next(indices for at, indices in view.reads if at == position)
     moving = [at for at, index in enumerate(indices) if not isinstance(index, tirx.IntImm)]
@@ -328,9 +331,9 @@ def _batch_axes(view: BlockView, position: int, axis: int) -> list[int]:
 def _is_worth_packing(
     state: State, view: BlockView, indices: list[Any], columns: int, target: Target
 ) -> bool:
-    """Whether copying pays, which only a measurement knows: it takes a tenth of the rest at times.
+    """Choose whether to copy a panel. Only measuring shows: the copy may take a tenth of the time.
 
-    The guess is that a panel beyond the first cache is worth it, where many rows use it.
+    The guess copies a panel that is larger than the first cache and used by many rows.
     """
     rows = math.prod(
         int(axis.dom.extent)

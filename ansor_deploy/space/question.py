@@ -1,7 +1,7 @@
 """Free choices of a rule: the question, the decision, and the choosers that answer.
 
 A chooser answers the questions of a derivation in the order in which they are asked: with the
-rule's own guess, at random, or as it was decided before.
+rule's own guess, at random, or with earlier decisions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Question:
     """A free choice that a rule leaves open.
 
     about: what it decides, such as "unroll", or "tile" for the sizes of nested loops. node: the
-    block for which it is asked. options: the possible answers; of two questions only their number
-    is compared, for an option may be anything. guess: index of the one that the rule thinks best.
-    ordered: whether the options stand in order, so that those beside one are the most like it.
+    block that it is about. options: the possible answers. Since an option may be anything, two
+    questions are equal if they have equally many options. guess: the index of the option that the
+    rule thinks best. ordered: whether the options are in order, so that neighbours are alike.
     """
 
     about: str
@@ -36,7 +36,7 @@ class Question:
         object.__setattr__(self, "size", len(self.options))
 
     def near(self, index: int) -> Sequence[int]:
-        """Indices of the options most like one: none where nothing is known of their likeness."""
+        """Indices of the options most like this one; empty where the options have no order."""
         if isinstance(self.options, Tiles):
             return self.options.near(index)
         beside = (index - 1, index + 1) if self.ordered else ()
@@ -45,7 +45,7 @@ class Question:
     def to_json(self) -> dict[str, Any]:
         """A JSON object, from which `from_json` makes an equal question in another process.
 
-        Of an option that JSON cannot hold only its text is there.
+        An option that JSON cannot hold is there as its text only.
         """
         options = self.options
         return {
@@ -59,7 +59,7 @@ class Question:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Question:
-        """What `to_json` wrote."""
+        """The question that `to_json` wrote."""
         tiles, options = data["tiles"], tuple(map(_option, data["options"]))
         of = Tiles(**tiles) if tiles else options
         return cls(data["about"], data["node"], of, data["guess"], data["ordered"])
@@ -67,14 +67,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Decision:
-    """A question and its answer. index: of the option that was chosen."""
+    """A question and its answer. index: the index of the chosen option."""
 
     question: Question
     index: int
 
     @property
     def option(self) -> Any:
-        """What was chosen: the factors of a tile, or the option itself."""
+        """The chosen option; for a tile, its factors."""
         return self.question.options[self.index]
 
 
@@ -82,19 +82,19 @@ class Chooser(Protocol):
     """Answers the questions of a derivation."""
 
     def answer(self, question: Question) -> int:
-        """Index of one of the options; ValueError where none of them will do."""
+        """The index of one of the options; ValueError where none of them is acceptable."""
 
     def fork(self) -> Chooser:
-        """One that answers the questions to come as this one would, and leaves this one as it is.
+        """A chooser that answers coming questions as this one would, and does not change this one.
 
-        A rule that derives several structures asks the same questions for each. What a chooser
-        keeps of its answers is therefore replaced, and never changed.
+        A rule that derives several structures asks the same questions for each. A chooser must
+        therefore replace its state after an answer, never mutate it.
         """
         return copy(self)
 
 
 class Guess(Chooser):
-    """Answers with what the rule thinks best, which gives the default schedule."""
+    """Answers with the rule's guess, which gives the default schedule."""
 
     def answer(self, question: Question) -> int:
         """The guess."""
@@ -102,20 +102,20 @@ class Guess(Chooser):
 
 
 class Random(Chooser):
-    """Answers with any of the options, each as likely as the others; so does its fork."""
+    """Answers with any of the options, each equally likely; a fork shares the generator."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
     def answer(self, question: Question) -> int:
-        """Any of the options."""
+        """A random option."""
         return self._rng.randrange(question.size)
 
 
 class Decided(Chooser):
     """Repeats the given decisions while the same questions are asked, then asks another chooser.
 
-    otherwise: that chooser, which a fork shares: a guess, or random.
+    otherwise: that other chooser, such as `Guess` or `Random`; a fork shares it.
     """
 
     def __init__(self, decisions: Sequence[Decision], otherwise: Chooser) -> None:
@@ -123,7 +123,7 @@ class Decided(Chooser):
         self._otherwise = otherwise
 
     def answer(self, question: Question) -> int:
-        """The next decision; once a question differs, those that are left answer no more."""
+        """The next decision; after the first question that differs, decisions are not used."""
         decision, *self._left = self._left or [None]
         if decision is not None and decision.question == question:
             return decision.index
@@ -138,5 +138,5 @@ def _plain(option: Any) -> Any:
 
 
 def _option(value: Any) -> Any:
-    """Of a list the tuple that it was."""
+    """An option as it was before `_plain`: lists become tuples again."""
     return tuple(map(_option, value)) if isinstance(value, list) else value

@@ -7,8 +7,9 @@
         for k: for W (unrolled), C (vectors): acc[W, C] += a[w, k] * packed[c / C, k, C]
         for W (unrolled), C (vectors): epilogue(acc[W, C])
 
-`tile_sizes.py` has the sizes. Where one does not divide its extent, the loop over tiles is marked,
-so that lowering cuts the rest off, and joined with others there, if the cores need its tasks.
+`tile_sizes.py` has the sizes. Where a size does not divide its extent, the loop over tiles is
+partitioned: lowering makes separate code for the rest, and joins this loop with other parallel ones
+if the cores need its tasks.
 """
 
 import math
@@ -37,13 +38,14 @@ from .tile_nest import PANEL_SHARE, Tiles, nested
 from .tile_sizes import FEW_TAPS, batch_axes, register_tiles, takes_lanes
 from .tiles import divisors
 
-# Bytes of rows for each of the panels from which rows are read once, and panels again and again.
+# Rows are read once, and panels for each tile of rows, where rows have this many times the bytes.
 ROWS_WORTH = 3
 
-# Steps of a long reduction that are written out at once, and how many are the guess.
+# How many steps of a long reduction may be unrolled.
 WRITTEN = (1, 2, 4, 8)
+# How many of them the guess unrolls.
 WRITTEN_GUESS = 4
-# Weights of four bits that share a word.
+# How many 4-bit weights share a word.
 IN_WORD = 8
 
 
@@ -52,11 +54,12 @@ def tile_reduction(
 ) -> None:
     """Tile a reduction, with its epilogue and producers. ValueError where no tile fits.
 
-    phases: for axes (their variables) how many remainders of each differ. A tile holds whole sets
-    of remainders, and the reducing axis's are written out, so that conditions on them vanish.
+    phases: for variables of axes, the number of remainders that the axis must be split by. A tile
+    holds whole sets of remainders, and those of reducing axes are unrolled, so that conditions on
+    them become constants.
     """
     sch, (epilogue,) = state.sch, view.consumers
-    # The reduction's, and the epilogue's others: none may stand outside of the loops it moves to.
+    # Producers of the reduction and of the epilogue: none may stay outside the loops they move to.
     inline_producers(sch, epilogue.rv)
     width = 0 if phases is not None or is_mostly_padding(view) else fuse_rows(sch, view)
     rank, columns = len(view.spatial), view.spatial[-1]
@@ -77,9 +80,9 @@ def tile_reduction(
 def _cut(
     state: State, view: BlockView, target: Target, phases: Mapping[Any, int] | None, width: int
 ) -> Tiles:
-    """Cut a reduction into tiles of a size that is chosen, its constant operand packed for them.
+    """Choose a tile size, pack the operands for it and split the reduction's loops.
 
-    width: of a row of an image, if rows of several are one axis; else 0.
+    width: results of an image's row, where the rows are fused into one axis; else 0.
     """
     steps = [(phases or {}).get(axis.var, 1) for axis in view.node.iter_vars]
     of_sums = steps[len(view.spatial) :]
@@ -106,7 +109,7 @@ def _chosen(
     *,
     is_model: bool,
 ) -> tuple[int, ...]:
-    """The sizes of a tile, which is a choice. is_model: whether the first may not fit registers."""
+    """Choose a tile's sizes. is_model: whether they are of vectors, whose code may be too large."""
     if not offered:
         raise ValueError("no tile fits the registers")
     (epilogue,) = view.consumers
@@ -115,7 +118,7 @@ def _chosen(
 
 
 def _matrices(view: BlockView, target: Target, width: int) -> list[tuple[int, ...]]:
-    """Tile sizes of matrices. width: of a row of an image, if rows of several are one axis."""
+    """Tile sizes for matrices. width: results of an image's row, where rows are fused; else 0."""
     apart = len(view.spatial) > 1 and any(steps[-2] is None for steps in view.steps)
     return matrix_sizes(view, target, width if apart else 0)
 
@@ -123,10 +126,10 @@ def _matrices(view: BlockView, target: Target, width: int) -> list[tuple[int, ..
 def _in_parts(
     state: State, outer: list[Any], reduced: list[Any], panel: int, target: Target
 ) -> tuple[list[Any], list[Any]]:
-    """The reducing loops as (over parts, in a part), where a panel is too large for its cache.
+    """Split the reducing loops into (over parts, in a part), where a panel exceeds its cache.
 
-    All rows use a part of the panel before the next comes: what they sum up lies in memory in
-    between. Each panel is a task of its own then. panel: bytes of the cache that it takes.
+    All rows use one part of the panel before the next part, with their sums in memory in between.
+    Each panel is then a task. panel: bytes of the cache that a panel takes.
     """
     sch = state.sch
     *rows, panels = (extent(sch, loop) for loop in outer)
@@ -142,9 +145,10 @@ def _in_parts(
 
 
 def _rows_outside(view: BlockView, target: Target) -> bool:
-    """Whether all panels stay in the second cache, beside the rows in hand, but all rows do not.
+    """Whether loops over rows should be outside: all panels fit the second cache, rows do not.
 
-    Of few rows, to read the panels takes longer: they come one after the other, each fetched ahead.
+    With few rows, reading panels takes longer than reading rows: then panels are outside, each
+    fetched ahead.
     """
     room, node = PANEL_SHARE * target.l2_bytes, view.node
     panels = panel_bytes(view, view.spatial[-1])
@@ -156,13 +160,17 @@ def _rows_outside(view: BlockView, target: Target) -> bool:
 
 
 def _whole_words(view: BlockView, steps: list[int]) -> list[int]:
-    """Steps to be written out: of weights that share a word all, so that their places are known."""
+    """Steps to unroll: all weights of a word where they share one, so that shifts are constant."""
     shared = in_words(view) and view.reduced[-1] % IN_WORD == 0
     return [*steps[:-1], IN_WORD] if shared else steps
 
 
 def _written(state: State, reduction: Any, target: Target) -> int:
-    """How many steps are written out by guess: LLVM would have products of all in registers."""
+    """How many steps the guess unrolls.
+
+    One where pairs of integers are multiplied: of several steps, LLVM would keep all products in
+    registers.
+    """
     view = BlockView(state.sch, reduction)
     apart = 0 < packed_steps(view) <= STEPS and rows_of(view, target) != "uint8"
     return 1 if apart else WRITTEN_GUESS
@@ -171,7 +179,7 @@ def _written(state: State, reduction: Any, target: Target) -> int:
 def _unrolled_steps(
     state: State, reduced: list[Any], steps: list[int], most: int, *, by_lane: bool
 ) -> list[Any]:
-    """The reducing loops, their phases and some of the innermost loop's steps written out last."""
+    """The reducing loops; their phases, or steps of the innermost loop, are unrolled and last."""
     sch = state.sch
     loops, written = [], []
     for loop, step in zip(reduced, steps, strict=True):
@@ -193,10 +201,10 @@ def _unrolled_steps(
 def unrolled_innermost(
     state: State, loops: list[Any], most: int = WRITTEN_GUESS, *, by_lane: bool
 ) -> tuple[list[Any], list[Any]]:
-    """A few taps are written out at once, of a long reduction some steps: (loops, written).
+    """Choose which reducing loops to unroll: all of a few taps, or some steps of a long reduction.
 
-    most: steps by guess. by_lane: whether multiply-adds take lanes of vectors along rows, where
-    enough steps are.
+    Returns (loops, those to unroll). most: how many steps the guess unrolls. by_lane: whether
+    multiply-adds may take lanes of vectors along rows, which needs enough unrolled steps.
     """
     sch = state.sch
     total = math.prod(extent(sch, loop) for loop in loops)
@@ -216,7 +224,7 @@ def unrolled_innermost(
 
 
 def _place_rows(state: State, view: BlockView, rows: Any, target: Target) -> None:
-    """What a tile of rows reads, widened before all panels multiply by it."""
+    """Widen the bytes of a tile of rows once, before all panels are multiplied by them."""
     for producer in view.producers:
         if producer.widens_bytes:
             state.sch.compute_at(producer.rv, rows, preserve_unit_loops=True)
@@ -225,9 +233,9 @@ def _place_rows(state: State, view: BlockView, rows: Any, target: Target) -> Non
 
 
 def _place_producers(state: State, view: BlockView, task: Any | None, target: Target) -> None:
-    """Padding and other producers: once for all, for each task what it reads, or at each read.
+    """Place padding and other producers: at the root, in each task, or inlined into each read.
 
-    task: None where each reads all rows.
+    task: None where each task reads all rows.
     """
     sch = state.sch
     for producer in view.producers:
@@ -245,7 +253,7 @@ def _place_producers(state: State, view: BlockView, task: Any | None, target: Ta
 
 
 def _is_padding(state: State, producer: BlockView) -> bool:
-    """Whether nothing else needs a producer, and it needs no other stage."""
+    """Whether a producer has no other consumer and reads no other stage."""
     if producer.name in state.done or producer.is_reduction:
         return False
     return not producer.producers and len(producer.consumers) <= 1

@@ -1,9 +1,9 @@
-"""Rewritings: a block replaced by an equal computation, which is no primitive of a schedule.
+"""Rewritings replace a block by an equal computation, which no primitive of a schedule can do.
 
-A trace names them, and what it names is done to the task's own program before its instructions
-are followed: no program ever stands in a record. The name is an annotation of the root block,
-"winograd b1 4": the rewriting, the block, and the size that it is done with. They stand here, and
-not in the files of rules that ask for them, since a record is replayed with none of these.
+A trace names its rewriting, which is applied to the task's own program before the trace's
+instructions, so that a record never contains a program. The name is an annotation of the root
+block, such as "winograd b1 4": the rewriting, the block and the size. Rewritings are defined here
+and not in the rules that ask for them, because a record is replayed without rules.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from ..registry.record import REWRITING
 from .block_view import BlockView
 from .winograd import winograd
 
-# Each makes of a block and a size a function of the block's operands and result.
+# Each takes a block and a size, and gives a function of the block's operands and result.
 REWRITINGS: dict[str, Callable[[BlockView, int], Any]] = {"winograd": winograd}
 
 
 def rewritten(mod: tvm.IRModule, step: str) -> tvm.IRModule:
-    """The program with a block replaced. step: as a trace names it.
+    """The program with a block replaced. step: the rewriting as a trace names it.
 
-    ValueError where there is no such rewriting, or the block is not what it takes.
+    ValueError where there is no such rewriting, or it does not take such a block.
     """
     name, block, size = step.split()
     if name not in REWRITINGS:
@@ -34,18 +34,18 @@ def rewritten(mod: tvm.IRModule, step: str) -> tvm.IRModule:
 
 
 def mark(sch: Any, step: str) -> None:
-    """Note in the trace of a schedule, as its first instruction, how its program was rewritten."""
+    """Record, as the first instruction of a schedule's trace, how its program was rewritten."""
     sch.annotate(sch.get_sblock("root"), REWRITING, step)
 
 
 def rewritings(func: Any) -> list[str]:
-    """The steps by which a scheduled function was rewritten."""
+    """The rewritings of a scheduled function, as a trace names them."""
     found = (func.body.block.annotations or {}).get(REWRITING)
     return [str(found)] if found else []
 
 
 def steps_of(instructions: list[Any]) -> list[str]:
-    """The rewritings that the instructions of a trace, as JSON, name."""
+    """The rewritings that a trace's instructions, as JSON, name."""
     return [
         inputs[1].strip('"')
         for name, inputs, attributes, *_ in instructions

@@ -1,10 +1,11 @@
-"""Rows: the axes of a result that share operands, as one, so that a tile of rows divides none.
+"""Rows: axes of a result that share operands are fused, so that tiles need not divide each axis.
 
     for h, w, c: for k: out[h, w, c] += a[h, w, k] * weight[k, c]
     -->
     for r, c: for k: out[r, c] += a[r / W, r % W, k] * weight[k, c]
 
-Seven by seven positions are 49 rows, of which any tile leaves one rest, and not one a row of them.
+Seven by seven positions are 49 rows: a tile then leaves one rest at the end, not one in each row of
+the image.
 """
 
 import math
@@ -16,11 +17,11 @@ from .tile_sizes import indexing_axes
 
 
 def fuse_rows(sch: Any, view: BlockView) -> int:
-    """Make one axis of the innermost row axes of a reduction and of its elementwise epilogue.
+    """Fuse the innermost row axes of a reduction and of its elementwise epilogue into one axis.
 
-    As they are where operands mention some of them only, where all operands have columns, or where
-    the epilogue does not go over the same rows. Returns the extent of the innermost of those that
-    were fused, or 0.
+    Nothing is fused where an operand uses only some of these axes, where all operands have columns,
+    or where the epilogue does not go over the same rows. Returns the extent of the innermost fused
+    axis, or 0.
     """
     first, count = _rows(view)
     (epilogue,) = view.consumers
@@ -36,7 +37,7 @@ def fuse_rows(sch: Any, view: BlockView) -> int:
 
 
 def _rows(view: BlockView) -> tuple[int, int]:
-    """The innermost axes before the columns that the same operands mention: (first, how many)."""
+    """The innermost axes before the columns that the same operands use: (first, how many)."""
     operands = indexing_axes(view)
     last = len(view.spatial) - 1
     first = last
@@ -47,7 +48,7 @@ def _rows(view: BlockView) -> tuple[int, int]:
 
 
 def _epilogue_rows(view: BlockView, epilogue: BlockView, first: int, count: int) -> int | None:
-    """The position of the same axes among the epilogue's; None where they are not the same."""
+    """The position of these axes among the epilogue's; None where it has no such axes in order."""
     (made,) = [region.source for region in view.node.writes]
     reads = [indices for buffer, indices in epilogue.operands if buffer.same_as(made)]
     own = [axis.var for axis in epilogue.axes(SPATIAL)]
@@ -67,9 +68,9 @@ def _epilogue_rows(view: BlockView, epilogue: BlockView, first: int, count: int)
 
 
 def _fused(view: BlockView, rank: int, at: int, count: int) -> Any:
-    """An index map for the first `rank` axes of a block, which makes one of `count` from `at` on.
+    """An index map for the first `rank` axes of a block that fuses `count` of them from `at` on.
 
-    Reducing axes of one step are dropped: TVM would take them for data-parallel ones.
+    Reducing axes with one step are dropped: TVM would take them for data-parallel ones.
     """
     extents = [*view.spatial, *view.reduced][:rank]
     rows = range(at, at + count)

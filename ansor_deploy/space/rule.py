@@ -2,13 +2,13 @@
 
 A rule is one Python file with
 
-    NAME = "register-tile"                       # how it is called in explanations
+    NAME = "register-tile"                       # its name in explanations
     KINDS = ("llvm",)                            # kinds of target that it serves
     def applies(state, block, target): ...       # Pass(reason), Apply() or ApplyAndSkipRest()
     def apply(state, block, target): ...         # the states that it derives, usually one
 
 `block` is the name of a block of `state.sch`, a TVM schedule. Every free choice is made through
-`state.choose` and `state.sample_tile`: there a search puts its decisions in.
+`state.choose` and `state.sample_tile`, so that a search can decide it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..system.regular_file import read_regular
 from .rule_files import file_digest, shipped_files
 from .rule_process import RuleProcess, rule_process
 
-RULE_MODULE = "ansor_deploy_rule_"  # what the names of modules of rules begin with
+RULE_MODULE = "ansor_deploy_rule_"  # prefix of the names of rules' modules
 _MOST_BYTES = 1 << 20
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Pass:
 class Apply:
     """The rule derives states, and the rules after it are tried as well.
 
-    later: its structures come after those of the next that applies, one of which is the default.
+    later: its structures come after those of the next rule that applies, which gives the default.
     """
 
     later: bool = False
@@ -63,7 +63,7 @@ class ApplyAndSkipRest:
 class Rule:
     """A loaded rule. digest: SHA-256 of its file. doc: the file's docstring, or "".
 
-    process: in which a user's rule runs, and nowhere else; None for one that runs here.
+    process: the process that a user's rule runs in; None for a rule that runs in this process.
     """
 
     name: str
@@ -87,11 +87,11 @@ def rule_set(
     precision: str = "default",
     heard: Callable[[str, str], None] | None = None,
 ) -> list[Rule]:
-    """The rules that a kind of target is asked about, in order.
+    """The rules that are asked for a kind of target, in order.
 
-    files: a user's own, asked before the shipped ones; they run in a process of their own.
-    precision: "strict" for none of the shipped ones that rewrite. heard: called with the name of a
-    user's rule and a line that it printed. UsageError as of `load_rule`.
+    files: the user's rules, asked before the shipped ones; they run in a process of their own.
+    precision: "strict" leaves out shipped rules that rewrite. heard: called with the name of a
+    user's rule and a line that it printed. UsageError as in `load_rule`.
     """
     process = rule_process(tuple((path, file_digest(path)) for path in files)) if files else None
     if process:
@@ -101,9 +101,9 @@ def rule_set(
 
 
 def before_shipped(own: Sequence[Rule], kind: str, precision: str = "default") -> list[Rule]:
-    """These rules, then the shipped ones. Of two with one name the earlier counts.
+    """These rules, then the shipped ones. Of two with one name only the earlier is kept.
 
-    So a user's rule replaces the shipped one of its name.
+    A user's rule therefore replaces the shipped rule of its name.
     """
     rules = [*own, *shipped_rules(kind, precision)]
     names = [rule.name for rule in rules]
@@ -123,7 +123,7 @@ def _elsewhere(*words: Any) -> Any:
 def shipped_rules(kind: str, precision: str = "default") -> tuple[Rule, ...]:
     """The rules shipped with the tool for a kind of target, as `order.toml` orders them.
 
-    precision: "strict" for those alone that leave what is computed as it is.
+    precision: "strict" leaves out rules that rewrite a computation.
     """
     return tuple(load_rules(shipped_files(kind, precision), kind))
 
@@ -153,7 +153,7 @@ def load_rule(path: Path) -> Rule:
 
 
 def _broken(module: Any) -> str:
-    """What a rule's module lacks of the contract; "" if nothing."""
+    """How a rule's module breaks the contract; "" if it does not."""
     missing = [n for n in ("NAME", "KINDS", "applies", "apply") if not hasattr(module, n)]
     if missing:
         return f"a rule needs {', '.join(missing)}"
@@ -169,9 +169,9 @@ def _broken(module: Any) -> str:
 
 
 def _run(path: Path, source: bytes) -> ModuleType:
-    """The module of a file, compiled from its source; entered in `sys.modules`, as imports are.
+    """The module of a file, compiled from its source and entered in `sys.modules` like an import.
 
-    No bytecode is left beside a user's file, or trusted: Python goes by times of change.
+    Bytecode is neither written beside a user's file nor read: Python judges it by file times only.
     """
     name = f"{RULE_MODULE}{sha256(str(path.resolve()))[:12]}"
     module = sys.modules[name] = ModuleType(name)

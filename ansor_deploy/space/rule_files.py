@@ -1,6 +1,6 @@
-"""Which files hold the rules of a kind of target, and what a search under them is known by.
+"""The files that hold the rules of a kind of target, and the digest that identifies a rule set.
 
-No rule is loaded for that: an unchanged build asks, too.
+No rule is loaded for this, since an unchanged build needs the digest too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..system.toml_file import TomlFile, read_toml
 
 
 def rules_digest(files: Sequence[Path], kind: str, precision: str = "default") -> str:
-    """SHA-256 over the files that `rule_set` loads, in order; none of them is run.
+    """SHA-256 over the files that `rule_set` would load, in order; none of them is run.
 
     UsageError where a file cannot be read.
     """
@@ -35,7 +35,7 @@ def file_digest(path: Path) -> str:
 def shipped_files(kind: str, precision: str) -> list[Path]:
     """The files of the rules shipped with the tool, as `order.toml` orders them.
 
-    precision: "strict" for those alone that leave what is computed as it is.
+    precision: "strict" leaves out rules that rewrite a computation.
     """
     order = read_toml(shipped("rules") / "order.toml")
     left_out = order.data["rewriting"] if precision == "strict" else ()
@@ -43,7 +43,7 @@ def shipped_files(kind: str, precision: str) -> list[Path]:
 
 
 def ordered_files(order: TomlFile, kind: str) -> list[Path]:
-    """The files that the order names for a kind; UsageError where there is no such file."""
+    """The files that an order names for a kind of target; UsageError where one does not exist."""
     files = [order.path.parent / f"{name}.py" for name in order.data.get(kind, [])]
     for path in files:
         if not path.is_file():

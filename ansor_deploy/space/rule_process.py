@@ -1,7 +1,7 @@
 """A user's rules run in a process of their own, which may end without ending the build.
 
-A rule is anybody's code: it may loop, crash, exit or take all memory. `rule_server` runs it within
-limits. What comes back is text: paths of rules, and programs as traces, which are replayed here.
+A rule is untrusted code: it may loop, crash, exit or take all memory. `rule_server` runs it within
+limits. It returns text only: paths of rules, and programs as traces, which are replayed here.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from ..target import Target
     from .rule import Rule
 
-# Of one call: a derivation by the shipped rules takes a tenth of a second.
+# Processor time of one call. A derivation by the shipped rules takes a tenth of a second.
 PROCESSOR_SECONDS = 5.0
-SECONDS = 60.0  # of a call that waits: those above take as long beside ten others on its core
+# Elapsed time of one call: PROCESSOR_SECONDS take as long beside ten other processes on a core.
+SECONDS = 60.0
 
 _SERVER = f"{__package__}.rule_server"
 
-Step = tuple[str, str, int]  # a block, the name of a rule, and which of its states
+# A block, the name of a rule, and the number of one of the states that the rule derived.
+Step = tuple[str, str, int]
 
 
 class RuleEndedError(ValueError):
-    """A rule has ended the process that it ran in, or did not come back; it is asked no more."""
+    """A rule has ended its process or ran for too long; it is not asked again."""
 
     def __init__(self, rule: str, block: str, text: str) -> None:
         super().__init__(f"the rule {rule} {text}")
@@ -40,9 +42,9 @@ class RuleEndedError(ValueError):
 
 @dataclass(frozen=True)
 class Derived:
-    """What the rules made of a task: sketches, and answers as of `sketch.RuleAnswer`.
+    """A task's sketches, and the rules' answers as fields of `derivation.RuleAnswer`.
 
-    sketches: of each the path of its steps, and the decisions of its default program.
+    sketches: for each, the path of its steps and the decisions of its default program.
     """
 
     sketches: list[tuple[list[Step], tuple[Decision, ...]]]
@@ -50,9 +52,9 @@ class Derived:
 
 
 class RuleProcess:
-    """The process of some rules, started when it is needed, and anew after a rule has ended it.
+    """The process of some rules. It starts when needed, and again after a rule has ended it.
 
-    heard: called with the name of a rule and a line that it printed; None for nobody who listens.
+    heard: called with the name of a rule and a line that it printed; None to drop such lines.
     """
 
     def __init__(self) -> None:
@@ -60,13 +62,13 @@ class RuleProcess:
         self.ended: dict[str, RuleEndedError] = {}
         self._unreported: list[RuleEndedError] = []
         self._running = ("", "")  # the user's rule, and the block, that was asked last
-        self._handed_on = 0  # bytes of what was printed in a call
-        # What a rule prints is heard while it runs, and of one that ends its process.
+        self._handed_on = 0  # how many printed bytes of this call were handed on
+        # Unbuffered, so that lines arrive while a rule runs, and those of a rule that crashes too.
         self._worker = Worker(_SERVER, {"TVM_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"})
         weakref.finalize(self, self._worker.close)
 
     def unreported(self) -> list[RuleEndedError]:
-        """The rules that were ended since this was last asked."""
+        """The rules that have ended their process since the last call of this method."""
         found, self._unreported = self._unreported, []
         return found
 
@@ -82,7 +84,10 @@ class RuleProcess:
         return said["name"], said["kinds"], said["digest"], said["doc"]
 
     def derive(self, text: str, target: Target, rules: Sequence[Rule], enough: int) -> Derived:
-        """What the rules make of a task. text: its module's; enough: programs. RuleEndedError."""
+        """The sketches that the rules derive for a task; RuleEndedError where one ends the process.
+
+        text: the task's module as JSON. enough: derivation stops at this many programs.
+        """
         asked = {"rules": [*map(_named, rules)], "enough": enough}
         said = self._call("derive", {**_payload(text, target), **asked})
         answers = [(block, rule, text, failed) for block, rule, text, failed in said["answers"]]
@@ -97,7 +102,7 @@ class RuleProcess:
     ) -> tuple[str, tuple[Decision, ...]]:
         """The trace of a path's program, and its decisions.
 
-        ValueError where the chooser's answers do not fit, RuleEndedError among them.
+        ValueError where the chooser's answers do not fit; RuleEndedError is one.
         """
         said = self._call("program", {**_payload(text, target), "path": _steps(path)}, chooser)
         return said["trace"], _decisions(said["decisions"])
@@ -105,7 +110,7 @@ class RuleProcess:
     def excess(
         self, text: str, target: Target, path: Sequence[tuple[str, Rule, int]], chooser: Chooser
     ) -> tuple[str, str] | None:
-        """As of `Sketch.excess`: the rule's name, and how much."""
+        """The same as `Sketch.excess`: the rule's name, and the error's text."""
         said = self._call("excess", {**_payload(text, target), "path": _steps(path)}, chooser)
         return (said["rule"], said["text"]) if said else None
 
@@ -116,9 +121,9 @@ class RuleProcess:
         chooser: Chooser | None = None,
         running: str = "",
     ) -> Any:
-        """What the process answers; RuleEndedError for the rule that ran when it was ended.
+        """The answer of the process. RuleEndedError names the rule that ran when the process ended.
 
-        running: the rule to blame before one says that it runs.
+        running: the rule to blame until a rule reports that it runs.
         """
         choosers = [] if chooser is None else [chooser]
         self._running, self._handed_on = (running, ""), 0
@@ -150,7 +155,7 @@ class RuleProcess:
             self._hand_on()
 
     def _hand_on(self) -> None:
-        """Hand on what the rule that was running has printed."""
+        """Hand on the lines that the running rule has printed."""
         if self.heard is None:
             return
         text = self._worker.printed(self._handed_on)
@@ -169,12 +174,12 @@ class RuleProcess:
 
 @lru_cache(maxsize=1)
 def rule_process(files: tuple[tuple[Path, str], ...]) -> RuleProcess:
-    """The process of these files, known with their digests: a command has one."""
+    """The process of these files, given with their digests. A command has only one."""
     return RuleProcess()
 
 
 def _said(failure: WorkerFailure) -> str:
-    """What the rule did, in words that follow its name."""
+    """How the rule failed, in words that follow its name."""
     if failure.kind == "timeout":
         return f"did not come back within {SECONDS:g} s"
     cause = failure.message.partition(":")[0]
@@ -192,7 +197,7 @@ def _payload(text: str, target: Target) -> dict[str, Any]:
 
 
 def _named(rule: Rule) -> list[str]:
-    """A rule's name, and its file if it is a user's."""
+    """A rule's name and, if it is a user's rule, its file."""
     return [rule.name, str(rule.path.resolve()) if rule.process else ""]
 
 

@@ -1,6 +1,6 @@
 """The process that a user's rules run in: it loads them, derives sketches and makes programs.
 
-Its other side is `rule_process`. Whatever ends this process, ends nothing else.
+`rule_process` is its client. If a rule ends this process, nothing else ends.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .rule import Rule, load_rule, shipped_rules
 from .sketch import Sketch, Step
 from .trace import dump
 
-_FILE_BYTES = 16 << 20  # that a rule may write to a file, or print
+_FILE_BYTES = 16 << 20  # most bytes that a rule may write to a file, or print
 
 
 def _limited(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
-    """Within the limits of one call; payload: also "seconds" of processor time."""
+    """Run a function within the limits of one call. payload: also "seconds" of processor time."""
 
     @wraps(function)
     def call(payload: dict[str, Any]) -> Any:
@@ -42,7 +42,7 @@ def _limited(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
 
 @_limited
 def load(payload: dict[str, Any]) -> dict[str, Any]:
-    """What a rule's file says of the rule, or why it cannot be loaded. payload: "path"."""
+    """Name, kinds, digest and docstring of a rule, or why it cannot be loaded. payload: "path"."""
     try:
         rule = _loaded(Path(payload["path"]))
     except UsageError as error:
@@ -52,10 +52,10 @@ def load(payload: dict[str, Any]) -> dict[str, Any]:
 
 @_limited
 def derive(payload: dict[str, Any]) -> dict[str, Any]:
-    """A task's sketches, as paths and the decisions of default programs, and the rules' answers.
+    """A task's sketches, as paths with the decisions of default programs, and the rules' answers.
 
-    payload: "text" of the module, "target", as many programs as are "enough", and "rules": of each
-    its name and, of a user's, file.
+    payload: the module's "text", the "target", how many programs are "enough", and the "rules":
+    each one's name and, for a user's rule, its file.
     """
     mod, target = _module(payload["text"]), _target(payload)
     rules = [_rule(*one, target.kind) for one in payload["rules"]]
@@ -69,30 +69,30 @@ def derive(payload: dict[str, Any]) -> dict[str, Any]:
 
 @_limited
 def program(payload: dict[str, Any]) -> dict[str, Any]:
-    """A program of a path. payload: as of `derive`, but "path" for "rules"."""
+    """A program of a path. payload: as for `derive`, with a "path" instead of "rules"."""
     made = _sketch(payload).derived(_Asked())
     return {"trace": dump(made.sch.trace), "decisions": _decided(made.decisions)}
 
 
 @_limited
 def excess(payload: dict[str, Any]) -> dict[str, str] | None:
-    """The rule of a path after which a program is too much code. payload: as of `program`."""
+    """The rule of a path that makes a program too much code. payload: as for `program`."""
     found = _sketch(payload).excess(_Asked())
     return {"rule": found[0].name, "text": str(found[1])} if found else None
 
 
 class _Asked(Chooser):
-    """Answers with what the chooser at the other side says."""
+    """Answers with the answers of a chooser in the client's process."""
 
     def __init__(self, number: int = 0) -> None:
         self._number = number
 
     def answer(self, question: Question) -> int:
-        """The index that it says; ValueError where none of the options will do."""
+        """The index that it answers; ValueError where none of the options is acceptable."""
         return int(ask(["answer", self._number, question.to_json()]))
 
     def fork(self) -> Chooser:
-        """One that its fork answers."""
+        """A chooser that asks a fork of the client's chooser."""
         return _Asked(ask(["fork", self._number]))
 
 
@@ -120,7 +120,7 @@ def _target(payload: dict[str, Any]) -> Target:
 
 @cache
 def _loaded(path: Path) -> Rule:
-    """A user's rule, which says when it runs: of one that ends this process no more is known."""
+    """A user's rule that reports when it runs, so that the client knows which ended the process."""
     rule = load_rule(path)
 
     def applies(state: Any, block: str, target: Target) -> Any:

@@ -1,12 +1,12 @@
-"""Shares of a long reduction: parts of it that cores sum up side by side.
+"""Shares of a long reduction: parts of it that cores sum up in parallel.
 
     for k in range(K): s += f(k)
     -->
     parallel t: for k in range(ceil(K / T)) while t * ceil(K / T) + k < K: p[t] += f(..)
     s = sum of p
 
-A number of shares need not divide the length: the last share is shorter. Lowering cuts the loop
-over its steps off where it ends (`loops.partitioned`), so that no step asks.
+The number of shares need not divide the length: the last share is shorter. Lowering makes separate
+code for that share (`loops.partitioned`), so that no step has a condition.
 """
 
 import math
@@ -18,29 +18,31 @@ from .block_view import BlockView
 from .cores import tile_tasks
 from .tile_sizes import register_tiles
 
-# Steps that a share should have, each of so many iterations: its partial results cost as well.
+# A share should have this many steps, since its partial results cost something as well.
 LEAST_STEPS = 4
-# Numbers of shares offered, and how much less even than the best one may be.
+# How many numbers of shares are offered.
 OFFERED = 4
+# An offered number is at least this part as even as the most even one.
 NEARLY_EVEN = 0.95
 
 
 def shared_axis(view: BlockView) -> int:
-    """Which reducing axis is cut: the longest, the outermost of equals."""
+    """The index of the reducing axis that is cut: the longest, and the outermost of equals."""
     return view.reduced.index(max(view.reduced))
 
 
 def tile_count(view: BlockView, target: Target) -> int:
-    """Register tiles of a result, of the size that one core would take."""
+    """How many register tiles a result has, with tiles of the best size for one core."""
     alone, steps = replace(target, cores=1), [1] * len(view.node.iter_vars)
     tile, *_ = register_tiles(view, alone, steps) or [tuple(view.spatial)]
     return tile_tasks(view.spatial, tile)
 
 
 def share_counts(view: BlockView, tasks: int, cores: int, step: int) -> list[int]:
-    """Into how many shares to cut the reduction, ascending, the first as even as most; [1] if none.
+    """The numbers of shares to offer, ascending; [1] where the reduction is too short.
 
-    tasks: that there are without it. step: what the length of a share should be a multiple of.
+    Each number occupies the cores nearly as evenly as the best one does. tasks: the tasks without
+    shares. step: the length of a share should be a multiple of this.
     """
     length = max(view.reduced)
     most = min(2 * cores, length // (LEAST_STEPS * step))
@@ -50,7 +52,7 @@ def share_counts(view: BlockView, tasks: int, cores: int, step: int) -> list[int
 
 
 def split_shares(sch: Any, loop: Any, count: int, step: int) -> tuple[Any, Any]:
-    """The loop as (over shares, in a share)."""
+    """Split a loop into (over shares, in a share)."""
     share, inside = sch.split(loop, [None, _size(int(sch.get(loop).extent), count, step)])
     return share, inside
 
@@ -61,7 +63,7 @@ def _size(length: int, count: int, step: int) -> int:
 
 
 def _evenness(length: int, count: int, tasks: int, cores: int, step: int) -> float:
-    """Work of all cores over what it were if all had as much as the busiest."""
+    """The work of all cores, divided by what they could do while the busiest core works."""
     size = _size(length, count, step)
     waves = math.ceil(tasks * math.ceil(length / size) / cores)
     return tasks * length / (cores * waves * size)

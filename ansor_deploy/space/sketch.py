@@ -1,6 +1,6 @@
 """A sketch: the path of rules that leads to a structure of programs (Ansor, section 4.1).
 
-Walking the path again with other decisions gives other programs of the same structure.
+Following the path again with other decisions gives other programs of the same structure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .state import State
 from .trace import replay
 
 SKIP = "skip"  # the rule that keeps a block's loops
-_FRAMES = 3  # of a rule's file, that a message names
+_FRAMES = 3  # most frames of a rule's file that a message names
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,21 @@ class Program:
 class Sketch:
     """A structure of a task: the path of rules that leads to it.
 
-    guesses: the decisions of its default program, as the rules asked and answered them.
+    guesses: the decisions of its default program. text: `mod` as JSON, where a process needs it.
     """
 
     mod: Any = field(repr=False, compare=False)
     target: Target = field(repr=False)
     path: tuple[Step, ...]
     guesses: tuple[Decision, ...] = field(default=(), repr=False, compare=False)
-    text: str = field(default="", repr=False, compare=False)  # of mod, where a process needs it
+    text: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
         return " ".join(f"{block}:{rule}" for block, rule in self.steps) or "as it stands"
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """Its steps as (block, rule), without those that keep a block's loops."""
+        """Its steps as (block, rule), without those of the rule `skip`."""
         steps = [(step.block, step.rule.name) for step in self.path]
         return [step for step in steps if step[1] != SKIP]
 
@@ -83,7 +83,7 @@ class Sketch:
     def program(self, chooser: Chooser) -> Program:
         """A program of this structure; RuntimeError or ValueError where decisions do not fit.
 
-        The latter is TooMuchCodeError where the program would keep the compiler busy for too long.
+        TooMuchCodeError, a ValueError, where the program would take the compiler too long.
         """
         if process := process_of([step.rule for step in self.path]):
             trace, decisions = process.program(self.text, self.target, self._path, chooser)
@@ -103,7 +103,7 @@ class Sketch:
         return state
 
     def excess(self, chooser: Chooser) -> tuple[Rule, TooMuchCodeError] | None:
-        """The rule of the first step after which a program is too much code, and how much."""
+        """The rule of the first step that makes a program too much code, and the error; or None."""
         rules = [step.rule for step in self.path]
         if process := process_of(rules):
             found = process.excess(self.text, self.target, self._path, chooser)
@@ -129,12 +129,15 @@ def process_of(rules: Iterable[Rule]) -> RuleProcess | None:
 
 
 def start(mod: tvm.IRModule, chooser: Chooser) -> State:
-    """The state before any rule: the program as it stands."""
+    """The state before any rule: the task's own program."""
     return State(tvm.s_tir.Schedule(mod, debug_mask="none"), chooser)
 
 
 def _follow(step: Step, state: State, target: Target) -> State:
-    """One step of a path. Whatever a user's rule raises, under some choices only, is a misfit."""
+    """Apply one step of a path.
+
+    A user's rule may raise anything under some choices: it becomes a ValueError, a misfit.
+    """
     state.node = step.block
     try:
         return list(step.rule.apply(state, step.block, target))[step.branch]
@@ -146,7 +149,7 @@ def _follow(step: Step, state: State, target: Target) -> State:
 
 
 def raised(error: Exception) -> str:
-    """What a rule did that raised an error, as the end of a sentence, and where in its file."""
+    """The error that a rule raised, as the end of a sentence, and where in its file."""
     frames = [
         f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
         for frame, line in walk_tb(error.__traceback__)
@@ -157,6 +160,6 @@ def raised(error: Exception) -> str:
 
 
 def last_line(error: Exception) -> str:
-    """What an error of TVM says at its end, below programs and frames; else its type."""
+    """The last line of a TVM error, below programs and frames; its type where it has no text."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

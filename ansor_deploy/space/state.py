@@ -1,7 +1,7 @@
-"""A program in the course of its derivation.
+"""A program while it is derived.
 
 Every free choice is a question to the state's chooser. Every answer is also a sampling instruction
-in the schedule's trace, so that a record says which decisions it came from.
+in the schedule's trace, so that a record shows the decisions behind it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class State:
     """A schedule under derivation.
 
     node: the block being visited. done: blocks that need no further rule nor annotation.
-    revisit: the rules are asked once more about the block that was just changed. origin: the
-    task's own program. restarted: it was rewritten, and is derived from the beginning.
+    revisit: the rules are asked again about the block that was just changed. origin: the task's own
+    program. restarted: the program was rewritten, so that all its blocks are visited again.
     """
 
     sch: Any
@@ -43,15 +43,15 @@ class State:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether its program is another than the task's own."""
+        """Whether its program is a rewriting of the task's own."""
         return bool(rewriting.rewritings(self.sch.mod["main"]))
 
     def rewritten(self, name: str, block: str, sizes: Sequence[int], guess: int = 0) -> State:
-        """A state of the task's own program with a block replaced by an equal computation.
+        """A new state: the task's own program with a block replaced by an equal computation.
 
-        What was done before is not done to it. name: of a rewriting (`rewriting.py`). sizes: that
-        it may be done with, which is a choice. guess: index of the one that the rule thinks best.
-        ValueError where the block is not what it takes, or the state is rewritten already.
+        Earlier changes of the schedule are dropped. name: the name of a rewriting (`rewriting.py`).
+        sizes: the sizes to choose from. guess: the index of the size that the rule thinks best.
+        ValueError where the rewriting does not take the block, or the state is rewritten already.
         """
         if self.is_rewritten:
             raise ValueError("a program is rewritten once")
@@ -65,12 +65,12 @@ class State:
         return new
 
     def again(self) -> State:
-        """This state, its block to be visited once more."""
+        """This state; its block will be visited once more."""
         self.revisit = True
         return self
 
     def copy(self) -> State:
-        """An independent state, which is answered as this one would be."""
+        """An independent copy; its questions get the answers that this state's would get."""
         decisions, done = list(self.decisions), set(self.done)
         words = (self.sch.copy(), self.chooser.fork(), self.node, decisions, done)
         return State(*words, origin=self.origin)
@@ -80,20 +80,20 @@ class State:
         return self.sch.get_sblock(name)
 
     def view(self, name: str) -> BlockView:
-        """What a rule may ask of a block."""
+        """A view of a block, with the questions that a rule may ask about it."""
         return BlockView(self.sch, self.block(name))
 
     def finish(self, *blocks: Any) -> None:
-        """These blocks, by their random variables, need no further rule nor annotation."""
+        """Mark blocks, given by their random variables, as in need of no rule and no annotation."""
         self.done |= {str(self.sch.get(block).name_hint) for block in blocks}
 
     def choose(
         self, about: str, options: Sequence[T], guess: int = 0, *, ordered: bool = False
     ) -> T:
-        """One of the options. about: what they decide, for mutations and for what is learnt.
+        """Choose one of the options. about: what they decide, for mutations and for learning.
 
-        guess: index of the option that the rule thinks best. ordered: whether the options stand
-        in order. An option is known to records by its index: a new one is added at the end.
+        guess: the index of the option that the rule thinks best. ordered: whether the options are
+        in order. Records know an option by its index, so add new options at the end.
         """
         question = Question(about, self.node, tuple(options), guess, ordered)
         made = Decision(question, self.chooser.answer(question))
@@ -101,7 +101,7 @@ class State:
         return options[made.index]
 
     def note(self, made: Decision) -> None:
-        """Keep the answer to a question, here and in the trace."""
+        """Record the answer to a question, here and in the trace."""
         size = made.question.size
         self.sch.sample_categorical(list(range(size)), [1.0 / size] * size, made.index)
         self.decisions.append(made)
@@ -109,7 +109,11 @@ class State:
     def sample_tile(
         self, loop: Any, parts: int, limit: int = 64, guess: Sequence[int] | None = None
     ) -> list[Any]:
-        """The loop split into `parts`, their product its extent, the last at most `limit`."""
+        """Split a loop into `parts` loops, outermost first.
+
+        limit: the most iterations of the last one. guess: the extents that the rule thinks best; by
+        default all iterations are in the first.
+        """
         extent = int(self.sch.get(loop).extent)
         tiles = Tiles(extent, parts, limit)
         guessed = tiles.index(guess or [extent, *[1] * (parts - 1)])

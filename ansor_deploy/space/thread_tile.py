@@ -1,11 +1,12 @@
-"""Sizes of a tile over the threads of a GPU, each chosen among those that what is left allows.
+"""Sizes of a tile over the threads of a GPU; each is chosen among those that earlier ones allow.
 
-A block of threads computes a tile of the result, each of its threads some results in registers, and
-fetches what a few terms of the sums need into memory that its threads share. What a size may be
-follows from the sizes before it, so that nearly every answer gives a program within the limits.
+A block of threads computes a tile of the result, and each thread some results in registers. The
+block fetches the operands of a few terms of the sums into shared memory. The options of a size
+depend on the sizes chosen before it, so nearly every answer gives a program within the limits.
 
-Sizes need not divide the extents: of 197 rows a thread may compute 4, and 16 threads share a tile,
-of which the last is cut short. Then each result has a condition, which GPUs ask at little cost.
+Sizes need not divide the extents: for 197 rows, a thread may compute 4 and a tile may have 16
+threads; the last tile is then partial. In that case each result has a condition, which costs a GPU
+little.
 """
 
 import math
@@ -20,25 +21,35 @@ from .loops import bound, split_levels, unrolled
 from .state import State
 from .tiles import divisors
 
-# Results of one thread: its registers hold them, and what is multiplied to them.
+# Most results of one thread: its registers hold them and their operands.
 MOST_RESULTS = 64
-# What TVM's verifier of GPU programs allows by default: each multiplies the code of a thread.
+# Most virtual threads: TVM's verifier of GPU programs allows as many. Each repeats a thread's code.
 MAX_VTHREADS = 8
-# Results that lie side by side of one axis, and terms that are fetched at a time.
-_INNERMOST, _MOST_TERMS = 8, 64
-# How many times the results there are may be computed of an axis, where a size does not divide it.
+# Most neighbouring results of a thread along one axis.
+_INNERMOST = 8
+# Most terms that are fetched at a time.
+_MOST_TERMS = 64
+# Where a size does not divide an axis, at most this many times its results may be computed.
 _MOST_PADDED = 4 / 3
-_FEW = 4  # times that an operand is read: then to fetch it together is of little use
-_CUT_SHORT = 0.5  # what a size that does not divide is worth of one that does: a guess, unmeasured
-# Of a guess: threads of a block, those along one axis, results along one axis, and terms.
-_THREADS, _SIDE, _RESULTS, _TERMS = 256, 16, 4, 8
+# Fetching an operand into shared memory is of little use if it is read less often than this.
+_FEW = 4
+# A size that does not divide counts this much of one that does. It is a guess, not measured.
+_CUT_SHORT = 0.5
+# Threads of a block in a guess.
+_THREADS = 256
+# Threads along one axis in a guess.
+_SIDE = 16
+# Results of a thread along one axis in a guess.
+_RESULTS = 4
+# Terms that are fetched at a time in a guess.
+_TERMS = 8
 
 Fetch = Callable[[BlockView, Sequence[Any], int], None]
 
 
 @dataclass(frozen=True)
 class SpatialTile:
-    """Of one axis: blocks of threads, virtual threads, threads, and results side by side."""
+    """The tile of an axis: blocks of threads, virtual threads, threads, and results of a thread."""
 
     blocks: int
     vthreads: int
@@ -47,22 +58,23 @@ class SpatialTile:
 
     @property
     def size(self) -> int:
-        """Results of a block of threads."""
+        """How many results a block of threads computes along the axis."""
         return self.vthreads * self.threads * self.results
 
     @property
     def factors(self) -> list[int]:
-        """Extents of the loops, outermost first."""
+        """The extents of the axis's loops, outermost first."""
         return [self.blocks, self.vthreads, self.threads, self.results]
 
 
 def tile_over_threads(
     state: State, block: str, target: Target, fetch: Fetch | None = None
 ) -> State:
-    """A contraction by SSSRRS over the threads of a GPU, each with its own accumulators.
+    """Tile a contraction by SSSRRS over a GPU's threads, each with its own accumulators.
 
-    fetch: brings operands to where the threads of a block share them; without it each thread reads
-    them by itself. It is given the block's view, the loops over few terms each, and the threads.
+    fetch: copies operands into the shared memory of a block of threads; without it each thread
+    reads its own. It gets the block's view, the loops over groups of terms, and how many threads a
+    block has.
     """
     sch, view, limits = state.sch, state.view(block), limits_of(target)
     tiles = choose_spatial(state, view, limits)
@@ -82,16 +94,16 @@ def tile_over_threads(
 
 
 def limits_of(target: Target) -> GpuLimits:
-    """What a target's GPU allows; TypeError for a target without one."""
+    """The limits of a target's GPU; TypeError for a target without one."""
     if target.gpu is None:
         raise TypeError(f"{target.name} has no GPU")
     return target.gpu
 
 
 def hardly_reuses(view: BlockView, limits: GpuLimits) -> bool:
-    """Whether a contraction reads its largest operand so few times that threads best share sums.
+    """Whether a contraction reads its largest operand so rarely that threads should share sums.
 
-    As a product with one row does. Of short sums there is nothing to share.
+    A product with a single row does, for instance. Sums shorter than a warp cannot be shared.
     """
     largest = math.prod(map(int, view.largest_operand[0].shape))
     results, terms = math.prod(view.spatial), math.prod(view.reduced)
@@ -99,7 +111,7 @@ def hardly_reuses(view: BlockView, limits: GpuLimits) -> bool:
 
 
 def _accumulated_locally(sch: Any, view: BlockView) -> Any:
-    """Accumulate in registers; the stage that writes them out, the consumer if there is one."""
+    """Accumulate in registers. Returns the stage that writes them: the consumer if there is one."""
     if (consumer := view.epilogue) is None:
         return sch.cache_write(view.rv, 0, "local")
     sch.set_scope(view.rv, 0, "local")
@@ -107,7 +119,7 @@ def _accumulated_locally(sch: Any, view: BlockView) -> Any:
 
 
 def choose_spatial(state: State, view: BlockView, limits: GpuLimits) -> list[SpatialTile]:
-    """The tile of each axis of the result, the last axis first to choose."""
+    """Choose the tile of each axis of the result; the last axis chooses first."""
     results = _guessed_results(view.spatial, limits)
     found: list[SpatialTile] = []
     for size in reversed(view.spatial):
@@ -122,7 +134,11 @@ _KINDS = ("vthreads", "threads", "results")
 def _tile(
     state: State, size: int, taken: Sequence[int], wanted: int, limits: GpuLimits
 ) -> SpatialTile:
-    """taken: virtual threads, threads and results of the axes before. wanted: results."""
+    """Choose the tile of one axis.
+
+    size: its extent. taken: virtual threads, threads and results of the axes that chose before.
+    wanted: results of a thread in the guess.
+    """
     vthreads, threads, results = taken
     room = MOST_RESULTS // (vthreads * results)
     own = _pick(state, "registers", size, min(_INNERMOST, room), wanted)
@@ -136,14 +152,14 @@ def _tile(
 
 
 def _pick(state: State, about: str, size: int, most: int, wanted: int) -> int:
-    """A part of an extent, `most` or less; the guess is no more than wanted."""
+    """Choose a part of an extent, of at most `most`; the guess is at most `wanted`."""
     options = part_sizes(size, most)
     guess = options.index(_guess(size, min(most, wanted)))
     return state.choose(about, options, guess, ordered=True)
 
 
 def part_sizes(size: int, most: int) -> list[int]:
-    """Divisors of an extent, and powers of two that exceed it by little, up to `most`, or 1."""
+    """Divisors of an extent, and powers of two that pad it by little; all at most `most`, or 1."""
     most = max(1, min(size, most))
     powers = (2**k for k in range(1, most.bit_length()))
     near = [one for one in powers if -(-size // one) * one <= _MOST_PADDED * size]
@@ -151,7 +167,7 @@ def part_sizes(size: int, most: int) -> list[int]:
 
 
 def _guess(size: int, wanted: int) -> int:
-    """The part that leaves the fewest of them, where those that are cut short count less."""
+    """The size that makes the fewest parts; one that does not divide the extent counts less."""
     worth = {
         one: size / -(-size // one) * (_CUT_SHORT if size % one else 1)
         for one in part_sizes(size, wanted)
@@ -160,7 +176,7 @@ def _guess(size: int, wanted: int) -> int:
 
 
 def _guessed_results(extents: Sequence[int], limits: GpuLimits) -> int:
-    """Results of a thread along an axis: as many as leave a block to each multiprocessor."""
+    """Results of a thread along an axis: as many as leave each multiprocessor a block."""
     for wanted in (_RESULTS, _RESULTS // 2):
         threads, blocks = _THREADS, 1
         for size in reversed(extents):
@@ -177,7 +193,7 @@ def _guessed_results(extents: Sequence[int], limits: GpuLimits) -> int:
 def choose_terms(
     state: State, view: BlockView, tiles: Sequence[SpatialTile], limits: GpuLimits
 ) -> list[int]:
-    """How many terms of each reducing axis are fetched at a time; the last axis chooses first."""
+    """Choose how many terms of each reducing axis are fetched at once; the last axis is first."""
     sizes = {axis.var: 1 for axis in view.axes(REDUCE)}
     sizes |= {a.var: t.size for a, t in zip(view.axes(SPATIAL), tiles, strict=True)}
     found, left = [], _MOST_TERMS
@@ -197,7 +213,7 @@ def choose_terms(
 
 
 def shared_bytes(view: BlockView, sizes: dict[Any, int]) -> int:
-    """Bytes of all operands that a tile of these extents reads, by the variables of its axes."""
+    """Bytes of all operands that a tile reads. sizes: its extents, by the variables of its axes."""
     known = tvm.sym.Analyzer()
     for var, size in sizes.items():
         known.bind(var, tvm.ir.Range(0, size))

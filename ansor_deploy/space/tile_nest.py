@@ -1,4 +1,4 @@
-"""The order of a reduction's loops over tiles, what tasks they make, and what they fetch ahead."""
+"""The order of a reduction's loops over tiles, the parallel tasks, and what tiles prefetch."""
 
 import math
 from typing import Any, NamedTuple
@@ -16,19 +16,20 @@ from .state import State
 from .tile_sizes import batch_axes
 from .widening import widen_once
 
-# Of the second cache, what panels may take: all rows pass by them, and want some as well.
+# Part of the second cache that panels may take; the rows that are multiplied need room as well.
 PANEL_SHARE = 0.5
-# Axes of what has been widened as one row after the other, wherever a row of an image ends.
+# Axes of widened data whose rows are one list, regardless of where an image's row ends.
 ROW = 2
 
 
 class Tiles(NamedTuple):
-    """A reduction cut into tiles: their sizes, and its loops over tiles, in one, and over sums.
+    """A reduction cut into tiles: their sizes and its loops.
 
-    parts: the loop over parts of its sums, if there are any. groups: of steps that a matrix takes,
-    else 0. is_packed: whether panels of weights are. rows_outside: which loops are tried outermost
-    first. crosses: whether a tile begins in one row of an image and ends in the next, and so reads
-    now more, now less of it.
+    outer: the loops over tiles. inner: the loops within a tile. parts: the loop over parts of the
+    sums, if there are any. reduced: the other reducing loops. groups: groups of steps that a matrix
+    takes, else 0. is_packed: whether there are panels of constant weights. rows_outside: whether
+    the guess has the loops over rows outermost. crosses: whether a tile may begin in one row of an
+    image and end in the next, so that tiles read different amounts.
     """
 
     sizes: tuple[int, ...]
@@ -43,9 +44,9 @@ class Tiles(NamedTuple):
 
 
 class Nest(NamedTuple):
-    """The loops of a task and of the results that are written at once, in their order.
+    """The loop of a task, and the loop in which the epilogue writes a tile's results.
 
-    is_wide: whether these are of all panels, for which rows are widened.
+    is_wide: whether a task computes all panels, for rows that it widens once.
     """
 
     task: Any
@@ -56,7 +57,7 @@ class Nest(NamedTuple):
 def nested(
     state: State, view: BlockView, epilogue: BlockView, target: Target, tiles: Tiles
 ) -> Nest:
-    """Order the loops of a reduction that was cut into tiles, and share them out as tasks."""
+    """Order the loops of a reduction that was cut into tiles, and make parallel tasks of them."""
     if tiles.parts:
         return _by_parts(state, view, target, tiles)
     nest = _by_tiles(state, view, target, tiles)
@@ -66,7 +67,7 @@ def nested(
 
 
 def _by_parts(state: State, view: BlockView, target: Target, tiles: Tiles) -> Nest:
-    """A panel is a task, and all rows use a part of it before the next comes."""
+    """Make each panel a task: all rows use one part of the panel before the next part."""
     *rows, task = tiles.outer
     state.sch.reorder(task, *tiles.parts, *rows, *tiles.reduced, *tiles.inner)
     if tiles.is_packed:
@@ -76,7 +77,7 @@ def _by_parts(state: State, view: BlockView, target: Target, tiles: Tiles) -> Ne
 
 
 def _by_tiles(state: State, view: BlockView, target: Target, tiles: Tiles) -> Nest:
-    """Tiles are summed up whole, in an order that is chosen, and tasks are of some."""
+    """Sum up whole tiles, in an order that is a choice; a task computes some of them."""
     sch, panels = state.sch, tiles.outer[-1]
     order = _ordered(state, tiles.outer, batch_axes(view), tiles.rows_outside)
     sch.reorder(*order, *tiles.reduced, *tiles.inner)
@@ -94,7 +95,7 @@ def _by_tiles(state: State, view: BlockView, target: Target, tiles: Tiles) -> Ne
 def _read_panels(
     state: State, view: BlockView, order: list[Any], tiles: Tiles, target: Target
 ) -> None:
-    """Widen panels once for the rows that share them, and fetch them ahead."""
+    """Widen panels once for the rows that share them, and prefetch them."""
     panels, at = tiles.outer[-1], order.index(tiles.outer[-1]) + 1
     widen_once(state, view, order[:at], order[at:], target)
     _fetch_ahead(state, order, panels, panel_elements(view, tiles.sizes[-1]), target)
@@ -102,11 +103,12 @@ def _read_panels(
 
 
 def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool) -> list[Any]:
-    """The loops over tiles: a panel of columns over all rows, rows over all panels, or in blocks.
+    """Choose the order of the loops over tiles: panels outermost, rows outermost, or by blocks.
 
-    With panels outermost, one packed panel is reused over all rows while it is in cache; in
-    blocks, the rows of a block stay in cache as well. own: of the loops, which have panels of their
-    own, and stand before all. rows_outside: what is tried first.
+    With panels outermost, a packed panel is reused for all rows while it is in the cache. With
+    blocks of rows, the rows of a block stay in the cache as well. own: positions of loops that have
+    panels of their own; these are always outermost. rows_outside: whether the guess has rows
+    outermost.
     """
     sch, panels = state.sch, outer[-1]
     batch = [outer[at] for at in own]
@@ -129,9 +131,9 @@ def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool)
 
 
 def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target: Target) -> None:
-    """Let the tiles of rows that share a panel fetch the next, which is a choice.
+    """Choose whether the tiles of rows that share a panel prefetch the next panel.
 
-    panel: its elements.
+    panel: elements of a panel.
     """
     sch, at = state.sch, order.index(panels) + 1
     rows = [loop for loop in order[at:] if extent(sch, loop) > 1]
@@ -145,11 +147,11 @@ def _fetch_ahead(state: State, order: list[Any], panels: Any, panel: int, target
 def _fetch_steps(
     state: State, view: BlockView, rows: list[Any], reduced: list[Any], target: Target
 ) -> None:
-    """Let steps fetch short weights of later ones, which is a choice, where one row uses them.
+    """Choose whether steps prefetch the weights of later steps.
 
-    Or one tile of rows, of those in words. rows: loops over tiles of rows.
-
-    Of float32 a processor fetches enough by itself: as measured, fetches cost it 4%.
+    It is offered for weights shorter than float32 that one row uses, and for weights in words that
+    one tile of rows uses. For float32 a processor prefetches enough itself: there, prefetching cost
+    4% when measured. rows: the loops over tiles of rows.
     """
     sch = state.sch
     serial = [loop for loop in reduced if sch.get(loop).kind == tirx.ForKind.SERIAL]
@@ -164,9 +166,9 @@ def _fetch_steps(
 
 
 def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, target: Target) -> None:
-    """Let each tile of rows fetch those of the next, which is a choice, where no cache holds all.
+    """Choose whether each tile of rows prefetches the next tile's rows, where caches hold not all.
 
-    They lie one after the other, and each is done with before the next. size: rows of a tile.
+    The rows must be contiguous, and a tile complete before the next begins. size: rows of a tile.
     """
     sch, depth = state.sch, math.prod(view.reduced)
     elements = math.prod(view.spatial[:-1]) * depth
@@ -187,7 +189,7 @@ def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, targ
 def _widens_rows(
     state: State, view: BlockView, rows: list[Any], target: Target, *, crosses: bool
 ) -> bool:
-    """Whether each tile of rows is widened by itself, for all panels, which is a choice.
+    """Choose whether each tile of rows is widened by itself, once for all panels.
 
     crosses: whether tiles begin and end in different rows of an image.
     """

@@ -1,9 +1,8 @@
-"""Sizes of register tiles: which fill the registers, and what a step of each costs.
+"""Sizes of register tiles: which ones fit the registers, and what a step of each costs.
 
-The size of a tile comes from the target: W x C / lanes accumulators and the operands in flight
-fill the registers, and of the tiles that do, those with the most multiply-adds a load come first
-(Goto and van de Geijn, 2008). A size need not divide its extent: the last tile is the rest, and
-counts with what it costs.
+The registers of the target hold W x C / lanes accumulators and the operands of a step. Of the tiles
+that fit, those with the most multiply-adds for each load come first (Goto and van de Geijn, 2008).
+A size need not divide its extent: the last tile is then smaller, and its cost is estimated too.
 """
 
 from __future__ import annotations
@@ -25,70 +24,82 @@ from .loops import lanes
 from .packing import rows_of, sums_pairs, sums_sixteens
 from .tiles import divisors
 
-# Registers kept beside the accumulators and one step's vectors of the panel: an element of a row.
+# Registers kept free for an element of a row, beside accumulators and a step's vectors of a panel.
 SPARE_REGISTERS = 1
-# And on x86 where the last vector of a panel is cut short, for each of the others: of registers of
-# two widths LLVM uses more, and sends sums to the stack at each step. 8x40 takes 0.84 of 9x40's.
+# More free registers on x86 where the last vector of a panel is cut short, for each other vector:
+# with two widths of vectors LLVM uses more registers and spills sums in each step. 8x40 takes 0.84
+# of the time of 9x40.
 CUT_REGISTERS = 1
-# And where no multiply-add reads memory, as on all but x86: an element of four rows at a time, and
-# the next step's vectors. With less LLVM sends a third of an A53's tiles to the stack at each step.
+# Free registers where multiply-adds cannot read memory, as on all processors but x86: for elements
+# of four rows at a time and the next step's vectors. With fewer, LLVM spills a third of an A53's
+# tiles in each step.
 LOADED_REGISTERS = 3
-# And where a multiply-add takes a lane of a row's vector (`marks/row_vectors.py`), beside those
-# vectors, the accumulators and a step's of the panel. A tile without room for them, such as 8x12,
-# reads elements, for the search to try: it has more of a tile for more instructions.
+# Free registers where a multiply-add takes a lane of a row's vector (`marks/row_vectors.py`),
+# beside accumulators and the vectors of rows and of a step of the panel. A tile without room for
+# that, such as 8x12, reads single elements: it is larger, for more instructions. The search may
+# try it.
 BESIDE_ROWS = 2
-# And where products are no part of a sum yet, as those of pairs of 16 bits (`marks/dot.py`): one.
+# A register for a product that is not yet part of a sum, as with 16-bit pairs (`marks/dot.py`).
 PRODUCT_REGISTER = 1
-# And where products of 16 bits are added up before they are widened, accumulators: LLVM has those
-# of several in hand, and sends what is beyond to the stack at each step. A load counts for a third
-# there, beside three instructions, and bytes of a row for two, which a table spreads over lanes.
-MOST_SUMS, WIDENED_LOAD, SPREAD_ROW = 8, 1 / 3, 2.0
-# And where lanes are of steps (`marks/long_dot.py`): a sum of each of a vector's columns has a
-# register, and a load stands beside twelve instructions.
-MOST_LONG_SUMS, LONG_LOAD = 4, 1 / 6
-# And where the innermost loop of a reduction has a step for each of a few channels, as in the first
-# layer of a network, on x86: with more LLVM sends sums to the stack, since it holds the inputs of a
-# row of taps as well. As measured with 32 registers: 5x48 takes 0.73 of 8x48's time, 4x64 0.82 to
-# 0.96 of 6x64's, and for 24 columns 8x32 0.71 of 12x32's.
-FEW_CHANNELS, FEW_CHANNELS_SUMS = 4, 16
-# What a vector of a panel costs, which may come from the second cache, beside an element of a row
-# from the first. It ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
+# Most accumulators where 16-bit products are added up before they are widened: LLVM keeps several
+# of these in registers, and with more accumulators it spills in each step.
+MOST_SUMS = 8
+# Cost of a load there, in multiply-adds of three instructions each.
+WIDENED_LOAD = 1 / 3
+# Cost of a row's bytes there, in loads: a table look-up spreads them over the lanes.
+SPREAD_ROW = 2.0
+# Most accumulators where lanes hold steps (`marks/long_dot.py`): each column has its own register.
+MOST_LONG_SUMS = 4
+# Cost of a load there, whose multiply-add takes twelve instructions.
+LONG_LOAD = 1 / 6
+# A reduction whose innermost loop has at most this many steps is over few channels, as in the first
+# layer of a network.
+FEW_CHANNELS = 4
+# Most accumulators of such a reduction on x86. LLVM keeps the inputs of a row of taps in registers
+# too, and spills sums if there are more. Measured with 32 registers: 5x48 takes 0.73 of the time of
+# 8x48, 4x64 takes 0.82 to 0.96 of 6x64, and with 24 columns 8x32 takes 0.71 of 12x32.
+FEW_CHANNELS_SUMS = 16
+# Cost of a vector of a panel, which may come from the second cache; an element of a row, from the
+# first cache, costs 1. This ranks tiles of 16 registers as measured: 4x24, 6x16, 5x16, 4x16, 8x8.
 PANEL_LOAD = 1.9
-# Widest tile, in vectors: wider only costs loads of the panel.
+# Widest tile, in vectors: a wider one only loads more of the panel.
 MAX_VECTORS = 4
-# Tiles offered to the search, the best first, and how much worse than the best the last may be.
+# How many tiles are offered to the search, the best first.
 OFFERED = 16
+# The last tile offered has at least this part of the best one's score.
 WORST = 0.7
-# What a tile that does not divide must be better by: the rest is code of its own. Beside so many
-# whole tiles of rows that makes no difference.
-UNEVEN, MANY = 0.95, 28
-# Innermost axes that a tile may span besides the contiguous one.
+# A tile that does not divide its extents counts this much, since the rest is separate code.
+UNEVEN = 0.95
+# With at least this many whole tiles along an axis, the rest makes no difference.
+MANY = 28
+# How many of the innermost axes a tile may span besides the contiguous one.
 ROW_AXES = 3
-# Groups of channels narrower than this are not worth a vector each.
+# Groups with fewer channels than this are not worth a vector each.
 NARROW_GROUP = 4
-# Steps of a reduction that are written out as a whole: a depthwise kernel, a pooling window.
+# A reduction with at most this many steps is unrolled: a depthwise kernel, a pooling window.
 FEW_TAPS = 9
-# Registers that their accumulators and inputs get where each channel has its own taps, which stay
-# in others. As measured: with 32 registers 9 accumulators are faster than more, with 16 it is 6.
+# Registers for accumulators and inputs of a depthwise convolution; its taps stay in others.
+# Measured: with 32 registers 9 accumulators are faster than more, with 16 registers 6 are.
 OWN_TAPS_REGISTERS = 11
-# And where these are of bytes (`marks/tap_pairs.py`), of which sums take four registers each.
-PAIRED_REGISTERS, BYTE = 6, 8
+# The same for bytes (`marks/tap_pairs.py`): each sum takes four registers.
+PAIRED_REGISTERS = 6
+BYTE = 8  # bits
 
 
 def register_tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:
     """Tile sizes of the result's axes, the most multiply-adds a load first.
 
-    One that leaves cores idle counts with the part of the time in which they are not.
-    steps: of all axes, the reducing ones last; what each size must be a multiple of.
+    The score of a tile that leaves cores idle is multiplied by the part of the time in which they
+    are busy. steps: for all axes, the reducing ones last, what each size must be a multiple of.
     """
     model, cores = _Model.of(view, target, steps), max(1, worth_cores(view, target))
     return list(_ranked(model, cores))
 
 
 def tiles_within(view: BlockView, target: Target, rows: int) -> list[tuple[int, ...]]:
-    """Tile sizes of so many rows of the result, which one core computes.
+    """Tile sizes for a number of rows of the result that one core computes.
 
-    Where that is a part of them, a tile divides it.
+    A tile divides this number of rows, unless it is all rows.
     """
     model = _Model.of(view, target, [1] * len(view.node.iter_vars))
     *batch, whole, columns = view.spatial
@@ -96,9 +107,9 @@ def tiles_within(view: BlockView, target: Target, rows: int) -> list[tuple[int, 
     return list(_ranked(part, 1, 1 if rows == whole else rows))
 
 
-@lru_cache(maxsize=64)  # a search asks for each of its programs, and scores take the longest of it
+@lru_cache(maxsize=64)  # a search asks once for each program, and scoring is the slowest part of it
 def _ranked(model: _Model, cores: int, part: int = 1) -> tuple[tuple[int, ...], ...]:
-    """Tile sizes, the best first. part: that is so many rows of several, which tiles divide."""
+    """Tile sizes, the best first. part: the rows of a part that tiles must divide; 1 without."""
     scored = []
     for columns in _columns(model):
         limit = max(math.prod(model.steps[:-1]), model.rows(columns))
@@ -107,23 +118,24 @@ def _ranked(model: _Model, cores: int, part: int = 1) -> tuple[tuple[int, ...], 
                 continue
             shared = min(FAIR, busy(tile_tasks(model.extents, tile), cores))
             scored.append((model.score(tile) * shared, tile))
-    # Of equals the largest: it has the most accumulators to hide latencies behind.
+    # Of equal scores the largest tile: its many accumulators hide latencies best.
     scored.sort(key=lambda pair: (-round(pair[0], 6), -math.prod(pair[1]), pair[1]))
     return tuple(tile for score, tile in scored if score >= WORST * scored[0][0])[:OFFERED]
 
 
 @dataclass(frozen=True)
 class _Model:
-    """What decides how good a tile is.
+    """Everything that decides how good a tile is.
 
-    extents, steps: of the result's axes. operands: for each, which of these axes its indices
-    mention, groups apart. taps: that positions `steps` apart share. registers: at hand. ahead: of
-    how many steps registers hold the panel's vectors. sums: the most accumulators. load: what one
-    costs beside a multiply-add. each: what an element of a row counts for. with_rows: registers for
-    the panel's vectors of one step and a vector of each row; 0 where a multiply-add takes no lane
-    of it. uneven: what a tile that does not divide counts for: where channels have their own taps,
-    the rest is little code. group: columns of one group of a grouped reduction, or 0. cropped:
-    whether the epilogue leaves columns out.
+    extents: of the result's axes. steps: what a tile's size along each must be a multiple of.
+    operands: for each operand, which of these axes its indices use, not counting the division into
+    groups. taps: how many taps positions `steps` apart share. registers: for accumulators and
+    operands. ahead: for how many steps registers hold the panel's vectors. sums: the most
+    accumulators. load: the cost of a load, in multiply-adds. each: the cost of an element of a row,
+    in loads. with_rows: registers for accumulators, a vector of each row and a step of the panel; 0
+    where multiply-adds take no lanes of rows. lanes: of a vector. uneven: the factor for a tile
+    that does not divide; 1 for depthwise convolutions, where the rest is little code. group:
+    columns of a group in a grouped reduction, or 0. cropped: whether the epilogue drops columns.
     """
 
     extents: tuple[int, ...]
@@ -152,7 +164,7 @@ class _Model:
                 registers, bits = PAIRED_REGISTERS, BYTE
             elif all(column for *_, column in operands):
                 registers, uneven = min(registers // 2, OWN_TAPS_REGISTERS), 1.0
-            else:  # taps written out want registers for the inputs that they share
+            else:  # unrolled taps need registers for the inputs that they share
                 registers = registers // 2 + SPARE_REGISTERS
         elif sums_sixteens(view, target):
             sums, load, each = MOST_LONG_SUMS, LONG_LOAD, 1.0
@@ -188,7 +200,7 @@ class _Model:
         )
 
     def rows(self, columns: int) -> int:
-        """The most rows of a tile of so many columns."""
+        """The most rows of a tile with this many columns."""
         vectors = columns // self.width(columns)
         beside = SPARE_REGISTERS + self.ahead * vectors
         if self.ahead == 1 and self.is_cut(columns):  # x86
@@ -196,15 +208,15 @@ class _Model:
         return min(self.sums, self.registers - beside) // vectors
 
     def is_cut(self, columns: int) -> bool:
-        """Whether tiles of so many columns end with one whose last vector is cut short."""
+        """Whether the last of the tiles with this many columns ends in a partial vector."""
         return bool(self.extents[-1] % columns and self.extents[-1] % self.width(columns))
 
     def width(self, columns: int) -> int:
-        """Elements of each vector of so many columns."""
+        """Elements of each vector in a tile with this many columns."""
         return math.gcd(columns, self.lanes)
 
     def score(self, tile: tuple[int, ...]) -> float:
-        """Multiply-adds of whole vectors that the result takes, over all that is done for it."""
+        """The result's multiply-adds, in whole vectors, divided by the cost of all tiles."""
         cost, width = 0.0, self.width(tile[-1])
         each = PANEL_LOAD / ROW_LANES if self.takes_lanes(tile) else self.each
         for parts in product(*map(parts_of, self.extents, tile)):
@@ -220,15 +232,15 @@ class _Model:
         return math.prod(self.extents) / self.lanes / cost * (1 if even else self.uneven)
 
     def takes_lanes(self, tile: tuple[int, ...]) -> bool:
-        """Whether registers hold a vector of each row along the reduction, four steps of it."""
+        """Whether registers hold a vector of each row, with four steps of the reduction."""
         rows, vectors = math.prod(tile[:-1]), tile[-1] // self.width(tile[-1])
         return rows * (vectors + 1) + vectors <= self.with_rows
 
     def _loads(self, rows: list[int], vectors: int, each: float) -> float:
-        """Elements, or vectors of the contiguous axis, that a step reads.
+        """The cost of the loads of a step, of elements and of vectors of the contiguous axis.
 
-        Positions `steps` apart share a tap, and there are `taps` of them; between them lies one
-        input. each: cost of an element.
+        Positions `steps` apart share each of the `taps` taps; between two of them lies one input.
+        each: the cost of an element.
         """
         panel = PANEL_LOAD if not all(column for *_, column in self.operands) else 1.0
         loads = 0.0
@@ -240,16 +252,16 @@ class _Model:
 
 
 def parts_of(extent: int, size: int) -> list[tuple[int, int]]:
-    """The tiles of an axis as (how many, of which size): whole ones, and the rest."""
+    """The tiles of an axis as (number, size): the whole ones, and the rest."""
     parts = [(extent // size, size), (1, extent % size)]
     return [part for part in parts if all(part)]
 
 
 def _columns(model: _Model) -> list[int]:
-    """Sizes of a tile along the contiguous axis: those that divide it, and whole vectors.
+    """Sizes of a tile along the contiguous axis: divisors and whole vectors.
 
-    Of tiles that end in two places, as where columns are left out, TVM does not see that they are
-    all of one size, and their accumulators would lie in memory.
+    With groups or dropped columns, only divisors: where a tile may end at two places, TVM does not
+    see that all tiles have one size, and puts accumulators into memory.
     """
     extent, lanes, most = model.extents[-1], model.lanes, min(MAX_VECTORS, model.sums // 2)
     even = [
@@ -264,10 +276,10 @@ def _columns(model: _Model) -> list[int]:
 
 
 def _tiles_of(model: _Model, columns: int, limit: int) -> list[tuple[int, ...]]:
-    """Tiles of so many columns, and of at most `limit` rows.
+    """Tiles with this many columns and at most `limit` rows.
 
-    Along those of the innermost row axes along which some operand is reused; only along the last
-    of these, and along that alone, a size need not divide.
+    A tile spans the innermost row axes along which an operand is reused. A size need not divide
+    along the last of these, if the tile spans no other axis.
     """
     extents, steps = model.extents[:-1], model.steps
     reused = [any(not used[axis] for used in model.operands) for axis in range(len(extents))]
@@ -285,12 +297,12 @@ def _tiles_of(model: _Model, columns: int, limit: int) -> list[tuple[int, ...]]:
 
 
 def indexing_axes(view: BlockView) -> list[list[bool]]:
-    """For each operand, which of the result's axes its indices mention, groups apart."""
+    """For each operand, which of the result's axes its indices use; a group's number is no use."""
     spatial = [axis.var for axis in view.axes(SPATIAL)]
     found = []
     for _, indices in view.operands:
         used = [any(uses(index, var) for index in indices) for var in spatial]
-        # An index that moves with every step of the contiguous axis, not once a group of them.
+        # Whether an index moves with every step of the contiguous axis, not once per group.
         stepping = any(uses(i, spatial[-1]) and not _divided(i, spatial[-1]) for i in indices)
         found.append([*used[:-1], stepping])
     return found
@@ -302,7 +314,7 @@ def takes_lanes(view: BlockView, tile: tuple[int, ...], target: Target) -> bool:
 
 
 def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) -> bool:
-    """Whether a lane of a vector along each row is what a multiply-add takes for all lanes."""
+    """Whether multiply-adds can broadcast a lane of a vector that lies along a row (AArch64)."""
     axis = view.axes(REDUCE)[-1]
     pairs = zip(view.operands, operands, strict=True)
     rows = [indices[-1] for (_, indices), (*_, column) in pairs if not column and indices]
@@ -312,14 +324,14 @@ def _is_along_rows(view: BlockView, operands: list[list[bool]], target: Target) 
 
 
 def _adds_up_pairs(view: BlockView, target: Target) -> bool:
-    """Whether pairs of its products are added up before they are to what was there."""
+    """Whether pairs of products are added to each other before they are added to a sum."""
     types, rows = {str(buffer.dtype) for buffer, _ in view.operands}, rows_of(view, target)
     paired = rows in ("int8", "int16") and rows in types and types <= {rows, "int8"}
     return paired and steps_at_once(target, lanes(target), rows) > 0
 
 
 def batch_axes(view: BlockView) -> list[int]:
-    """The row axes of the result that have panels of their own at each step, where others share."""
+    """The row axes along which each position has its own panels, if others share theirs."""
     spatial, reduced = ([one.var for one in view.axes(kind)] for kind in (SPATIAL, REDUCE))
     found = []
     for (_, indices), used in zip(view.operands, indexing_axes(view), strict=True):
@@ -337,14 +349,14 @@ def _divided(expr: Any, var: Any) -> list[int]:
 
 
 def _is_cropped(view: BlockView) -> bool:
-    """Whether several rows of columns go to one consumer of fewer columns."""
+    """Whether the only consumer has fewer columns than the reduction, which has several rows."""
     rows, columns = math.prod(view.spatial[:-1]), view.spatial[-1]
     shapes = [one.spatial for one in view.consumers]
     return rows > 1 and [shape[-1] < columns for shape in shapes] == [True]
 
 
 def columns_of_groups(view: BlockView) -> int:
-    """Columns of one group of a grouped reduction: a vector across two would read apart; or 0."""
+    """Columns of a group in a grouped reduction, which no vector should leave; 0 without groups."""
     column = view.axes(SPATIAL)[-1].var
     sizes = [s for _, indices in view.operands for i in indices for s in _divided(i, column)]
     return math.gcd(*[size for size in sizes if size >= NARROW_GROUP])

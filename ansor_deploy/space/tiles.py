@@ -1,7 +1,7 @@
-"""Tiles: the ways to split a loop into several, as options that are numbered and never listed.
+"""Tiles: the ways to split a loop into several, as options that are numbered but never listed.
 
-An extent of some thousands has tens of thousands of factorisations. Each is known by its number:
-what a number stands for, and the number of given factors, are worked out when asked for.
+An extent of some thousands has tens of thousands of factorisations. The factors of a number, and
+the number of given factors, are computed on demand.
 """
 
 import math
@@ -14,7 +14,7 @@ from functools import lru_cache
 class Tiles:
     """All ways to write an extent as an ordered product of `parts` factors, outermost first.
 
-    limit: the largest last factor, where there are several.
+    limit: the largest last factor, if `parts` is more than one.
     """
 
     extent: int
@@ -30,7 +30,7 @@ class Tiles:
         return _factors(self.extent, self.parts, self.limit, at)
 
     def index(self, factors: Sequence[int]) -> int:
-        """The number of these factors; ValueError where they are not one of the ways."""
+        """The number of these factors; ValueError where they do not give such a split."""
         at, extent, limit = 0, self.extent, self.limit
         for parts, last in zip(range(self.parts, 0, -1), reversed(factors), strict=True):
             starts, _ = _starts(extent, parts, limit)
@@ -41,22 +41,22 @@ class Tiles:
         return at
 
     def near(self, at: int) -> tuple[int, ...]:
-        """The numbers of those that differ by one prime factor, moved from one part to another."""
+        """The numbers of the splits in which one prime factor has moved to another part."""
         return _moves(self, at)
 
 
 @lru_cache(maxsize=4096)
 def divisors(extent: int) -> tuple[int, ...]:
-    """All divisors, ascending, in the square root of the extent's time."""
+    """All divisors, ascending. The time grows with the square root of the extent."""
     small = [d for d in range(1, math.isqrt(extent) + 1) if extent % d == 0]
     return (*small, *(extent // d for d in reversed(small) if d * d != extent))
 
 
 @lru_cache(maxsize=1 << 14)
 def _starts(extent: int, parts: int, limit: int) -> tuple[dict[int, int], int]:
-    """For each last factor the number of the first way that ends so; and how many ways there are.
+    """For each last factor the number of the first split with it; and how many splits there are.
 
-    They are numbered by the last factor, then by the one before it, and so on.
+    Splits are numbered by their last factor, then by the one before it, and so on.
     """
     if parts == 1:
         return {extent: 0}, 1

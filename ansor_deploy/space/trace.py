@@ -1,7 +1,7 @@
 """Schedules as text: a TVM trace in canonical JSON, and back onto a program.
 
-TVM's own `as_json` leaves index maps (of packed weights) as objects that JSON cannot hold; here
-they are spelled out in TVM's JSON graph format and recognised by their wrapper on the way back.
+TVM's own `as_json` leaves index maps (of packed weights) as objects that JSON cannot hold. Here
+they are written in TVM's JSON graph format, inside a wrapper by which they are recognised.
 """
 
 import json
@@ -13,7 +13,7 @@ from ..system.digest import canonical_json
 from .rewriting import rewritten, steps_of
 
 _INDEX_MAP = "ansor_deploy.index_map"
-# How TVM's own spelling of an index map begins, in whatever order its fields stand.
+# The beginning of an index map as TVM writes it, with its fields in any order.
 _GRAPH = re.compile(r'\{\s*"(root_index|metadata|nodes)":')
 
 
@@ -65,9 +65,9 @@ def _objects(value: Any) -> Any:
 
 
 def _without_inverse(text: str) -> str:
-    """An index map without the inverse that MetaSchedule notes in it.
+    """An index map without the inverse that MetaSchedule stores in it.
 
-    TVM would believe it, and index buffers by it; what it works out itself is right.
+    TVM would trust a wrong inverse and index buffers by it; the one that it computes is right.
     """
     graph = json.loads(text)
     nodes = graph["nodes"]

@@ -1,4 +1,4 @@
-"""Where short weights are made float32: in each load, or once for many tiles of rows."""
+"""Where short weights become float32: in each load, or once for many tiles of rows."""
 
 import math
 from typing import Any
@@ -11,21 +11,23 @@ from .loops import extent
 from .packing import made_float32
 from .state import State
 
-# Tiles of rows from which it pays that they share a panel, and from which that costs nothing.
-FEW, MANY = 2, 8
-# Rows from which all weights are made float32 before the tiles, where few tiles share a panel.
+# Sharing a widened panel pays from this many tiles of rows.
+FEW = 2
+# From this many tiles of rows, widening a panel costs nothing that matters.
+MANY = 8
+# Where fewer tiles share a panel, all weights are widened before the tiles from this many rows.
 MANY_ROWS = 128
-# Of all second caches, what these may take.
+# Part of all second caches that all widened weights may take.
 SHARE = 0.5
 
 
 def widen_once(
     state: State, view: BlockView, around: list[Any], within: list[Any], target: Target
 ) -> None:
-    """Let tiles of rows share short weights as float32, which is a choice.
+    """Choose whether tiles of rows share short weights that are widened to float32 once.
 
-    around: the loops over tiles down to the last that chooses a panel. within: the others, whose
-    tiles share it.
+    around: the loops over tiles down to the last one that selects a panel. within: the other loops
+    over tiles, which share the panel.
     """
     loop = _shared_in(state.sch, view, around, within, target)
     if loop is not None and state.choose("widen", [True, False]):
@@ -35,9 +37,9 @@ def widen_once(
 def _shared_in(
     sch: Any, view: BlockView, around: list[Any], within: list[Any], target: Target
 ) -> Any:
-    """The loop whose tiles share weights, of a panel or all of them; None where few tiles would.
+    """The loop whose tiles share widened weights, a panel or all; None where too few tiles would.
 
-    A panel is one core's.
+    A panel is shared only if it belongs to one core.
     """
     weights = max((math.prod(map(int, b.shape)) for b in made_float32(view)), default=0)
     if not weights:

@@ -1,4 +1,4 @@
-"""Windows: what the results along a row of an image read of it."""
+"""Windows: the inputs that the results along a row of an image read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .block_view import REDUCE, SPATIAL, BlockView, divisions, factor
 
 @dataclass(frozen=True)
 class Window:
-    """A row of taps. results: along the last row axis. taps: of the row.
+    """A row of taps.
 
-    axis: that is over the taps, among the reducing ones; -1 where there are none. own_columns:
-    whether each column of the result reads a column of its own, as in a depthwise convolution.
+    results: how many the last row axis has. taps: how many the row has. axis: the position of the
+    axis over the taps among the reducing axes; -1 without one. own_columns: whether each column of
+    the result reads a column of its own, as in a depthwise convolution.
     """
 
     results: int
@@ -42,12 +43,15 @@ class Window:
         return cls(int(row.dom.extent), 1, 1, 1, -1, False)
 
     def inputs(self, size: int) -> int:
-        """Different inputs that so many results read."""
+        """How many different inputs this many results read."""
         reads = {w * self.stride + s * self.dilation for w in range(size) for s in range(self.taps)}
         return len(reads)
 
     def cost(self, size: int, vectors: int) -> float:
-        """What a row of taps takes for all results: multiply-adds and loads, a vector each."""
+        """The cost of a row of taps for all results: vector multiply-adds and loads.
+
+        size: results of a tile; sizes that do not divide cost 5% more.
+        """
         parts = [(self.results // size, size), (1, self.results % size)]
         whole = sum(n * (own * self.taps + self.inputs(own) + self.taps) for n, own in parts if own)
         return whole * (1 if self.results % size == 0 else 1.05)

@@ -9,13 +9,13 @@
     sums_0[p, y, j, k], sums_1[p, y, x, k] = AT products, then A
     out[n, y, x, k] = sums_1, the tiles put together
 
-Of whole numbers all of it is exact: G is multiplied by what makes it whole, and the last sums are
-divided by that. Bytes less their zero point, and weights, stay within 16 bits where BT and AT only
-add and subtract, and sums within 32 where channels are not too many.
+For integers all of it is exact: G is multiplied by its common denominator, and the last sums are
+divided by that. Where BT and AT only add and subtract, bytes minus their zero point, and weights,
+stay within 16 bits; sums stay within 32 bits if there are not too many channels.
 
-`cook_toom.py` has the matrices. An axis with a window of one stays as it is, so that the same code
-serves one, two and three axes, and windows such as 1x3. What tiles have beyond the edges is zero,
-and cut off.
+`cook_toom.py` has the matrices. An axis with a window of one is not transformed, so that the same
+code serves one, two and three axes, and windows such as 1x3. Beyond the edges, tiles hold zeros,
+and their results are cut off.
 """
 
 from __future__ import annotations
@@ -31,27 +31,32 @@ from .._tvm import structural_equal, tirx, tvm
 from .block_view import KEPT, REDUCE, SPATIAL, BlockView
 from .cook_toom import Matrix, matrices
 
-# Names of the new blocks, which stand in the traces of records.
+# Names of the new blocks. Traces of records use them: do not change them.
 TILES, WEIGHTS, PRODUCTS, OUT = "tiles", "weights", "products", "out"
 _KEPT = {KEPT: True}
-# Types of weights; those of 16 bits are transformed as what they are in float32.
+# Types of float weights; those of 16 bits are converted to float32 before their transform.
 _WEIGHTS = ("float32", "float16", "bfloat16")
-# Of whole numbers: types of data, weights and results, where bytes have been widened and where they
-# are signed; the type of transformed ones, the largest of data and weights, and what transformed
-# ones and sums stay below.
-_WIDENED, _SIGNED = ("int16", "int8", "int32"), ("int8", "int8", "int32")
+# Types of data, weights and results of an integer convolution whose bytes were widened.
+_WIDENED = ("int16", "int8", "int32")
+# Types of data, weights and results of an integer convolution of signed bytes.
+_SIGNED = ("int8", "int8", "int32")
+# Type of transformed integers.
 _TRANSFORMED = "int16"
+# Largest absolute values of integer data and weights.
 _LARGEST = (255, 128)
-_INT16, _INT32 = 1 << 15, 1 << 31
+# Transformed integers must be below this.
+_INT16 = 1 << 15
+# Sums of integer products must be below this.
+_INT32 = 1 << 31
 
 
 @dataclass(frozen=True)
 class Convolution:
     """A block that Winograd's algorithm fits: stride 1, undilated, one group, channels last.
 
-    data, weight, out: its buffers, of floats, or of whole numbers, the data as 16 bits or signed
-    bytes. batch, places, channels, filters: extents of the result's axes and of the channels.
-    windows: of each axis of places.
+    data, weight, out: its buffers, of floats or of integers; integer data has 16 bits, or is of
+    signed bytes. batch, places, channels, filters: extents of the result's axes, and of the
+    channels. windows: the taps along each axis of `places`.
     """
 
     data: Any
@@ -90,28 +95,28 @@ class Convolution:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is of whole numbers."""
+        """Whether it is a convolution of integers."""
         return str(self.out.dtype) == _WIDENED[-1]
 
     @property
     def is_of_bytes(self) -> bool:
-        """Whether bytes are multiplied, where it is computed directly."""
+        """Whether it would multiply bytes if it were computed directly."""
         return str(self.data.dtype) == _SIGNED[0]
 
     def fits(self, size: int) -> bool:
-        """Whether tiles of so many results along each axis are computed in the types there are."""
+        """Whether the types hold all values for tiles of this many results along each axis."""
         axes = [_whole(*matrices(size if w > 1 else 1, w)) for w in self.windows]
         return not self.is_whole or _stays_whole(axes, self.channels)
 
 
 def _whole(at: Matrix, g: Matrix, bt: Matrix) -> tuple[Matrix, Matrix, Matrix, int]:
-    """Matrices of an axis, G as whole numbers, and by what it is multiplied."""
+    """The matrices of an axis with G made integer, and the factor that G is multiplied by."""
     scale = math.lcm(*(value.denominator for row in g for value in row))
     return at, tuple(tuple(value * scale for value in row) for row in g), bt, scale
 
 
 def _stays_whole(axes: Sequence[tuple[Matrix, Matrix, Matrix, int]], channels: int) -> bool:
-    """Whether what is made of data and weights fits 16 bits, and each sum of products 32."""
+    """Whether transformed data and weights fit 16 bits, and each sum of products 32 bits."""
     if any(abs(v) > 1 for at, _, bt, _ in axes for row in (*at, *bt) for v in row):
         return False
     reach = [[[sum(map(abs, row)) for row in one] for one in axis[:3]] for axis in axes]
@@ -130,10 +135,10 @@ def _same(indices: Sequence[Any], wanted: Sequence[Any]) -> bool:
 
 
 def winograd(view: BlockView, size: int) -> Any:
-    """The stages (a TE function from data and weight) that compute what a block does.
+    """The stages that compute the same as a block, as a TE function of data and weight.
 
     size: results of a tile along each axis. ValueError where the block is no such convolution, or
-    whole numbers would not fit the types that there are.
+    integers would not fit their types.
     """
     conv = Convolution.of(view)
     if conv is None:
@@ -145,20 +150,20 @@ def winograd(view: BlockView, size: int) -> Any:
 
 @dataclass(frozen=True)
 class _Stages:
-    """The stages for a convolution. size: results of a tile along each axis."""
+    """The stages of a convolution. size: results of a tile along each axis."""
 
     conv: Convolution
     size: int
 
     @property
     def of_axes(self) -> list[tuple[Matrix, Matrix, Matrix]]:
-        """AT, G and BT of each axis; of whole numbers G is whole."""
+        """AT, G and BT of each axis; for integers, G is made integer."""
         axes = [matrices(self.size if w > 1 else 1, w) for w in self.conv.windows]
         return [_whole(*one)[:3] for one in axes] if self.conv.is_whole else axes
 
     @property
     def scale(self) -> int:
-        """By what the sums are too large."""
+        """The factor by which the last sums are too large."""
         axes = [matrices(self.size if w > 1 else 1, w) for w in self.conv.windows]
         return math.prod(_whole(*one)[3] for one in axes) if self.conv.is_whole else 1
 
@@ -190,7 +195,7 @@ class _Stages:
         return te.create_prim_func([data, weight, out], str(conv.data.shape[0].ty.dtype))
 
     def _tiles(self, data: Any) -> Any:
-        """[p, a.., c]: the data of each tile, zero behind the edges."""
+        """[p, a.., c]: the data of each tile, zero beyond the edges."""
         conv, axes = self.conv, self.of_axes
         shape = [len(bt) for _, _, bt in axes]
 
@@ -215,7 +220,7 @@ class _Stages:
         return tvm.te.compute((count, *shape, conv.channels), cut, TILES)
 
     def _data(self, tiles: Any) -> Any:
-        """[i.., p, c]: the tiles, transformed along one axis after the other."""
+        """[i.., p, c]: the tiles, transformed along one axis after another."""
         steps = [(d, bt) for d, (_, _, bt) in enumerate(self.of_axes) if len(bt) > 1]
         found = tiles
         for at, (axis, matrix) in enumerate(steps):
@@ -223,7 +228,7 @@ class _Stages:
         return found
 
     def _weights(self, weight: Any) -> Any:
-        """[i.., c, k]: the transformed weights, in one stage, so that it can be run beforehand."""
+        """[i.., c, k]: the transformed weights, in one stage, which can be run beforehand."""
         if self.conv.is_whole:
             return self._whole_weights(weight)
         axes = self.of_axes
@@ -245,7 +250,7 @@ class _Stages:
         )
 
     def _whole_weights(self, weight: Any) -> Any:
-        """[i.., c, k]: those of whole numbers, along one axis after the other, as in a run."""
+        """[i.., c, k]: integer weights, transformed along one axis after another, in each run."""
         shape = [int(extent) for extent in weight.shape]
         steps = [(d, g) for d, (_, g, bt) in enumerate(self.of_axes) if len(bt) > 1]
         found: Any = lambda *at: weight(*at).astype(_TRANSFORMED)  # noqa: E731
@@ -270,7 +275,7 @@ class _Stages:
         return found
 
     def _put_together(self, sums: Any) -> Any:
-        """[n, y.., k]: the tiles as one result, without what they have beyond the edges."""
+        """[n, y.., k]: the tiles as one result, without their results beyond the edges."""
         conv, sizes = self.conv, [len(at) for at, _, _ in self.of_axes]
 
         def element(n: Any, *at: Any) -> Any:
@@ -285,7 +290,7 @@ class _Stages:
 
 
 def _unfused(index: Any, extents: Sequence[int]) -> list[Any]:
-    """The indices of which one was fused; the first is of any extent."""
+    """The indices that an index was fused from. extents: of all but the first of them."""
     found = []
     for extent in reversed(extents):
         found.append(index % extent)
@@ -294,7 +299,10 @@ def _unfused(index: Any, extents: Sequence[int]) -> list[Any]:
 
 
 def _along(name: str, source: Any, axis: int, matrix: Matrix, *, last: bool) -> Any:
-    """A stage that multiplies by a matrix along one axis. last: tiles come behind the axes then."""
+    """A stage that multiplies by a matrix along one axis.
+
+    last: whether it is the last such stage, which moves the axis of tiles behind the others.
+    """
     count, *shape, channels = source.shape
     shape[axis - 1] = len(matrix)
     if not last:
@@ -321,7 +329,7 @@ def _multiplied(source: Callable[..., Any], at: Sequence[Any], axis: int, matrix
 
 
 def _pick(index: Any, options: Sequence[Any]) -> Any:
-    """The option of that index: of a loop that is unrolled, one expression is left."""
+    """The option with that index; in an unrolled loop, only its expression is left."""
     *others, last = enumerate(options)
     found = last[1]
     for at, option in reversed(others):
@@ -330,12 +338,12 @@ def _pick(index: Any, options: Sequence[Any]) -> Any:
 
 
 def _rows(matrix: Matrix, values: Sequence[Any]) -> list[Any]:
-    """What each row makes of the values. What rows of opposite points share is written alike."""
+    """The values multiplied by each row. Rows of opposite points share equal subexpressions."""
     return [_row(row, values, _twins(matrix)) for row in matrix]
 
 
 def _twins(matrix: Matrix) -> list[tuple[int, int]]:
-    """Pairs of neighbouring columns that differ in signs alone: those of opposite points."""
+    """Pairs of neighbouring columns that differ only in signs: those of opposite points."""
     columns = [[abs(value) for value in column] for column in zip(*matrix, strict=True)]
     found: list[tuple[int, int]] = []
     for j in range(len(columns) - 1):
@@ -358,7 +366,7 @@ def _row(row: Sequence[Fraction], values: Sequence[Any], twins: Sequence[tuple[i
 
 
 def _positive(terms: Sequence[tuple[Fraction, Any]]) -> tuple[Fraction, Any]:
-    """Terms as a factor of 1 or -1 and a sum that begins with a positive term."""
+    """Terms as a factor of 1 or -1, and a sum that begins with a positive term."""
     sign = Fraction(1 if terms[-1][0] > 0 else -1)
     return sign, _sum([(sign * c, v) for c, v in terms])
 
