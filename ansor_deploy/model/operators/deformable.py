@@ -1,4 +1,4 @@
-"""DeformConv: a convolution that reads beside its places, as far as offsets say."""
+"""DeformConv: a convolution whose taps read at places shifted by offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INT64 = TensorProto.INT64
 
 
 def deformable_convolution(emit: Emitter) -> str:
-    """Interpolate what every tap reads, all channels at once; then multiply by the weights."""
+    """Interpolate the samples of every tap, all channels at once, then multiply by the weights."""
     data, weight = emit.input(0), emit.input(1)
     batch, channels, *_ = emit.shape(data)
     outputs, _, *kernel = emit.shape(weight)
@@ -42,7 +42,7 @@ def deformable_convolution(emit: Emitter) -> str:
 
 
 def _samples(emit: Emitter, kernel: tuple[int, ...], made: tuple[int, ...]) -> str:
-    """What each tap reads: (batch, offset group, place, tap, channel of it)."""
+    """The samples of each tap: (batch, offset group, place, tap, channel of the group)."""
     batch, _, *sizes = emit.shape(emit.input(0))
     groups, taps, places = emit.attribute("offset_group", 1), prod(kernel), prod(made)
     offsets = emit.reshape(emit.input(2), batch, groups, taps, 2, places)
@@ -71,7 +71,7 @@ def _samples(emit: Emitter, kernel: tuple[int, ...], made: tuple[int, ...]) -> s
 
 
 def _rows_of_channels(emit: Emitter, groups: int) -> str:
-    """The input with a row for each element of an image, of the channels of an offset group."""
+    """The input as rows: for each element of an image, the channels of an offset group."""
     batch, channels, *sizes = emit.shape(emit.input(0))
     parts = emit.reshape(emit.input(0), batch, groups, channels // groups, prod(sizes))
     turned = emit("Transpose", parts, perm=[0, 1, 3, 2])
@@ -101,13 +101,13 @@ def _coordinate(
 
 
 def _corner(emit: Emitter, where: str, side: int, size: int) -> tuple[str, str]:
-    """(index of the element below or above, its weight: none outside of the input)."""
+    """(index of the element below or above, its weight, which is 0 outside the input)."""
     kind = emit.dtype(emit.input(0))
     zero, last, one = (emit.constant(n, kind) for n in (0, size - 1, 1))
     near = emit("Floor", where)
     near = emit("Add", near, one) if side else near
     weight = emit("Sub", one, emit("Abs", emit("Sub", where, near)))
-    # By a comparison, which NaN fails: as an integer it would lie anywhere.
+    # A comparison fails for NaN, so that it becomes 0; as an integer it could be any index.
     inside = emit("Min", emit("Where", emit("Less", zero, near), near, zero), last)
     weight = emit("Where", emit("Equal", near, inside), weight, zero)
     return emit.cast(inside, INT64), weight

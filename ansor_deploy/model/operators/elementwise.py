@@ -1,4 +1,4 @@
-"""Elementwise operators of which TVM's converters stop fusion or layout conversion, or copy."""
+"""Elementwise operators whose TVM converters prevent fusion or layout conversion, or copy."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from ..._lazy_tvm import relax
 from .converting import Call
 from .operator import Operator
 
-# The opset from which slopes are broadcast as other operands are, and not along the second axis.
+# From this opset on, slopes broadcast like other operands, and not along the second axis.
 _BROADCASTS = 7
 
 
 def clip(call: Call) -> Any:
-    """Clip with constant bounds as scalar operators: TVM makes two opaque calls."""
+    """Clip with constant bounds by scalar operators: TVM makes two opaque calls."""
     low, high = _bounds(call)
     if np.isnan(low) or np.isnan(high):
         return call.by_tvm()
@@ -23,7 +23,7 @@ def clip(call: Call) -> Any:
 
 
 def _whole_clip(call: Call) -> Any:
-    """Integers held to integers, of which float would not hold all."""
+    """Integers limited by integers, since floats do not hold all of them."""
     made = call.inputs[0]
     for index, held in ((1, relax.op.maximum), (2, relax.op.minimum)):
         if (bound := call.value(index)) is not None:
@@ -32,7 +32,7 @@ def _whole_clip(call: Call) -> Any:
 
 
 def _bounds(call: Call) -> tuple[float, float]:
-    """The bounds as numbers; NaN where one is computed in the graph."""
+    """The bounds as numbers; NaN if one is computed in the graph."""
     if call.opset < 11:
         return float(call.attribute("min", -np.inf)), float(call.attribute("max", np.inf))
     return _bound(call, 1, -np.inf), _bound(call, 2, np.inf)
@@ -46,15 +46,16 @@ def _bound(call: Call, index: int, absent: float) -> float:
 
 
 def extremum(call: Call) -> Any:
-    """Pair by pair: TVM broadcasts, stacks and reduces, through memory each time."""
+    """Maximum or minimum pair by pair: TVM broadcasts, stacks and reduces, each through memory."""
     if all(call.value(index) is not None for index in range(len(call.inputs))):
         return call.by_tvm()
     converter = call.theirs
-    return converter._impl_dynamic(call.bb, call.inputs)  # noqa: SLF001 - where no shape is known
+    # This is the form that TVM uses where no shape is known.
+    return converter._impl_dynamic(call.bb, call.inputs)  # noqa: SLF001
 
 
 def power(call: Call) -> Any:
-    """Squares and cubes as products: a power is a function's call for each element."""
+    """Squares and cubes as products: a power calls a function for each element."""
     base, power = call.inputs[0], _scalar_exponent(call)
     if power not in (2.0, 3.0):
         return _any_power(call)
@@ -63,7 +64,7 @@ def power(call: Call) -> Any:
 
 
 def _any_power(call: Call) -> Any:
-    """What is raised keeps its type; whole numbers are exact up to 2**53."""
+    """A power in the type of the base; integers are exact up to 2**53."""
     kind = call.dtype(0)
     if "float" in kind and kind == call.dtype(1):
         return call.by_tvm()
@@ -73,7 +74,7 @@ def _any_power(call: Call) -> Any:
 
 
 def _scalar_exponent(call: Call) -> float | None:
-    """The constant exponent of floats, where it is one for all."""
+    """The constant exponent of floats if one serves all elements; else None."""
     value = call.value(1)
     if value is None or value.size != 1 or value.ndim > len(call.shape(0)):
         return None
@@ -81,9 +82,9 @@ def _scalar_exponent(call: Call) -> float | None:
 
 
 def hard_swish(call: Call) -> Any:
-    """A product with a sixth: TVM divides by 6, which takes as long as all the rest.
+    """HardSwish with a product by 1/6: TVM divides by 6, which takes as long as all the rest.
 
-    The sum comes before a product and not after one, so that all processors round it alike.
+    The sum comes before a product, not after one, so that all processors round it alike.
     """
     data, kind = call.inputs[0], call.dtype(0)
     clipped = relax.op.clip(relax.op.add(data, relax.const(3, kind)), 0, 6)
@@ -91,10 +92,10 @@ def hard_swish(call: Call) -> Any:
 
 
 def prelu(call: Call) -> Any:
-    """A choice between a number and its product with a slope.
+    """Choose between a number and its product with a slope.
 
-    TVM makes a call of it that knows no layout but the graph's and with which nothing is fused, and
-    a branch for each number.
+    TVM makes a call that supports only the graph's layout, is fused with nothing, and branches for
+    each number.
     """
     if call.opset < _BROADCASTS:
         return call.by_tvm()
@@ -104,7 +105,7 @@ def prelu(call: Call) -> Any:
 
 
 def sign(call: Call) -> Any:
-    """One of -1, 0 and 1, or NaN, for which TVM has 0."""
+    """-1, 0 or 1; NaN for NaN, where TVM gives 0."""
     data = call.inputs[0]
     made = call.emit(relax.op.sign(data))
     if "float" not in call.dtype(0):
@@ -114,7 +115,7 @@ def sign(call: Call) -> Any:
 
 
 def thresholded_relu(call: Call) -> Any:
-    """What is above the threshold; TVM multiplies the rest by zero, which makes NaN of infinity."""
+    """What is above the threshold, else 0; TVM multiplies by 0, which turns infinity into NaN."""
     data, kind = call.inputs[0], call.dtype(0)
     alpha = relax.const(call.attribute("alpha", 1.0), kind)
     return relax.op.where(call.emit(relax.op.greater(data, alpha)), data, relax.const(0, kind))

@@ -1,4 +1,4 @@
-"""Nodes that compute what one node computes, written as one call each."""
+"""Write the nodes that replace a node, with one call for each."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ INT64 = TensorProto.INT64
 
 
 class UnknownShapeError(ModelError):
-    """A node's rewriting has to know a shape that nothing says yet."""
+    """A node's rewriting needs a shape that is not known yet."""
 
 
 class Emitter(Use):
-    """A node that is taken apart: called with an operator and its inputs, it appends a node.
+    """A node that is being rewritten: a call with an operator and inputs appends a node.
 
-    Tensors are names, as in the graph. nodes: those written so far.
+    Tensors are given by name, as in the graph. nodes: those written so far.
     """
 
     def __init__(self, graph: Graph, node: NodeProto) -> None:
@@ -32,11 +32,11 @@ class Emitter(Use):
         self._stem = node.name or next(name for name in node.output if name)
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Append a node with one output; that output."""
+        """Append a node with one output; returns the output."""
         return self.several(op, inputs, 1, **attributes)[0]
 
     def several(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
-        """Append a node with several outputs; these."""
+        """Append a node with several outputs; returns the outputs."""
         made = [self.graph.fresh(f"{self._stem}_{op}") for _ in range(count)]
         given = {name: value for name, value in attributes.items() if value is not None}
         self.nodes.append(helper.make_node(op, list(inputs), made, name=made[0], **given))
@@ -45,9 +45,9 @@ class Emitter(Use):
     def own(
         self, op: str, inputs: Sequence[str], kind: int, shape: Shape | None, **attributes: Any
     ) -> str:
-        """Append a node of an operator of ours; its output, of this type and shape.
+        """Append a node of one of our own operators; returns its output, of this type and shape.
 
-        shape: None where it is not known yet.
+        shape: None if it is not known yet.
         """
         made = self.graph.fresh(f"{inputs[0]}_{op}")
         node = helper.make_node(op, list(inputs), [made], made, domain=OWN, **attributes)
@@ -81,15 +81,16 @@ class Emitter(Use):
         return self.graph.shapes[name]
 
     def known_shape(self, name: str) -> Shape | None:
-        """The static shape of a tensor that the node reads; None where it is not known yet."""
+        """The static shape of a tensor that the node reads; None if it is not known yet."""
         if name not in self.graph.shapes:
             self.graph.infer()
         return self.graph.shapes.get(name)
 
     def room_for(self, *shape: int) -> None:
-        """ModelError where there is no room for constants of this shape, of 8 bytes each.
+        """ModelError if there is no room for constants of this shape, of 8 bytes each.
 
-        To be asked before they are made: what follows from sizes alone costs a file nothing.
+        To be called before they are made: a file pays nothing for constants that follow from sizes
+        alone.
         """
         self.graph.room.check(self._stem, 8 * prod(shape))
 
@@ -101,13 +102,13 @@ class Emitter(Use):
         )
 
     def looked_up(self, table: str, index: str, kind: int, axis: int = 0) -> str:
-        """What a table has at indices of a type that may not count from its end: below is out."""
+        """Look up a table by indices of which negative ones are out of range."""
         end = self.constant(self.shape(table)[axis], kind)
         below = self("Less", index, self.constant(0, kind))
         return self("Gather", table, self("Where", below, end, index), axis=axis)
 
     def known(self, name: str, end: int) -> str:
-        """Whole numbers of int64, each of which must lie from 0 to before the end."""
+        """A tensor of int64 whose values are checked to be at least 0 and below `end`."""
         return self.looked_up(self.constant(np.arange(end), INT64), name, INT64)
 
     def reshape(self, name: str, *shape: int) -> str:
@@ -128,7 +129,7 @@ class Emitter(Use):
         return self("Slice", name, *(self.constant(b, TensorProto.INT64) for b in bounds))
 
     def reduce(self, op: str, name: str, *axes: int, keepdims: int = 1) -> str:
-        """A reduction, which keeps its axes unless `keepdims` is 0, with extent one."""
+        """A reduction; its axes stay, with extent one, unless `keepdims` is 0."""
         if self.graph.opset >= (13 if op == "ReduceSum" else 18):
             return self(op, name, self.constant(axes, TensorProto.INT64), keepdims=keepdims)
         return self(op, name, axes=axes, keepdims=keepdims)
@@ -150,7 +151,7 @@ class Emitter(Use):
 
 
 def expanded(graph: Graph, node: NodeProto, expand: Expand) -> list[NodeProto] | None:
-    """What a function emits for a node, which stays where that is None."""
+    """The nodes that a function emits in place of a node; None if the node stays."""
     emit = Emitter(graph, node)
     made = expand(emit)
     if made is None:

@@ -1,11 +1,12 @@
-"""ArgMax and ArgMin with results in range whatever the values are, and what is made of them.
+"""ArgMax and ArgMin with results in range for any values, and Hardmax from them.
 
     best = max(best, x[k])                                      for k
     at = min(at, k if x[k] = best else n)                       for k
 
-Two reductions of one result each are scheduled as any other; TVM's one of pairs is not, begins with
-index -1 and the least finite number, and so finds no maximum in a row of -inf. Of equal ones the
-first counts, or the last. NaN is passed over unless it comes first, as in ONNX Runtime.
+Two reductions with one result each are scheduled like any other. TVM's single reduction of pairs is
+not; it begins with index -1 and the least finite number, so it finds no maximum in a row of -inf.
+Of equal elements the first counts, or the last. NaN is ignored unless it comes first, as in ONNX
+Runtime.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from .converting import Call
 from .emitter import Emitter
 from .operator import Operator
 
-# Up to here float32 has every whole number: places are such, compared by vectors.
+# float32 is exact for integers up to here: then places are float32, which vectors compare.
 _EXACT = 1 << 24
 
 
 def arg_extreme(call: Call) -> Any:
-    """The index of the largest or smallest along an axis."""
+    """The index of the largest or smallest element along an axis."""
     shape = call.shape(0)
     data = call.inputs[0]
-    if call.dtype(0) == "bfloat16":  # which TVM does not ask for NaN
+    if call.dtype(0) == "bfloat16":  # TVM cannot test it for NaN
         data = call.emit(relax.op.astype(data, "float32"))
     extreme = _Extreme(
         shape,
         axis=call.attribute("axis", 0) % len(shape),
-        keep=call.attribute("keepdims", 1) == 1,  # as ONNX Runtime, whatever else it is
+        keep=call.attribute("keepdims", 1) == 1,  # like ONNX Runtime, where any other value is 0
         largest=call.operator == "ArgMax",
         last=bool(call.attribute("select_last_index", 0)),
     )
@@ -45,7 +46,7 @@ def arg_extreme(call: Call) -> Any:
 
 @dataclass(frozen=True)
 class _Extreme:
-    """The largest or smallest along an axis. last: of equal ones the last counts."""
+    """The largest or smallest element along an axis. last: the last of equal ones counts."""
 
     shape: tuple[int, ...]
     axis: int
@@ -54,7 +55,7 @@ class _Extreme:
     last: bool
 
     def place(self, data: Any) -> Any:
-        """In TE, its index."""
+        """In TE, the index of the extreme."""
         extreme, end = (tvm.te.max if wins else tvm.te.min for wins in (self.largest, self.last))
         best = self._along(data, extreme, "best", lambda value, *_: value)
         extent = self.shape[self.axis]
@@ -65,7 +66,8 @@ class _Extreme:
             return tirx.Select(tirx.EQ(value, best(*at)), tirx.Cast(kind, k), nowhere)
 
         found = self._along(data, end, "found", hit)
-        # A row of nothing but infinities has no finite maximum, with which TVM begins.
+        # A row of nothing but infinities equals no maximum, since TVM begins with the least finite
+        # number.
         first = tirx.const(extent - 1 if self.last else 0, kind)
 
         def held(*at: Any) -> Any:
@@ -75,7 +77,7 @@ class _Extreme:
         return tvm.te.compute(found.shape, held, name="place")
 
     def _along(self, data: Any, reducer: Any, name: str, term: Callable[..., Any]) -> Any:
-        """A reduction of what is made of each element, its index, and where the result goes."""
+        """A reduction of a term of each element, its index, and the place of the result."""
         axis, extent = self.axis, self.shape[self.axis]
         k = tvm.te.reduce_axis((0, extent), "k")
         made = [*self.shape[:axis], *([1] if self.keep else []), *self.shape[axis + 1 :]]
@@ -87,7 +89,7 @@ class _Extreme:
         return tvm.te.compute(made, reduced, name=name)
 
     def _ranked(self, value: Any, k: Any) -> Any:
-        """An element, for NaN what leaves it the first place or no other."""
+        """An element; a NaN wins the reduction if it comes first, and loses it elsewhere."""
         kind = str(value.ty.dtype)
         if "float" not in kind:
             return value
@@ -105,7 +107,7 @@ def _highest(kind: str) -> Any:
 
 
 def hardmax(emit: Emitter) -> str:
-    """One at the first of the largest, zero elsewhere; before opset 13 of all axes from one on."""
+    """One at the first maximum, zero elsewhere; before opset 13 over all axes from one on."""
     data = emit.input(0)
     kind, shape = emit.dtype(data), emit.shape(data)
     if emit.graph.opset >= 13:

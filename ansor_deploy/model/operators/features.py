@@ -1,4 +1,4 @@
-"""What ai.onnx.ml makes of features before a model sees them, and of labels: numbers alone."""
+"""Operators of ai.onnx.ml that prepare features for a model, or labels: numbers only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT = "text is not supported: encode it before the model"
 
 
 def scaler(emit: Emitter) -> str:
-    """Compute (x - offset) * scale, for all features or for each."""
+    """Compute (x - offset) * scale, with one offset and scale or one for each feature."""
     kind = DOUBLE if emit.dtype(emit.input(0)) == DOUBLE else FLOAT
     offset, scale = (emit.constant(emit.attribute(name), kind) for name in ("offset", "scale"))
     moved = emit("Sub", emit.cast(emit.input(0), kind), offset)
@@ -27,10 +27,10 @@ def scaler(emit: Emitter) -> str:
 
 
 def normalizer(emit: Emitter) -> str:
-    """Divide each sample by its largest feature, or by a norm; not by zero."""
+    """Divide each sample by its largest feature or by a norm, unless that is zero."""
     name, kind = emit.cast(emit.input(0), FLOAT), emit.attribute("norm", "MAX")
     last = len(emit.shape(emit.input(0))) - 1
-    if kind == "L2":  # the root is drawn at the end, as ONNX Runtime does
+    if kind == "L2":  # ONNX Runtime takes the root last
         square = emit("Mul", name, name)
         root = emit("Sqrt", _over(emit, square, emit.reduce("ReduceSum", square, last)))
         below = emit("Less", name, emit.constant(0.0))
@@ -41,13 +41,13 @@ def normalizer(emit: Emitter) -> str:
 
 
 def _over(emit: Emitter, name: str, divisor: str) -> str:
-    """A quotient, by one instead of zero."""
+    """A quotient; a divisor of zero is replaced by one."""
     nothing = emit("Equal", divisor, emit.constant(0.0))
     return emit("Div", name, emit("Where", nothing, emit.constant(1.0), divisor))
 
 
 def feature_vectorizer(emit: Emitter) -> str:
-    """All inputs as one row a sample, each cut or filled up with zeros to its size."""
+    """All inputs as one row for each sample; each is cut, or padded with zeros, to its size."""
     parts = []
     for name, size in zip(emit.node.input, emit.attribute("inputdimensions"), strict=True):
         shape = emit.shape(name)
@@ -63,7 +63,7 @@ def feature_vectorizer(emit: Emitter) -> str:
 
 
 def imputer(emit: Emitter) -> str:
-    """Other values in the place of one that stands for none."""
+    """Replace the value that stands for a missing one."""
     kind = emit.dtype(emit.input(0))
     many, one = ("imputed_value_floats", "replaced_value_float") if kind in (FLOAT, DOUBLE) else (
         "imputed_value_int64s", "replaced_value_int64")  # fmt: skip
@@ -76,14 +76,14 @@ def imputer(emit: Emitter) -> str:
 
 
 def _is(emit: Emitter, name: str, value: float, kind: int) -> str:
-    """Where a tensor is one value, which may be NaN."""
+    """Whether each element is a value, which may be NaN."""
     if isnan(value):
         return emit("IsNaN", name)
     return emit("Equal", name, emit.constant(value, kind))
 
 
 def one_hot_encoder(emit: Emitter) -> str:
-    """A one at the place of the category, on one more axis."""
+    """A one at the place of the category, along one more axis."""
     categories = emit.attribute("cats_int64s")
     if not categories:
         raise emit.refuse(_TEXT)
@@ -116,7 +116,7 @@ def label_encoder(emit: Emitter) -> str:
 
 
 def _listed(emit: Emitter, what: str) -> np.ndarray | None:
-    """The keys, or the values; None where they are text."""
+    """The keys or the values; None if they are text."""
     if (given := emit.attribute(f"{what}_tensor")) is not None:
         array = numpy_helper.to_array(given)
         return array.reshape(-1) if array.dtype.kind in "fi" else None

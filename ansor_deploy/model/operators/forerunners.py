@@ -1,4 +1,4 @@
-"""Operators of com.microsoft that ONNX has had since, or that are a few of ONNX's own."""
+"""Operators of com.microsoft that ONNX has adopted since, or that consist of a few of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .emitter import Emitter
 from .operator import contrib
 
 BOOL = TensorProto.BOOL
-_MODES = {"bilinear": "linear", "bicubic": "cubic"}  # as they are called from opset 20 on
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}  # the names from opset 20 on
 
 
 def gather_nd(emit: Emitter) -> str:
@@ -41,7 +41,7 @@ def expand_dims(emit: Emitter) -> str:
 
 
 def trilu(emit: Emitter) -> str:
-    """The upper or the lower triangle, and zeros."""
+    """The upper or lower triangle; zeros elsewhere."""
     offset = emit.graph.value(emit.input(1)) if emit.input(1) else np.zeros(1)
     if offset is None:
         raise emit.refuse("its k must be constant")

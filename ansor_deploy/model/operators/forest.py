@@ -1,9 +1,9 @@
-"""A forest of decision trees as tables: of all nodes one after another, and of what leaves weigh.
+"""A forest of decision trees as tables of all nodes and of the weights of leaves.
 
     node -> x[feature[node]] <= threshold[node] ? child[2 * node + 1] : child[2 * node]
 
-All comparisons are brought to this one: x < t is x <= the number before t, x > t is the other child
-of x <= t, and x == t is two nodes. A leaf is its own child.
+All comparisons are reduced to this one: x < t is x <= the number before t, x > t is x <= t with the
+children swapped, and x == t takes two nodes. A leaf is its own child.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from typing import Any
 
 import numpy as np
 
-Attributes = Callable[[str], Any]  # their values by name, None where there is none
+Attributes = Callable[[str], Any]  # an attribute's value by its name; None if there is none
 _LEAF = "LEAF"
 
 
 class ForestError(ValueError):
-    """The attributes are those of no forest."""
+    """The attributes do not describe a forest."""
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Tables of int32 and of the type that is compared in.
+    """A forest as tables of int32 and of the type that comparisons use.
 
-    roots: a node for each tree. missing: 1 where a NaN goes to the first place of the comparison,
-    as if it were less. starts: for each node, and after the last, where its weights begin among the
-    targets and weights.
+    roots: a node for each tree. missing: 1 where a NaN takes the branch of `less or equal`. starts:
+    for each node, and for the end, where its part of targets and weights begins.
     """
 
     feature: np.ndarray
@@ -45,7 +44,7 @@ class Forest:
         """The forest of a TreeEnsembleRegressor's attributes, compared in a type.
 
         Raises:
-            ForestError: nodes are missing, twice there, in a circle or beyond the targets.
+            ForestError: nodes are missing, duplicate, in a cycle or beyond the targets.
         """
         nodes = _Nodes(given, dtype)
         order, starts = _by_node(nodes.places("target"), len(nodes.mode))
@@ -67,7 +66,7 @@ class Forest:
 
 
 class _Nodes:
-    """The nodes of the attributes `nodes_*`, and those that an equality is made of."""
+    """The nodes of the attributes `nodes_*`, and the second ones that equalities need."""
 
     def __init__(self, given: Attributes, dtype: str) -> None:
         self._given = given
@@ -84,11 +83,11 @@ class _Nodes:
         self._unify()
 
     def _key(self, trees: str, nodes: str) -> np.ndarray:
-        """One number for a tree's number and a node's."""
+        """One number for a pair of a tree's number and a node's."""
         return _whole(self._given, trees) * (1 << 32) + _whole(self._given, nodes)
 
     def places(self, whose: str) -> np.ndarray:
-        """Where the nodes stand that have weights."""
+        """The places of the nodes that have weights."""
         return self._find(self._key(f"{whose}_treeids", f"{whose}_nodeids"))
 
     def _find(self, keys: np.ndarray) -> np.ndarray:
@@ -99,7 +98,7 @@ class _Nodes:
         return self._order[at]
 
     def _link(self) -> None:
-        """The children of each node, and the roots."""
+        """Set the children of each node, and the roots."""
         trees, leaf = _whole(self._given, "nodes_treeids"), self.mode == _LEAF
         self.child = np.repeat(np.arange(len(self.mode)), 2)
         inner = np.flatnonzero(~leaf)
@@ -114,7 +113,7 @@ class _Nodes:
         _check_levels(self.child.reshape(-1, 2), leaf, self.roots)
 
     def _unify(self) -> None:
-        """Let every node compare by <=."""
+        """Make every node compare by <=."""
         leaf, mode = self.mode == _LEAF, self.mode
         self.feature = np.where(leaf, 0, self.feature)
         self.threshold = np.where(leaf, np.nan, self.threshold).astype(self.threshold.dtype)
@@ -136,7 +135,7 @@ class _Nodes:
         self.child = np.concatenate([pairs, added]).ravel()
 
     def _second(self, equal: np.ndarray, pairs: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """The children of nodes behind those that ask for equality: not less, either."""
+        """The children of the second nodes of equalities, which test that x is not less either."""
         added = pairs[equal][:, ::-1].copy()
         pairs[equal, 1] = len(self.mode) + np.arange(len(equal))
         return added
@@ -146,7 +145,7 @@ _BRANCHES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", 
 
 
 def _check_levels(pairs: np.ndarray, leaf: np.ndarray, roots: np.ndarray) -> None:
-    """ForestError unless each way down ends, and some way leads to each node."""
+    """ForestError unless every path down ends, and each node is on one."""
     seen, level = np.zeros(len(leaf), bool), roots
     for _ in range(len(leaf)):
         seen[level] = True
@@ -158,7 +157,7 @@ def _check_levels(pairs: np.ndarray, leaf: np.ndarray, roots: np.ndarray) -> Non
 
 
 def _by_node(places: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(the order of weights by the nodes that they are of, where those of each node begin)."""
+    """(the order of weights by node, where those of each node begin)."""
     order = np.argsort(places, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=count))])
     return order, starts
@@ -169,7 +168,7 @@ def _whole(given: Attributes, name: str) -> np.ndarray:
 
 
 def _floats(given: Attributes, name: str) -> np.ndarray:
-    """Numbers as a list, or as a tensor of another type."""
+    """An attribute's numbers: a list, or a tensor of another type."""
     from onnx import TensorProto, numpy_helper
 
     tensor = given(f"{name}_as_tensor")

@@ -1,14 +1,14 @@
-"""The sums of what the leaves weigh that samples come to, as generated code.
+"""The sums of the weights of the leaves that samples reach, as generated code.
 
     for some samples (in parallel), for tree, for 16 of the samples:
         16 nodes = root ; until none changes: node = child[x <= threshold] of node
         for each weight of the nodes: y[sample, target] += weight
 
-What a step asks of a node lies in 16 bytes, and a tree stays in the cache for the samples of a
-task. Each step waits for the one before: so some are made at once, of 16 samples, or of 16 trees
-where there is one sample. Its trees are shared out, and each share has sums of its own; otherwise
-sums are in the order of the trees, as ONNX Runtime's are: of a forest's votes many are equal, and
-then rounding decides.
+The fields of a node that a step reads take 16 bytes, and a tree stays in the cache for the samples
+of a parallel task. Each step depends on the one before. So several walks are interleaved: of 16
+samples, or of 16 trees if there is one sample. Then the trees are divided into shares with sums of
+their own. Otherwise sums are in the order of the trees, as in ONNX Runtime: many votes of a forest
+are equal, and then rounding decides.
 """
 
 from __future__ import annotations
@@ -25,20 +25,25 @@ from ...errors import ModelError
 from .converting import ROWS_APART, Call
 from .forest import Forest, ForestError
 
-# Steps down from which on a parallel loop takes less time than it takes to start.
+# With at least this many steps down in all, a parallel loop is faster despite its start.
 _WORTH_THREADS = 1 << 11
-_DEPTH = 8  # steps that a tree takes, about
-_AT_ONCE = 16  # ways down
-_GROUPS, _TOGETHER = 8, 64  # of samples at least, and samples of one at most
-_SHARES, _FEWEST = 32, 8  # of trees at most, and trees of one at least
+_DEPTH = 8  # about how many steps a sample takes in a tree
+_AT_ONCE = 16  # interleaved walks
+_GROUPS = 8  # the least number of groups of samples, where groups are larger than `_AT_ONCE`
+_TOGETHER = 64  # the most samples of a group
+_SHARES = 32  # the most shares of trees
+_FEWEST = 8  # the least number of trees of a share
 _STARTS = {"SUM": 0.0, "MIN": float("inf"), "MAX": float("-inf")}
-_FEATURE, _THRESHOLD, _CHILD = 0, 1, 2  # of a node, the places of its words
+# The places of a node's words.
+_FEATURE = 0
+_THRESHOLD = 1
+_CHILD = 2
 
 
 def walked_down(call: Call) -> Any:
-    """The sum, or the least or largest, of what the trees say: float32, a column for each target.
+    """The sum, minimum or maximum of the leaves' weights: float32, a column for each target.
 
-    A target that no tree weighs for is zero.
+    A target that has no weight in any leaf is zero.
     """
     samples, features = call.shape(0)
     forest = _forest(call, features)
@@ -67,9 +72,9 @@ def _forest(call: Call, features: int) -> Forest:
 
 @dataclass(frozen=True)
 class _Walk:
-    """So many samples down so many trees. dtype: what is compared and summed in.
+    """A walk of some samples down some trees. dtype: the type of comparisons and sums.
 
-    has_missing: whether a NaN is less than a threshold anywhere.
+    has_missing: whether any node sends a NaN to the branch of `less or equal`.
     """
 
     samples: int
@@ -81,22 +86,22 @@ class _Walk:
 
     @property
     def shares(self) -> int:
-        """Shares of the trees."""
+        """The number of shares of the trees."""
         alone = self.samples == 1 and self.how == "SUM"
         return max(1, min(_SHARES, self.trees // _FEWEST)) if alone else 1
 
     @property
     def together(self) -> int:
-        """Samples of a group."""
+        """The number of samples in a group."""
         return min(self.samples, max(_AT_ONCE, min(_TOGETHER, self.samples // _GROUPS)))
 
     @property
     def groups(self) -> int:
-        """Groups of samples."""
+        """The number of groups of samples."""
         return -(-self.samples // self.together)
 
     def tables(self, forest: Forest) -> list[np.ndarray]:
-        """What the program reads, but for the samples."""
+        """The tables that the program reads beside the samples."""
         first, second = forest.child[0::2], forest.child[1::2]
         bits = forest.threshold.view(np.int32) if self.dtype == "float32" else np.zeros_like(first)
         nodes = np.stack([forest.feature, bits, first, second], axis=1)
@@ -105,14 +110,14 @@ class _Walk:
         return tables + ([] if self.dtype == "float32" else [forest.threshold])
 
     def compute(self, *given: Any) -> Any:
-        """In TE, of the samples and the tables: [shares, samples, targets]."""
+        """In TE, from the samples and the tables: [shares, samples, targets]."""
         shape = [(self.shares, self.samples, self.targets)]
         build = lambda ins, outs: _Program(self, ins, outs[0]).build()  # noqa: E731
         return tvm.te.extern(shape, given, build, name="forest", dtype=[self.dtype])
 
 
 class _Program:
-    """The statements."""
+    """The statements of a walk in TIR."""
 
     def __init__(self, walk: _Walk, given: Any, made: Any) -> None:
         self.walk, self.T = walk, tvm.script.ir_builder.tirx
@@ -146,13 +151,13 @@ class _Program:
             yield first + at
 
     def _bounds(self, number: Any, size: int, count: int) -> tuple[Any, Any]:
-        """Where a part of so many begins and ends, the last one perhaps sooner."""
+        """The begin and end of a part of this size; the last part may be shorter."""
         first = number * size
         return first, first + size if count % size == 0 else tirx.min(first + size, count)
 
     @contextmanager
     def _ways(self) -> Iterator[list[tuple[Any, Any, Any]]]:
-        """Loops over ways down, some at once: (tree, sample, whether it is none made twice)."""
+        """Loops over blocks of walks: (tree, sample, whether it is not a copy) for each."""
         T, walk = self.T, self.walk  # noqa: N806
         if walk.samples == 1:
             first, end = self._trees()
@@ -168,12 +173,12 @@ class _Program:
             yield [(tree, sample, valid) for sample, valid in _clamped(first, block, many, end)]
 
     def _trees(self) -> tuple[Any, Any]:
-        """Where the trees of the share begin and end."""
+        """The begin and end of the share's trees."""
         trees, shares = self.walk.trees, self.walk.shares
         return self.share * trees // shares, (self.share + 1) * trees // shares
 
     def _down(self, ways: list[tuple[Any, Any, Any]]) -> None:
-        """Some samples down some trees, and what their leaves weigh."""
+        """Walk some samples down some trees, and add the weights of their leaves."""
         T = self.T  # noqa: N806
         nodes = [T.buffer_proxy(T.alloc_buffer((1,), "int32", scope="local")) for _ in ways]
         changed = T.buffer_proxy(T.alloc_buffer((1,), "int32", scope="local"))
@@ -198,7 +203,7 @@ class _Program:
             self.y[place] = self._with(self.y[place], self.weight[at])
 
     def _side(self, node: Any, sample: Any) -> Any:
-        """The place of the child: 1 where the feature is no more than the threshold, else 0."""
+        """Which child comes next: 1 if the feature is at most the threshold, else 0."""
         value = self.x[sample, self.node[node, _FEATURE]]
         is_less = tirx.Cast("int32", value <= self._threshold(node))
         if self.missing is None:
@@ -216,7 +221,7 @@ class _Program:
         return (tirx.min if self.walk.how == "MIN" else tirx.max)(sum_, weight)
 
     def _fill(self) -> None:
-        """Zeros for targets that no tree weighed for."""
+        """Set targets without a weight to zero."""
         start = self._number(_STARTS[self.walk.how])
         with self._samples() as sample, self.T.serial(0, self.walk.targets) as target:
             value = self.y[0, sample, target]
@@ -228,6 +233,6 @@ class _Program:
 
 
 def _clamped(first: Any, block: Any, many: int, end: Any) -> list[tuple[Any, Any]]:
-    """The places of a block, the last one again for those beyond the end; whether each is one."""
+    """The places of a block and whether each is valid; those beyond the end repeat the last."""
     places = [first + block * many + at for at in range(many)]
     return [(tirx.min(place, end - 1), place < end) for place in places]

@@ -1,12 +1,12 @@
-"""NonZero with a second output: how many there are, as generated code.
+"""NonZero with a second output, the count, as generated code.
 
     at = 0
-    for i: place[at] = i ; at = at + (x[i] != 0)      what is not one is written over by the next
+    for i: place[at] = i ; at = at + (x[i] != 0)      the next one overwrites the place of a zero
     for e in at .. n: place[e] = 0
     count = at
 
-The places are of the shape that they have where every element is one; those behind the last are
-zero, so that whatever looks at them looks into the tensor.
+The places have room for all elements. Those behind the last found are zero, so that they are valid
+indices of the tensor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .operator import Operator
 
 
 def nonzero(call: Call) -> Any:
-    """The places of the elements that are not zero, and where the node asks for it their number."""
+    """The places of the nonzero elements and, if the node asks for it, their number."""
     if call.results == 1:
         return call.by_tvm()
     shape = call.shape(0)
@@ -31,7 +31,7 @@ def nonzero(call: Call) -> Any:
 
 
 def _coordinates(call: Call, places: Any, shape: tuple[int, ...]) -> Any:
-    """A row for each axis. places: in the flat tensor."""
+    """A row of coordinates for each axis. places: in the flat tensor."""
     rows = []
     for axis, extent in enumerate(shape):
         step = relax.const(prod(shape[axis + 1 :]), "int64")
@@ -43,7 +43,7 @@ def _coordinates(call: Call, places: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _found(data: Any) -> Any:
-    """In TE, of a flat tensor: [n] places, [1] how many."""
+    """In TE, for a flat tensor: [n] places, [1] their number."""
     shapes = [(int(data.shape[0]),), (1,)]
     build = lambda ins, outs: _statement(ins[0], *outs)  # noqa: E731
     return tvm.te.extern(shapes, [data], build, name="nonzero", dtype=["int64", "int64"])

@@ -1,18 +1,19 @@
-"""Weights of four bits: eight a word, taken apart where few rows are multiplied by them.
+"""4-bit weights: eight a word, unpacked where few rows are multiplied by them.
 
     step = float32((words[k / 8, c] >> 4 nibble(k % 8)) & 15) - 8
     w[k, c] = step * scale[k / 32, c]
 
-Few rows take as long as their weights take to come from memory, and one tile of a micro-kernel has
-all of them. Many tiles would take words apart again and again, where from bytes a panel of float32
-is made for all of them (`widened_panels.py`).
+The time for few rows is that of reading the weights from memory, and one tile of a micro-kernel has
+all the rows. Many tiles would unpack words again and again, while from bytes a panel of float32 is
+made for all of them (`widened_panels.py`).
 
-A step is not moved to the last bits: put among those of a float whose bits stand there for 1, 2, 4
-and 8, it adds itself, so that two instructions make it (of 23 bits that a float has, the word's
-first five steps are in reach, and the others after a shift by twelve that they share).
+A step is not shifted to the lowest bits. It is put among the mantissa bits of a float whose
+exponent gives these bits the values 1, 2, 4 and 8, so that two instructions convert it. A float has
+23 such bits: the first five nibbles of a word are in reach, and the others after one shift by
+twelve that they share.
 
-Every second step lies in the low halves of a word's bytes, the others in the high ones, so that of
-four steps in a row each is a byte once a mask is laid over all (`rounded_products.py`).
+The first four steps of a word are in the low halves of its bytes, the others in the high halves, so
+that one mask makes bytes of four steps at once (`rounded_products.py`).
 """
 
 from __future__ import annotations
@@ -23,26 +24,32 @@ import numpy as np
 
 from ..._lazy_tvm import tirx
 
-# Rows that a tile has at once.
+# The most rows that one tile computes.
 FEW = 8
-# Steps of a word, and what four bits hold.
+# Steps in a word.
 EACH = 8
-_LEAST, _MOST = -8, 7
-# The last step of a word that a float's own bits reach, and by how much the others are moved.
-_REACHED, _MOVED = 4, 12
-# The exponent of a float whose last bit is a one, and where exponents stand.
-_ONES, _EXPONENT = 127 + 23, 23
+# The range of a step.
+_LEAST = -8
+_MOST = 7
+# The last nibble of a word that a float's mantissa reaches.
+_REACHED = 4
+# By how many bits the nibbles behind it are shifted.
+_MOVED = 12
+# The exponent of a float whose last mantissa bit is worth one.
+_ONES = 127 + 23
+# The place of the exponent's bits.
+_EXPONENT = 23
 
 
 def nibble(at: Any) -> Any:
-    """The place in its word of a step: 0, 2, 4, 6 of the first four, 1, 3, 5, 7 of the others."""
+    """A step's nibble in its word: 0, 2, 4, 6 for the first four, 1, 3, 5, 7 for the others."""
     return at % 4 * 2 + at // 4
 
 
 def words_of(steps: np.ndarray, axis: int = 0) -> np.ndarray | None:
-    """Steps, eight a word along an axis; None where four bits do not hold them, or fill no word.
+    """Steps packed eight a word along an axis; None if they need more bits or fill no whole words.
 
-    steps: signed bytes, or unsigned ones, which are as many above.
+    steps: signed bytes, or unsigned ones, which are 8 larger.
     """
     lines = np.moveaxis(steps, axis, 0)
     if steps.dtype == np.int8:

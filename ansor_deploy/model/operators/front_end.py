@@ -14,13 +14,13 @@ from .converting import Call
 from .operator import Operator
 from .table import OPERATORS
 
-# The front end has no hook for a converter of one's own: its table is read, and stood in for.
+# The front end has no hook for additional converters, so its table is read and replaced.
 _TABLE = "_get_convert_map"
 
 
 @contextmanager
 def own_converters() -> Iterator[None]:
-    """Our converters in TVM's table, for the length of an import."""
+    """Put our converters into TVM's table during an import."""
     from ..._tvm import onnx_frontend, replaced
 
     theirs = getattr(onnx_frontend, _TABLE)()
@@ -33,13 +33,13 @@ def own_converters() -> Iterator[None]:
 
 
 def tvm_name(domain: str, name: str) -> str:
-    """The key in TVM's table, which knows no domains."""
+    """The key of an operator in TVM's table, which has no domains."""
     return f"{domain}.{name}" if domain else name
 
 
 @dataclass(frozen=True)
 class _Converter:
-    """An operator as TVM's front end asks for it."""
+    """An operator in the form that TVM's front end expects."""
 
     operator: Operator
     theirs: Any
@@ -53,7 +53,7 @@ class _Converter:
         call = Call(name, bb, inputs, attributes, opset, self.theirs, params)
         convert = self.operator.convert or Call.by_tvm
         with importing(name, attributes["tvm_custom"]["name"]):
-            # Here, not by the front end: it would not say which node's types do not fit.
+            # Normalised here, since the front end would not say which node's types do not fit.
             return _normal(bb, convert(call))
 
 

@@ -1,8 +1,8 @@
-"""AffineGrid: where the elements of an image lie in another, by a matrix for each of a batch.
+"""AffineGrid: the places of an image's elements in another image, by a matrix for each sample.
 
     y[n, h, w] = theta[n] @ (w, h, 1)         of coordinates from -1 to 1
 
-ONNX's own definition drops the batch where it is one, and then contradicts itself.
+ONNX's own definition drops the batch axis if the batch is one, and then contradicts itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .operator import REAL, Operator
 
 
 def affine_grid(emit: Emitter) -> str | None:
-    """A product with the coordinates, which are constant."""
+    """A product of the matrices with the coordinates, which are constant."""
     size = emit.graph.value(emit.input(1))
     if size is None:
         return None
@@ -30,8 +30,8 @@ def affine_grid(emit: Emitter) -> str | None:
 
 
 def _places(extents: list[int], aligned: int) -> np.ndarray:
-    """Of each element, the last axis first: its coordinates and a one."""
-    # Backwards, since the only one of an axis is 1 to ONNX Runtime.
+    """The coordinates of each element, last axis first, followed by a one."""
+    # Backwards, since ONNX Runtime gives the single element of an axis the coordinate 1.
     along = [np.linspace(1, -1, n)[::-1] if aligned else _middles(n) for n in extents]
     axes = np.meshgrid(*along, indexing="ij")[::-1]
     return np.stack([*axes, np.ones(extents)], axis=-1).reshape(-1, len(extents) + 1)

@@ -1,7 +1,7 @@
 """GroupQueryAttention of com.microsoft: a decoder's, with the caches of its keys and values.
 
-A cache comes in and goes out whole. How much of it is filled is known at run time: of each sample
-the count of its keys, less one. Rows beyond are zeros, as ONNX Runtime has them.
+A cache comes in and goes out whole. How much of it is filled is known at run time: for each sample,
+the number of its keys minus one. Rows beyond are zeros, as in ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HINT = "export the model with a cache of floats, and without fusing norms into 
 class _Cache:
     """The keys before and after a call. before: how many come in. rows: how many go out.
 
-    filled: (batch, 1, 1, 1), how many of those that come in count; empty where none do.
+    filled: (batch, 1, 1, 1), how many of the incoming ones count; empty if none do.
     """
 
     before: int
@@ -61,7 +61,7 @@ def _given(emit: Emitter, name: str) -> str:
 
 
 def _check(emit: Emitter) -> None:
-    """Refuse what ONNX Runtime has on GPUs alone, or computes otherwise."""
+    """Refuse what ONNX Runtime supports only on GPUs, or computes differently."""
     if found := next((name for name in _REFUSED if _given(emit, name)), None):
         raise emit.refuse(f"its input {found} is not supported: {_HINT}")
     if emit.attribute("sliding_window_cache", 0):
@@ -69,7 +69,7 @@ def _check(emit: Emitter) -> None:
 
 
 def _projected(emit: Emitter) -> list[str]:
-    """Queries, keys and values, (batch, heads, tokens, width), given apart or packed."""
+    """Queries, keys and values, (batch, heads, tokens, width), given separately or packed."""
     heads, shared = emit.attribute("num_heads"), emit.attribute("kv_num_heads")
     parts, counts = [emit.input(at) for at in range(3)], (heads, shared, shared)
     if not parts[1]:
@@ -95,7 +95,7 @@ def _sizes(emit: Emitter) -> Sizes:
 def _cache(emit: Emitter, sizes: Sizes) -> _Cache:
     past, total = _given(emit, "past_key"), sizes.keys
     before = emit.shape(past)[2] if past else 0
-    if total == sizes.queries:  # by which ONNX Runtime knows the first tokens
+    if total == sizes.queries:  # ONNX Runtime recognises the first tokens of a sequence by this
         return _Cache(before, max(before, total), "")
     if sizes.batch > 1 and sizes.queries > 1:
         raise emit.refuse("several tokens after a past are compiled for one sample, as they are "
@@ -107,7 +107,7 @@ def _cache(emit: Emitter, sizes: Sizes) -> _Cache:
 
 
 def _turned(emit: Emitter, tokens: str, sizes: Sizes, cache: _Cache) -> str:
-    """Queries, or keys, turned by the angles of their positions."""
+    """Queries or keys, rotated by the angles of their positions."""
     tables = [_given(emit, "cos_cache"), _given(emit, "sin_cache")]
     places = _given(emit, "position_ids")
     if not places:
@@ -121,7 +121,7 @@ def _turned(emit: Emitter, tokens: str, sizes: Sizes, cache: _Cache) -> str:
 
 
 def _appended(emit: Emitter, new: str, past: str, sizes: Sizes, cache: _Cache) -> str:
-    """The cache after a call: what it was filled with, the new rows, zeros."""
+    """The cache after a call: the rows that were filled, then the new rows, then zeros."""
     if cache.filled and is_kept(emit, _given(emit, past)):
         return append(emit, _given(emit, past), new, emit.reshape(cache.filled, -1), 2)
     kind = emit.dtype(emit.input(0))
@@ -131,7 +131,7 @@ def _appended(emit: Emitter, new: str, past: str, sizes: Sizes, cache: _Cache) -
     rows = emit.constant(np.arange(cache.rows).reshape(1, 1, -1, 1), INT64)
     behind = emit("Sub", rows, cache.filled)
     nothing = emit.constant(0, INT64)
-    if sizes.queries > 1:  # then there is one sample
+    if sizes.queries > 1:  # then the batch is one sample
         last = emit.constant(sizes.queries - 1, INT64)
         places = emit("Min", emit("Max", emit.reshape(behind, -1), nothing), last)
         new = emit("Gather", new, places, axis=2)
@@ -155,14 +155,14 @@ def _used(emit: Emitter, cached: str, sizes: Sizes, cache: _Cache) -> str:
 
 
 def _bias(emit: Emitter, sizes: Sizes, cache: _Cache, kind: int) -> str:
-    """What hides keys: those to come, and those before the window; and the bias that is given."""
+    """The bias that is given, plus one that hides later keys and those before the window."""
     extra = _given(emit, "attention_bias")
     hidden = as_bias(emit, _seen(emit, sizes, cache), kind, -np.inf)
     return emit("Add", extra, hidden) if extra else hidden
 
 
 def _seen(emit: Emitter, sizes: Sizes, cache: _Cache) -> str:
-    """Which keys a query may see, broadcast to (batch, heads, queries, keys)."""
+    """The keys that each query may see, broadcast to (batch, heads, queries, keys)."""
     keys = emit.constant(np.arange(sizes.keys), INT64)
     own = emit.constant(np.arange(sizes.queries)[:, None], INT64)
     own = emit("Add", cache.filled, own) if cache.filled else own
@@ -179,12 +179,12 @@ def _seen(emit: Emitter, sizes: Sizes, cache: _Cache) -> str:
 
 
 def _differ(sizes: Sizes, cache: _Cache) -> bool:
-    """Whether there may be fewer first tokens of one sample than of another."""
+    """Whether samples may have different numbers of first tokens."""
     return sizes.batch > 1 and not cache.filled
 
 
 def _hidden(emit: Emitter, sizes: Sizes, cache: _Cache) -> str:
-    """Which queries see no key, as their windows begin behind the last; empty where all see one."""
+    """The queries whose window begins behind the last key; empty if every query sees a key."""
     window = emit.attribute("local_window_size", -1)
     if window < 0 or not emit.attribute("causal", 1) or not _differ(sizes, cache):
         return ""
@@ -193,13 +193,13 @@ def _hidden(emit: Emitter, sizes: Sizes, cache: _Cache) -> str:
 
 
 def _counts(emit: Emitter) -> str:
-    """How many keys there are of each sample, (batch, 1, 1, 1)."""
+    """The number of keys of each sample, (batch, 1, 1, 1)."""
     count = emit.reshape(emit.cast(_given(emit, "seqlens_k"), INT64), -1, 1, 1, 1)
     return emit("Add", count, emit.constant(1, INT64))
 
 
 def _sink(emit: Emitter, sizes: Sizes, kind: int) -> str:
-    """The logits of the key that has no value; empty where there is none."""
+    """The logits of the key that has no value; empty if there is none."""
     shape = sizes.batch, sizes.heads, sizes.queries, 1
     if sink := _given(emit, "head_sink"):
         by_head = emit.reshape(sink, 1, sizes.heads, 1, 1)

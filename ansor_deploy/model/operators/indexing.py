@@ -16,30 +16,30 @@ from .operator import Limit, Operator, in_branch
 
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
-BYTES = 256  # a table of so many has a place for each
+BYTES = 256  # the size of a table that has an entry for every byte
 
 
 def gather(call: Call) -> Any:
-    """Rows of a table, or of a shape, which stays TVM's matter."""
+    """Rows of a table; TVM's converter takes it if the data is a shape."""
     if not all(_is_static(each) for each in call.inputs):
         return call.by_tvm()
     if call.dtype(1) == "uint8" and call.shape(0) == (BYTES,):
         return relax.op.take(call.inputs[0], call.inputs[1], axis=0, mode="fast")
     axis = call.attribute("axis", 0) % len(call.shape(0))
-    # Held to the table by itself: what measures it alone calls it with any indices.
+    # "clip", since a kernel that is measured alone is called with any indices.
     return relax.op.take(call.inputs[0], _along(call, axis), axis=axis, mode="clip")
 
 
 def gather_elements(call: Call) -> Any:
-    """An element for each index, from its place along the other axes."""
+    """An element for each index, at its own place along the other axes."""
     axis = call.attribute("axis", 0) % len(call.shape(0))
     return relax.op.gather_elements(call.inputs[0], _along(call, axis), axis)
 
 
 def gather_nd(call: Call) -> Any:
-    """A slice for each row of indices; of all in their order, the data in another shape.
+    """A slice for each row of indices; a reshape if they name all slices in order.
 
-    So PyTorch's exporter reads a mask of any size: at the numbers of its rows and of its columns.
+    PyTorch's exporter reads masks of any size so: by the numbers of all rows and columns.
     """
     batch = call.attribute("batch_dims", 0)
     if not batch and _names_all(call):
@@ -48,7 +48,7 @@ def gather_nd(call: Call) -> Any:
 
 
 def _names_all(call: Call) -> bool:
-    """Whether constant rows of indices are those of all slices, one after the other."""
+    """Whether the rows of indices are constant and name all slices, one after the other."""
     named, leading = call.value(1), call.shape(0)[: call.shape(1)[-1]]
     if named is None or named.size != prod(leading) * len(leading):
         return False
@@ -62,7 +62,7 @@ def _rest(call: Call) -> tuple[int, ...]:
 
 
 def scatter_elements(call: Call) -> Any:
-    """The data, with updates written to or added at their places along an axis."""
+    """The data, with updates written or added at their places along an axis."""
     axis = call.attribute("axis", 0) % len(call.shape(0))
     data, _, updates = call.inputs
     how = _reduction(call)
@@ -70,24 +70,24 @@ def scatter_elements(call: Call) -> Any:
 
 
 def scatter_nd(call: Call) -> Any:
-    """The data, with slices written to or added at the rows of indices."""
+    """The data, with slices written or added at the rows of indices."""
     data, _, updates = call.inputs
     return relax.op.scatter_nd(data, _coordinates(call, 0), updates, _reduction(call))
 
 
 def _is_static(value: Any) -> bool:
-    """Whether it is a tensor of a shape that is known, not a shape or a number of one."""
+    """Whether it is a tensor of known shape; not a shape, or a number from one."""
     shape = getattr(value.ty, "shape", None) if isinstance(value, relax.Expr) else None
     return isinstance(shape, relax.ShapeExpr) and all(isinstance(n, tirx.IntImm) for n in shape)
 
 
 def _along(call: Call, axis: int) -> Any:
-    """The indices of a node that look along one axis of its data."""
+    """A node's indices along one axis of its data."""
     return in_range(call, call.inputs[1], [call.shape(0)[axis]])
 
 
 def _coordinates(call: Call, batch: int) -> Any:
-    """The indices of a node; their last axis has one for each axis of its data."""
+    """A node's indices whose last axis has one for each axis of its data."""
     return in_range(call, call.inputs[1], call.shape(0)[batch : batch + call.shape(1)[-1]])
 
 
@@ -115,7 +115,7 @@ def max_unpool(call: Call) -> Any:
 
 
 def one_hot(emit: Emitter) -> str:
-    """One of two values, by whether the index is the place; negative ones count from the end."""
+    """One of two values, depending on whether the index is the place; negative ones wrap around."""
     depth = emit.graph.value(emit.input(1))
     if depth is None:
         raise emit.refuse("its depth must be constant")
@@ -135,7 +135,7 @@ def one_hot(emit: Emitter) -> str:
 
 
 def reverse_sequence(emit: Emitter) -> str:
-    """The first elements of each sequence in reverse, as many as its length says."""
+    """Reverse the first elements of each sequence, as many as its length says."""
     shape = emit.shape(emit.input(0))
     batch, time = emit.attribute("batch_axis", 1), emit.attribute("time_axis", 0)
     order = [batch, time, *(at for at in range(len(shape)) if at not in (batch, time))]
@@ -153,7 +153,7 @@ def reverse_sequence(emit: Emitter) -> str:
 
 
 def tensor_scatter(emit: Emitter) -> str:
-    """The update where it was to be written along the axis, else what was there before."""
+    """The update where it is to be written along the axis, else the previous elements."""
     past, update = emit.input(0), emit.input(1)
     shape, steps = emit.shape(past), emit.shape(update)
     axis = emit.attribute("axis", -2) % len(shape)
@@ -163,7 +163,7 @@ def tensor_scatter(emit: Emitter) -> str:
     zero = emit.constant(0, INT64)
     circular = emit.attribute("mode", "linear") == "circular"
     starts = emit.cast(emit.input(2), INT64) if emit.input(2) else zero
-    if circular:  # any start but one below zero
+    if circular:  # any start is allowed that is not negative
         starts = emit("Add", starts, emit.known(emit("Min", starts, zero), 1))
     else:
         starts = emit.known(starts, shape[axis] - steps[axis] + 1)
@@ -202,7 +202,7 @@ _INFERS = Limit(
 
 
 def dropout(emit: Emitter) -> list[str] | None:
-    """At inference everything is kept; in training only with a ratio of zero."""
+    """Keep everything at inference; in training, which is random, only if the ratio is zero."""
     training, ratio = (emit.graph.value(emit.input(index)) for index in (2, 1))
     asked = bool(emit.input(2)) and (training is None or bool(training.any()))
     if emit.graph.opset < 7:

@@ -1,12 +1,12 @@
-"""Indices that are computed at run time, held to the extents of what they look into.
+"""Indices that are computed at run time, checked against the extents of their data.
 
     for i: w = x[i] < 0 ? x[i] + extent : x[i]        negative ones count from the end
            y[i] = w if 0 <= w < extent else 0 ; bad |= not so
     assert not bad                                    the call of the library fails
 
-What reads or writes at an index reads it from y, so that no kernel leaves its tensors. The loop
-takes the place of one that TVM's converters write for negative indices. Constant indices are
-checked as the model is read.
+Kernels that read or write at an index take it from y, so none of them leaves its tensors. The loop
+replaces one that TVM's converters write for negative indices. Constant indices are checked when the
+model is read.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..._lazy_tvm import relax, tirx, tvm
 from ...errors import ModelError
 from .converting import Call
 
-# Attribute of a node in a branch of an If. Both are computed, so neither may let the call fail.
+# Attribute of a node in a branch of an If. Both branches are computed, so neither may fail.
 IN_BRANCH = "in_branch"
-# From so many indices on, a parallel loop takes less time than it takes to start.
+# With at least this many indices, a parallel loop is faster despite its start.
 _WORTH_THREADS = 1 << 15
 
 
@@ -37,12 +37,12 @@ def in_range(
     least: int = 0,
     of: str = "an index",
 ) -> Any:
-    """Indices that are none of them negative, and all below the extents.
+    """Indices that are not negative and are all below their extents.
 
     extents: one for all, or one for each place of the last axis. negative: whether negative ones
-    count from the end. least: what they are at least where they do not. of: what an index is called
-    in the error. ModelError where a constant one is out of range; an IndexError of the library's
-    call where another is.
+    count from the end. least: the least index allowed if not. of: the name of an index in the
+    error. ModelError if a constant index is out of range; an IndexError of the library's call if
+    another one is.
     """
     fails = not call.attribute(IN_BRANCH, 0)
     fault = _Range(call.operator, tuple(extents), negative, least, of, fails)
@@ -57,7 +57,7 @@ def in_range(
 
 
 class _Range:
-    """Which indices an operator takes."""
+    """The indices that an operator accepts."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class _Range:
         self._text = f"{operator}: {of} is not in {', '.join(dict.fromkeys(ranges))}"
 
     def checked(self, indices: np.ndarray) -> np.ndarray:
-        """Constant indices as `in_range` gives them."""
-        # One of them is a number, which leaves the rank of the indices as it is.
+        """Constant indices as `in_range` returns them."""
+        # A single extent is used as a number, which leaves the rank of the indices as it is.
         extents = np.array(self._extents if len(self._extents) > 1 else self._extents[0], np.int64)
         wide = indices.astype(np.int64)
         wrapped = np.where(wide < 0, wide + extents, wide) if self._negative else wide
@@ -97,7 +97,7 @@ class _Range:
         T = tvm.script.ir_builder.tirx  # noqa: N806
         extents = [int(extent) for extent in source.shape]
         parallel = prod(extents) >= _WORTH_THREADS
-        rows = extents[0] if parallel else 1  # that no two threads write to one fault
+        rows = extents[0] if parallel else 1  # so that no two threads write to one fault
         x, y = T.buffer_proxy(source), T.buffer_proxy(target)
         with tvm.script.ir_builder.IRBuilder() as builder:
             with T.seq_scope():
@@ -116,7 +116,7 @@ class _Range:
             return builder.get()
 
     def _places(self, extents: list[int], loops: ExitStack, outermost: Any) -> list[Any]:
-        """Loops over all axes, but for the last one where each place of it has its own extent."""
+        """Loops over all axes; not over the last one if each of its places has its own extent."""
         T = tvm.script.ir_builder.tirx  # noqa: N806
         looped = extents[:-1] if len(self._extents) > 1 else extents
         kinds = [outermost, *[T.serial] * (len(looped) - 1)]
