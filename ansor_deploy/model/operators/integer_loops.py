@@ -1,4 +1,4 @@
-"""Sums of products of bytes as loops, around the border of their zero points."""
+"""Dot products of bytes as loops over data that is padded with its zero point."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str) -> Any:
-    """Sums of products. weight: [taps, in, out], of which `in` is that of a group.
+    """Dot products. weight: [taps, in, out], where `in` counts the channels of a group.
 
-    given: the type that is multiplied: that of the data, as they are, or of what is centred, which
-    is added up in it unless it is of 16 bits.
+    given: the type that is multiplied: the data's own, unchanged, or that of the centred data. Sums
+    are of this type, or of int32 if it has 16 bits or fewer.
     """
     dtype = "int32" if given in (*BYTES, "int16") else given
     rank, (*taps, depth, columns) = len(window.strides), map(int, weight.shape)
@@ -43,9 +43,10 @@ def multiplied(data: Any, zero: Any, weight: Any, *, window: Window, given: str)
 
 
 def _rows(padded: Any, sizes: list[int], window: Window) -> Any:
-    """The row that each result of one tap is made of, one after the other.
+    """The rows that the results of a kernel with one tap are made of, one after the other.
 
-    sizes: of the results. So some are widened by themselves, wherever a row of an image ends.
+    sizes: of the results. Rows are widened in a stage of their own, whatever the lines of the
+    image.
     """
     lead = len(sizes) - len(window.strides)
     apart = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
@@ -59,7 +60,7 @@ def _rows(padded: Any, sizes: list[int], window: Window) -> Any:
 
 
 def _at(place: tuple[Any, ...], sizes: list[int]) -> Any:
-    """The row of a place."""
+    """The number of the row at a place."""
     row: Any = 0
     for one, size in zip(place, sizes, strict=False):
         row = row * size + one
@@ -67,7 +68,7 @@ def _at(place: tuple[Any, ...], sizes: list[int]) -> Any:
 
 
 def of_lines(data: Any, zero: Any, weight: Any, *, window: Window) -> Any:
-    """Sums of products of each channel. weight: [taps but those of the first axis, lines, out]."""
+    """Dot products of each channel. weight: [taps except along the first axis, lines, out]."""
     *taps, lines, columns = map(int, weight.shape)
     padded = _padded(data, zero, columns, window, "uint8")
     over = [tvm.te.reduce_axis((0, extent)) for extent in (*taps, lines)]
@@ -82,9 +83,9 @@ def of_lines(data: Any, zero: Any, weight: Any, *, window: Window) -> Any:
 
 
 def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any:
-    """The data within its border of zero points; centred, where it is multiplied as it is not.
+    """The data with a border of zero points; centred if the multiplied type is not its own.
 
-    Channels are filled up to `depth`, by which weights of zero are multiplied.
+    Channels are padded up to `depth`; the weights that multiply the added ones are zero.
     """
     rank, centred = len(window.strides), dtype not in (*BYTES, str(data.dtype))
     surplus = max(0, depth - int(data.shape[-1])) if window.groups == 1 else 0
@@ -110,10 +111,10 @@ def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any
 
 
 def _within(at: Any, before: int, after: int, extent: int) -> list[Any]:
-    """The conditions under which a place lies in the data."""
+    """The conditions under which a place is within the data."""
     return [at >= before] * (before > 0) + [at < before + extent] * (after > 0)
 
 
 def _as(zero: Any, dtype: str) -> Any:
-    """A zero point, a number or a scalar tensor, as a number of a type."""
+    """A zero point, which is a number or a scalar tensor, as a number of a type."""
     return tirx.const(zero, dtype) if isinstance(zero, int) else zero().astype(dtype)

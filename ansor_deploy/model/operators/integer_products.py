@@ -1,12 +1,12 @@
-"""Matrix products of bytes, summed up in int32: MatMulInteger.
+"""MatMulInteger: matrix products of bytes with sums in int32.
 
-Of two matrices that are known in a run only, as in attention, the right one is made signed, and
-packed as weights are, by its columns where it was transposed from such:
+If both matrices are known only in a run, as in attention, the right one is made signed and packed
+like weights; by columns if it is a transpose of a matrix that has these as rows:
 
     sum of (a - az)(b - bz) = sum of a b - bz * (sum of a - K az) - az * (sum of b)
 
-The two sums at the right are of rows and of columns, and none where a zero point is 0; the last is
-none where the processor multiplies 16 bits, a - az.
+The two sums on the right are sums of rows and of columns. Each is left out if its zero point is 0;
+the last also if the processor multiplies 16 bits, since then a - az is multiplied.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .integers import (
 from .operator import Operator
 from .signs import BYTES, int32, signed
 
-# Rows that are worth packing the right matrix for them.
+# With at least this many rows, packing the right matrix pays.
 FEWEST_ROWS = 8
 
 
@@ -46,14 +46,14 @@ def mat_mul_integer(call: Call) -> Any:
 
 
 def _any(call: Call) -> Any:
-    """A product of what is known at run time only, or by zero points of rows."""
+    """A product of matrices that are known only in a run, or with zero points for rows."""
     rows = [-1, 1] if not is_number(call.input(2)) and len(call.input(2).ty.shape) == 1 else None
     left, right = real(call, 0, 2, rows), real(call, 1, 3, None)
     return as_whole(call, call.shape(0)[-1], left, right, relax.op.matmul)
 
 
 def _are_bytes(call: Call) -> bool:
-    """Whether both are of bytes around one zero point each, as many of both, and large enough."""
+    """Whether both are bytes with one zero point each, equal batches, and large enough."""
     if not all(call.dtype(at) in BYTES and is_number(call.input(at + 2)) for at in (0, 1)):
         return False
     left, right = call.shape(0), call.shape(1)
@@ -62,7 +62,7 @@ def _are_bytes(call: Call) -> bool:
 
 
 def _of_bytes(call: Call) -> Any:
-    """A product of two matrices of bytes, some steps at once."""
+    """A product of two matrices of bytes, several steps at once."""
     widened = current_widens()
     left, left_zero = as_multiplied(call, call.inputs[0], call.input(2))
     given, by_columns = _right(call)
@@ -80,9 +80,9 @@ def _of_bytes(call: Call) -> Any:
 
 
 def _right(call: Call) -> tuple[Any, bool]:
-    """The right matrix, and whether by columns: as it was before they became its rows.
+    """The right matrix, and whether by columns: then it is the one before its transpose.
 
-    The four steps of a column, which are packed together, lie beside each other there.
+    There, the four steps of a column that are packed together are neighbours.
     """
     given = call.inputs[1]
     made = call.bb.lookup_binding(given) if isinstance(given, relax.Var) else given
@@ -95,7 +95,7 @@ def _right(call: Call) -> tuple[Any, bool]:
 
 
 def _of_columns(call: Call, right: Any) -> Any:
-    """The sum of each column, in a row, of a matrix by columns."""
+    """The sums of the columns, as a row, for a matrix by columns."""
     sums = _sum(call, right, -1)
     *batch, columns, one = sums.ty.shape
     return call.emit(relax.op.reshape(sums, [*batch, one, columns]))
@@ -119,9 +119,9 @@ def _less(call: Call, left: Any, right: Any) -> Any:
 
 
 def _multiplied(left: Any, zero: Any, right: Any, *, by_columns: bool) -> Any:
-    """Sums of products of bytes and of signed ones, filled up to whole fours.
+    """Dot products of bytes with signed bytes, padded to whole groups of four steps.
 
-    zero: what the left ones are less, of 16 bits; None where they are unsigned bytes as they are.
+    zero: subtracted from the left ones, which are then 16 bits; None to multiply them as they are.
     """
     *lead, rows, depth = left.shape
     left = left if zero is None else _widened(left, zero)

@@ -1,15 +1,15 @@
-"""Products of bytes, summed up in int32: ConvInteger, and what MatMulInteger shares with it.
+"""ConvInteger: dot products of bytes with sums in int32, and what MatMulInteger shares with it.
 
     sum of (x - xz)(w - wz) = sum of x w - xz * (sum of w) - wz * (sum of (x - xz))
 
-The first sum is of bytes as they are, w signed and x unsigned or signed, as processors multiply
-them (`marks/dot.py`); the second is known when the model is built, and the third is none where
-weights are symmetric. A convolution's border holds the zero point, so that each of its sums has all
-the taps. A processor that multiplies 16 bits gets x - xz, which makes the first two one, widened
-before it is multiplied. What is no constant, and what sums up few channels, is multiplied in
-float32, where that is exact.
+The first sum is over the bytes as they are, w signed and x unsigned or signed, as processors
+multiply them (`marks/dot.py`). The second is known when the model is built, and the third is zero
+where weights are symmetric. A convolution's border holds the zero point, so that each of its sums
+has all the taps. A processor that multiplies 16 bits gets x - xz, widened before it is multiplied,
+which makes one sum of the first two. Weights that are not constant, and sums over few channels, are
+multiplied in float32 where that is exact.
 
-x may be of 16 bits, as signed ones, where whoever asks for it knows that all sums have room.
+x may be signed 16-bit integers if the caller knows that no sum overflows.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .integer_loops import multiplied, of_lines
 from .operator import Operator
 from .signs import constant, int32, number, signed, unsigned
 
-# Groups that may become one, with so many times the products: what bytes are faster by than float32
-# in vectors that are not full.
+# The most groups that may be merged into one. That multiplies the multiply-adds by as many, which
+# is how much faster bytes are than float32 in vectors that are not full.
 MOST_JOINED = 8
-# Sums of a vector, in the widest that processors have.
+# Sums in a vector, for the widest vectors that processors have.
 VECTOR = 16
-# Whole numbers up to here are exact in float32.
+# Integers up to here are exact in float32.
 _EXACT = 1 << 24
 INTEGERS = frozenset(("int8", "uint8", "int16", "int32"))
 
@@ -52,10 +52,10 @@ def conv_integer(call: Call) -> Any:
 
 
 def _joined(kernel: np.ndarray, window: Window) -> tuple[np.ndarray, Window]:
-    """The kernel with as many groups made one as fill vectors, and its window.
+    """The kernel with groups merged until they fill vectors, and its window.
 
-    Weights between groups are 0. kernel: [taps, in of a group, out]. Single channels stay apart,
-    and so does what is not summed up as bytes.
+    Weights between merged groups are 0. kernel: [taps, in of a group, out]. Single channels are not
+    merged, nor are kernels whose weights do not fit signed bytes.
     """
     *taps, depth, columns = kernel.shape
     if depth == 1 or _excess(kernel).any():
@@ -73,7 +73,7 @@ def _joined(kernel: np.ndarray, window: Window) -> tuple[np.ndarray, Window]:
 
 
 def is_words(data: Any) -> bool:
-    """Whether what is multiplied is of 16 bits as it comes."""
+    """Whether the data is multiplied as 16-bit integers because it comes so."""
     return str(data.ty.dtype) == "int16"
 
 
@@ -91,20 +91,20 @@ def _way(kernel: np.ndarray, window: Window, words: bool) -> Any:
 
 
 def _fills_vectors(kernel: np.ndarray, groups: int) -> bool:
-    """Whether sums are made by fours, in whole vectors, of weights of a signed byte."""
+    """Whether dot products have whole groups of four steps, whole vectors and weights that fit."""
     *_, depth, columns = kernel.shape
     whole = _fills(depth, columns // groups, groups)
     return whole and (groups == 1 or not _excess(kernel).any())
 
 
 def _fills(depth: int, columns: int, groups: int) -> bool:
-    """Whether groups of so many channels have whole fours of them, and whole vectors of sums."""
+    """Whether groups have a multiple of four channels and whole vectors of results."""
     return groups == 1 or (depth % STEPS == 0 and columns % VECTOR == 0)
 
 
 @dataclass(frozen=True)
 class Window:
-    """Where a convolution reads, an entry an axis; of a product, which slides over none, empty."""
+    """Where a convolution reads, an entry for each axis; empty for a matrix product."""
 
     strides: tuple[int, ...] = ()
     dilations: tuple[int, ...] = ()
@@ -114,7 +114,7 @@ class Window:
 
     @classmethod
     def of(cls, call: Call, kernel: tuple[int, ...]) -> Window:
-        """The window of a node, of a kernel of this size."""
+        """The window of a node whose kernel has this size."""
         one = (1,) * len(kernel)
         strides, dilations = (
             tuple(call.attribute(name) or one) for name in ("strides", "dilations")
@@ -125,7 +125,7 @@ class Window:
         return cls(strides, dilations, pads[:half], pads[half:], call.attribute("group", 1))
 
     def results(self, sizes: Any, taps: list[int]) -> list[int]:
-        """How many results there are along each axis of padded data."""
+        """The number of results along each axis of padded data."""
         axes = zip(sizes, taps, self.dilations, self.strides, strict=True)
         return [(int(size) - (tap - 1) * d - 1) // s + 1 for size, tap, d, s in axes]
 
@@ -149,7 +149,7 @@ def _pads(call: Call, spans: list[int], strides: tuple[int, ...]) -> tuple[int, 
 
 
 def centred(call: Call, index: int, zero: int) -> np.ndarray | None:
-    """A weight less its zero points, one for all or for each output channel; None if not known."""
+    """A weight minus its zero points, one or one for each output channel; None if not constant."""
     weight, origin = call.value(index), call.value(zero)
     if weight is None or (origin is None and call.input(zero) is not None):
         return None
@@ -163,7 +163,7 @@ def centred(call: Call, index: int, zero: int) -> np.ndarray | None:
 
 
 def is_number(zero: Any) -> bool:
-    """Whether a zero point is one for the whole tensor, or none."""
+    """Whether a zero point is one for the whole tensor, or missing."""
     return zero is None or math.prod(int(extent) for extent in zero.ty.shape) == 1
 
 
@@ -181,17 +181,17 @@ def known_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Win
 
 
 def as_multiplied(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
-    """Bytes as the processor multiplies them, and their zero point; any, where it widens them."""
+    """Bytes in the signedness that the processor multiplies, and their zero point."""
     if current_widens() or is_words(data):
         return data, number(call, zero)
     return (signed if current_is_signed() else unsigned)(call, data, zero)
 
 
 def _by_lines(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
-    """Sums over the taps of each channel, of four lines of them at once. weight: [taps, 1, out]."""
+    """Sums over the taps of each channel, four lines of taps at once. weight: [taps, 1, out]."""
     data, origin = unsigned(call, data, zero)
     taps = weight[..., 0, :]
-    missing = -taps.shape[0] % STEPS  # lines of zeros, behind the last one
+    missing = -taps.shape[0] % STEPS  # lines of zeros behind the last one
     filled = np.moveaxis(np.pad(taps, [(0, missing)] + [(0, 0)] * (taps.ndim - 1)), 0, -2)
     more = window.after[0] + missing * window.dilations[0]
     longer = replace(window, after=(more, *window.after[1:]))
@@ -209,9 +209,9 @@ def _by_taps(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Windo
 
 
 def _excess(weight: np.ndarray) -> np.ndarray:
-    """What of each column's weights does not fit a signed byte: the sums of rows add it.
+    """The part of each column's weights that does not fit a signed byte; row sums add it.
 
-    Nor is one -128 where two products by signed bytes must fit 16 bits.
+    -128 does not fit either where two products by signed bytes have to fit 16 bits.
     """
     taps, least = tuple(range(weight.ndim - 1)), -127 if current_is_signed() else -128
     above, below = weight.max(taps) - 127, weight.min(taps) - least
@@ -219,7 +219,7 @@ def _excess(weight: np.ndarray) -> np.ndarray:
 
 
 def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
-    """Sums of bytes less their zero point, channels filled up to whole groups."""
+    """Sums of bytes minus their zero point, with channels padded to whole groups of four."""
     missing, widened = -weight.shape[-2] % STEPS, current_widens() and not is_words(data)
     filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
     given = "int16" if widened else str(data.ty.dtype)
@@ -230,7 +230,7 @@ def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: W
 
 
 def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
-    """The sum of what each row of the result is made of, less its zero point; one column."""
+    """For each row of the result, the sum of its inputs minus their zero point; one column."""
     if window.strides:
         return _centred_dot(call, data, zero, np.ones((*weight.shape[:-1], 1), np.int64), window)
     wide = call.emit(relax.op.astype(data, "int32"))
@@ -239,7 +239,7 @@ def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Wind
 
 
 def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
-    """Sums of bytes less what their zero point has added. sums: of weights, for each column."""
+    """Sums without what the zero point added. sums: of the weights of each column."""
     if isinstance(zero, int):
         return call.emit(relax.op.subtract(total, int32(zero * sums))) if zero else total
     added = call.emit(relax.op.multiply(zero, int32(sums)))
@@ -247,7 +247,7 @@ def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
 
 
 def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
-    """Sums over the taps and channels of each group, of what is centred beforehand."""
+    """Sums over the taps and channels of each group, of data that is centred before."""
     dtype = _exactly(np.abs(weight).sum(tuple(range(weight.ndim - 1))).max(initial=0) * 255)
     dtype = "int32" if is_words(data) else dtype
     made = partial(multiplied, window=window, given=dtype)
@@ -256,7 +256,7 @@ def _grouped(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Windo
 
 
 def _exactly(bound: int) -> str:
-    """The type in which sums up to so much are exact, the faster one if both are."""
+    """The type in which sums up to this bound are exact: float32 if possible, as it is faster."""
     return "float32" if bound <= _EXACT else "int32"
 
 
@@ -269,7 +269,7 @@ def computed(call: Call, function: Any, data: Any, zero: Any, weight: np.ndarray
 
 
 def _any_conv(call: Call) -> Any:
-    """A convolution of what is known at run time only."""
+    """A convolution whose weights are known only in a run."""
     spatial = [1] * (len(call.shape(0)) - 2)
     left = real(call, 0, 2, [])
     right = real(call, 1, 3, [-1, 1, *spatial])
@@ -291,7 +291,7 @@ def _convolved(left: Any, right: Any, window: Window) -> Any:
 
 
 def real(call: Call, index: int, zero: int, shape: list[int] | None) -> Any:
-    """An input less its zero point, as int32. shape: of a zero point that is no number."""
+    """An input minus its zero point, as int32. shape: of a zero point that is no scalar."""
     wide, origin = call.emit(relax.op.astype(call.inputs[index], "int32")), call.input(zero)
     if origin is None:
         return wide
@@ -303,7 +303,7 @@ def real(call: Call, index: int, zero: int, shape: list[int] | None) -> Any:
 
 
 def as_whole(call: Call, count: int, left: Any, right: Any, multiply: Any) -> Any:
-    """The product of whole numbers, each within 255 of zero, in the type in which it is exact."""
+    """A product of integers, each at most 255 from zero, in a type in which it is exact."""
     dtype = _exactly(count * 255 * 255)
     given = [call.emit(relax.op.astype(one, dtype)) for one in (left, right)]
     return relax.op.astype(call.emit(multiply(*given)), "int32")

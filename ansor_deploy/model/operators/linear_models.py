@@ -25,12 +25,12 @@ from .scores import (
     transformed,
 )
 
-_UNLIKELY = 1e-7  # no class of a pair is less likely
+_UNLIKELY = 1e-7  # the least probability of a class of a pair
 _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
 def linear_classifier(emit: Emitter) -> list[str]:
-    """The class with the largest score, or the second where the only one is positive; scores."""
+    """The class with the largest score; with one score, the second class if it is positive."""
     names, intercepts = class_labels(emit, "classlabels_ints"), _floats(emit, "intercepts")
     name, count = rows(emit), max(1, len(intercepts))
     scores = linear(emit, name, _floats(emit, "coefficients").reshape(count, -1), intercepts)
@@ -52,7 +52,7 @@ def linear_regressor(emit: Emitter) -> str:
 
 
 def svm_regressor(emit: Emitter) -> str:
-    """The sum of kernels with support vectors; its sign where there is one class."""
+    """The sum of kernels with support vectors; its sign if there is one class."""
     weights, rho = _floats(emit, "coefficients"), _floats(emit, "rho")[:1]
     name, count = rows(emit), emit.attribute("n_supports", 0)
     if count:
@@ -66,7 +66,7 @@ def svm_regressor(emit: Emitter) -> str:
 
 
 def svm_classifier(emit: Emitter) -> list[str]:
-    """The class with the most votes, of classifiers of two classes each; the scores."""
+    """The class with the most votes among classifiers of pairs of classes; the scores."""
     names = class_labels(emit, "classlabels_ints")
     if len(names) < 2:
         raise emit.refuse("it is compiled for two classes or more")
@@ -80,7 +80,8 @@ def _by_planes(emit: Emitter, names: Sequence[int]) -> list[str]:
     bias = np.repeat(_floats(emit, "rho")[:1], len(names))
     scores = linear(emit, rows(emit), weights, bias)
     label = labels(emit, names, first_of_largest(emit, scores))
-    if len(names) == 2:  # where ONNX Runtime takes the second for the positive one
+    # With two classes, ONNX Runtime takes the second for the positive one.
+    if len(names) == 2:
         top = emit.reduce("ReduceMax", scores, 1)
         positive = (weights >= 0).all()
         op, least = ("GreaterOrEqual", 0.5) if positive else ("Greater", 0.0)
@@ -90,14 +91,14 @@ def _by_planes(emit: Emitter, names: Sequence[int]) -> list[str]:
 
 
 def _by_votes(emit: Emitter, names: Sequence[int], counts: Sequence[int]) -> list[str]:
-    """A score for each pair of classes; of two classes, one for each."""
+    """A score for each pair of classes; with two classes, one for each class."""
     vectors = _floats(emit, "support_vectors").reshape(sum(counts), -1)
     pairs = list(combinations(range(len(names)), 2))
     weights = _of_pairs(_floats(emit, "coefficients").reshape(len(names) - 1, -1), counts, pairs)
     kernels = _kernel(emit, rows(emit), vectors)
     scores = linear(emit, kernels, weights, _floats(emit, "rho")[: len(pairs)])
     won = emit.cast(emit("Greater", scores, emit.constant(0.0)), FLOAT)
-    votes = np.zeros((2, len(pairs), len(names)))  # for the second of a pair, and for the first
+    votes = np.zeros((2, len(pairs), len(names)))  # for a pair's second class, then for its first
     for at, pair in enumerate(pairs):
         votes[[1, 0], at, pair] = 1
     total = linear(emit, won, (votes[1] - votes[0]).T, votes[0].sum(0))
@@ -111,7 +112,7 @@ def _by_votes(emit: Emitter, names: Sequence[int], counts: Sequence[int]) -> lis
 
 
 def _probabilities(emit: Emitter, scores: str, classes: int) -> str:
-    """Of each class, by Platt's: of its score, the first of a pair is so likely."""
+    """The probability of each class by Platt's method, from that of each pair's first class."""
     slope, offset = (emit.constant(_floats(emit, f"prob_{one}")) for one in "ab")
     against = emit("Sigmoid", emit("Add", emit("Mul", scores, slope), offset))
     first = emit("Sub", emit.constant(1.0), against)
@@ -126,7 +127,7 @@ def _of_pairs(
 ) -> np.ndarray:
     """The weights of all vectors for each pair of classes.
 
-    given: of each vector, its weights against the other classes, in their order.
+    given: for each vector, its weights against the other classes, in their order.
     """
     ends = np.cumsum(counts)
     parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
@@ -157,7 +158,7 @@ def _floats(emit: Emitter, name: str) -> np.ndarray:
     return np.array(emit.attribute(name) or [], np.float32)
 
 
-# As ONNX Runtime has them. Labels may be text that nobody reads.
+# The types of ONNX Runtime. Labels may be text that nobody reads.
 _TYPES = ("float32", "float64", "int32", "int64", "string")
 _learned = partial(Operator, domain="ai.onnx.ml", types=_TYPES)
 OPERATORS = (

@@ -1,7 +1,7 @@
-"""Sums and means of very many numbers, along one axis after the other.
+"""Sums and means of very many elements, reduced along one axis after the other.
 
-Numbers are added to a few sums, one after the other: of 400,000 equal ones that is off by thousands
-of roundings, and by a few along axes of 640.
+A long sum is added up in a few partial sums, one element after the other. For 400,000 equal
+elements that is off by thousands of roundings, but only by a few along axes of 640.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..graph.graph import Shape
 from .emitter import Emitter
 from .operator import Operator
 
-MANY = 1 << 16  # elements of which one sum is off by more than rounding explains
-_ROW = 1 << 10  # of them that are added up first, where they are all of one axis
+MANY = 1 << 16  # with this many elements, one long sum is off by more than a few roundings
+_ROW = 1 << 10  # the most elements that are added up first if all are along one axis
 
 
 def in_turn(emit: Emitter, op: str, name: str, shape: Shape, axes: Sequence[int]) -> str:
-    """A reduction of a tensor of this shape along axes, which are kept; ReduceSum or ReduceMean."""
+    """Reduce axes of a tensor of this shape, and keep them; op: ReduceSum or ReduceMean."""
     kept = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
     if len(axes) == 1 and (row := gcd(shape[axes[0]], _ROW)) > 1:
         (axis,) = axes
@@ -30,13 +30,13 @@ def in_turn(emit: Emitter, op: str, name: str, shape: Shape, axes: Sequence[int]
 
 
 def _averaged(emit: Emitter) -> str | None:
-    """Of the channels of an image."""
+    """The mean over the positions of each channel of an image."""
     shape = emit.shape(emit.input(0))
     return _long(emit, "ReduceMean", range(2, len(shape)), keep=True)
 
 
 def _reduced(emit: Emitter) -> str | None:
-    """Of any axes, where they are known."""
+    """A sum or mean over any axes; None if these are not known."""
     listed, rank = emit.attribute("axes"), len(emit.shape(emit.input(0)))
     if given := emit.input(1):
         known = emit.graph.value(given)
@@ -48,7 +48,7 @@ def _reduced(emit: Emitter) -> str | None:
 
 
 def _long(emit: Emitter, op: str, axes: Sequence[int], *, keep: bool) -> str | None:
-    """A reduction of many numbers; None of few, or where it cannot be taken apart."""
+    """A reduction of many elements; None if they are few, or cannot be split."""
     name, shape = emit.input(0), emit.shape(emit.input(0))
     extents = [shape[axis] for axis in axes if shape[axis] > 1]
     if prod(extents) < MANY or emit.dtype(name) != TensorProto.FLOAT:

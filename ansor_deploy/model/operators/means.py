@@ -2,7 +2,7 @@
 
     AveragePool(x)    -->    ConvInteger(x, ones, group=channels) * (x_scale / (y_scale * count))
 
-They are summed in int32, and so are the same in whichever order a processor adds.
+The sums are int32, so they do not depend on the order in which a processor adds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .emitter import Emitter
 from .quantization import FLOAT, after_zero, centred, parameter, requantise
 from .sliding import Windows, windows
 
-Ends = tuple[str, str]  # a scale and a zero point
+Ends = tuple[str, str]  # the names of a scale and a zero point
 
 
 def mean_of(
@@ -27,7 +27,8 @@ def mean_of(
 ) -> str:
     """The mean of quantised numbers over some axes, which are kept.
 
-    given, made: of the numbers and of the mean. count: the tensor that says of how many it is.
+    given, made: scale and zero point of the numbers, and of the mean. count: the tensor that holds
+    how many numbers a mean has.
     """
     total = emit.reduce("ReduceSum", centred(emit, name, parameter(emit, given[1])), *axes)
     return requantise(emit, total, _in_steps(emit, given, made, count), made[1])
@@ -36,11 +37,11 @@ def mean_of(
 def window_means(
     emit: Emitter, name: str, shape: Shape, given: Ends, made: Ends, counts: str = ""
 ) -> str:
-    """The mean of each window of an average pool, as the node's attributes have it.
+    """The mean of each window of an average pool, by the node's attributes.
 
-    shape: of the numbers, (N, C, ...). given, made: as of `mean_of`. counts: the tensor that says
-    of how many each is, where a run decides that. Where padding counts, a window has all its
-    elements, also beyond the padding. Ties are decided after the zero point is added.
+    shape: of the numbers, (N, C, ...). given, made: as in `mean_of`. counts: the tensor that holds
+    how many numbers each mean has, if a run decides that. Where padding counts, a window has all
+    its elements, even beyond the padding. Ties are rounded after the zero point is added.
     """
     pool = windows(emit.node, shape[2:], emit.attribute("kernel_shape"))
     if not counts and all(one.is_whole for one in pool):
@@ -52,7 +53,7 @@ def window_means(
 
 
 def _in_steps(emit: Emitter, given: Ends, made: Ends, count: str) -> str:
-    """What a sum of so many numbers is multiplied by, for steps of their mean."""
+    """The factor from a sum of `count` numbers to steps of their mean."""
     steps = emit("Mul", parameter(emit, made[0]), count)
     return emit("Div", parameter(emit, given[0]), steps)
 
@@ -60,7 +61,7 @@ def _in_steps(emit: Emitter, given: Ends, made: Ends, count: str) -> str:
 def _window_sums(
     emit: Emitter, name: str, channels: int, zero: str, pool: Sequence[Windows]
 ) -> str:
-    """The sums of bytes less their zero point, which is what the border holds."""
+    """The sums of bytes minus their zero point, which the border holds."""
     kernel = [one.kernel for one in pool]
     emit.room_for(channels, *kernel)
     return emit(
@@ -77,7 +78,7 @@ def _window_sums(
 
 
 def _counts(emit: Emitter, pool: Sequence[Windows]) -> str:
-    """How many numbers each mean is of: one count, or one for each place."""
+    """The number of elements of each mean: one count, or one for each place."""
     emit.room_for(*(one.made for one in pool))
     counts = reduce(np.multiply.outer, [one.counts for one in pool])
     if emit.attribute("count_include_pad", 0):

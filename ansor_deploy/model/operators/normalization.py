@@ -1,4 +1,4 @@
-"""Normalisations over the last axes: ONNX's own, and those that ONNX Runtime's optimiser writes."""
+"""Normalisations over the last axes: ONNX's, and those that ONNX Runtime's optimiser writes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def rms_normalization(emit: Emitter) -> str:
     return _by_root_mean_square(emit, emit.input(0), emit.input(1))[0]
 
 
-# ONNX Runtime writes it as if it were one of ONNX's own.
+# ONNX Runtime writes it as if it were one of ONNX's own operators.
 def simplified_layer_normalization(emit: Emitter) -> list[str]:
-    """What ONNX calls RMSNormalization."""
+    """The operator that ONNX calls RMSNormalization."""
     return list(_by_root_mean_square(emit, emit.input(0), emit.input(1)))
 
 
@@ -40,13 +40,13 @@ def skip_layer_normalization(emit: Emitter) -> list[str]:
 
 
 def embed_layer_normalization(emit: Emitter) -> list[str]:
-    """LayerNormalization of the sum of what tables say of words, places and segments."""
+    """LayerNormalization of the sum of embeddings of words, positions and segments."""
     return _embedded(emit, emit.input(8), lambda name, _: name)
 
 
 def quantised_embed_layer_normalization(emit: Emitter) -> list[str]:
-    """The same by tables of bytes, each with a scale and a zero point."""
-    first = 2  # of the tables; in their order, scales come after these and the mask, then zeros
+    """EmbedLayerNormalization with tables of bytes, each with a scale and a zero point."""
+    first = 2  # the first table; behind the tables come the mask, their scales and zero points
 
     def real(name: str, table: int) -> str:
         ends = emit.input(table - first + 8), emit.input(table - first + 13)
@@ -58,7 +58,7 @@ def quantised_embed_layer_normalization(emit: Emitter) -> list[str]:
 def _embedded(emit: Emitter, positions: str, real: Callable[[str, int], str]) -> list[str]:
     """The normalised sum, how many tokens count, and the sum.
 
-    real: numbers of what was taken from the input with this index.
+    real: makes floats of what was taken from the input with this index.
     """
     ids, segments, words, places, kinds, gamma, beta, mask = (emit.input(at) for at in range(8))
     tokens, kind = emit.shape(ids)[1], emit.dtype(ids)
@@ -73,7 +73,7 @@ def _embedded(emit: Emitter, positions: str, real: Callable[[str, int], str]) ->
 
 
 def _length(emit: Emitter, ids: str, mask: str) -> str:
-    """How many tokens of each sample are none that only fill it up."""
+    """How many tokens of each sample are not padding."""
     if not mask:
         return emit.constant([0] * emit.shape(ids)[0], TensorProto.INT32)
     total = emit.reduce("ReduceSum", emit.cast(mask, TensorProto.INT32), 1)
@@ -81,7 +81,7 @@ def _length(emit: Emitter, ids: str, mask: str) -> str:
 
 
 def _skipped(emit: Emitter, bias: str) -> str:
-    """The input, what skipped the layer, and the layer's bias."""
+    """The sum of the layer's result, the skip connection, and the layer's bias."""
     total = emit("Add", emit.input(0), emit.input(1))
     return emit("Add", total, bias) if bias else total
 
@@ -94,9 +94,10 @@ def layer_norm(emit: Emitter, name: str, scale: str, bias: str) -> str:
 
 
 def layer_normalization(emit: Emitter) -> list[str] | None:
-    """ONNX Runtime writes it into models of opsets that do not have it yet.
+    """Write out LayerNormalization for opsets that lack it, or where mean or deviation is read.
 
-    TVM's converter gives numbers without axes for the mean and the deviation.
+    ONNX Runtime writes it into models of older opsets. TVM's converter drops the axes of the mean
+    and the deviation.
     """
     if emit.graph.opset >= 17 and not (emit.wants(1) or emit.wants(2)):
         return None
@@ -113,9 +114,10 @@ def layer_normalization(emit: Emitter) -> list[str] | None:
 
 
 def instance_normalization(emit: Emitter) -> str | None:
-    """Of many elements by means of means, which round far less than one long sum; None of few.
+    """InstanceNormalization of many elements by means of means, which round less; None for few.
 
-    Of a whole image, as one group of channels, where it lies: no reshape is then between others.
+    A whole image as one group of channels is normalised in its own shape, so that no reshape comes
+    between other operators.
     """
     name, whole = emit.input(0), emit.shape(emit.input(0))
     if emit.dtype(name) != FLOAT:
@@ -132,7 +134,7 @@ def instance_normalization(emit: Emitter) -> str | None:
 
 
 def _reshaped(emit: Emitter, name: str, rows: int) -> str:
-    """The tensor of so many rows that was reshaped to this one; "" where there is none such."""
+    """The tensor of so many rows that was reshaped to this one; "" if there is none."""
     made = emit.graph.producers().get(name)
     if made is None or not is_op(made, "Reshape"):
         return ""
@@ -141,7 +143,7 @@ def _reshaped(emit: Emitter, name: str, rows: int) -> str:
 
 
 def _by_mean(emit: Emitter, name: str, scale: str, bias: str, first: int) -> str:
-    """What is normalised over the axes from the first of them on."""
+    """A tensor normalised over the axes from `first` on."""
     shape = emit.shape(name)
     axes = range(first, len(shape))
     centred = emit("Sub", name, in_turn(emit, "ReduceMean", name, shape, axes))
@@ -152,9 +154,9 @@ def _by_mean(emit: Emitter, name: str, scale: str, bias: str, first: int) -> str
 
 
 def group_normalization(emit: Emitter) -> str:
-    """InstanceNormalization of groups of channels, each of them scaled and moved.
+    """InstanceNormalization of groups of channels, then a scale and a bias for each channel.
 
-    ONNX infers no shape of it, nor of anything behind. Before opset 21 a scale is a group's.
+    ONNX infers no shape for it, nor for anything behind it. Before opset 21, scales are per group.
     """
     name, groups = emit.input(0), emit.attribute("num_groups", 1)
     shape, kind = emit.shape(name), emit.dtype(name)
@@ -174,7 +176,7 @@ def group_normalization(emit: Emitter) -> str:
 
 
 def _by_root_mean_square(emit: Emitter, name: str, scale: str) -> tuple[str, str]:
-    """X / sqrt(mean(x * x) + epsilon) * scale in float32, and what x was multiplied by."""
+    """X / sqrt(mean(x * x) + epsilon) * scale in float32, and the factor of x before the scale."""
     kind = emit.dtype(emit.input(0))
     wide = emit.cast(name, FLOAT)
     mean = emit.reduce("ReduceMean", emit("Mul", wide, wide), *_axes(emit, emit.input(0)))

@@ -1,4 +1,4 @@
-"""What is declared of an ONNX operator: types, limits, and how it is compiled."""
+"""What is declared about an ONNX operator: types, limits, and how it is compiled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Use:
         self.graph, self.node = graph, node
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value; a string as such."""
+        """An attribute's value; bytes are decoded to a string."""
         return attribute(self.node, name, default)
 
     def input(self, index: int) -> str:
@@ -44,7 +44,8 @@ class Use:
 class Limit:
     """Where the support of an operator ends.
 
-    text: what is compiled, or what is not, for a person. broken: whether a node goes beyond it.
+    text: a sentence for users on what is compiled, or what is not. broken: whether a node goes
+    beyond.
     """
 
     text: str
@@ -52,7 +53,7 @@ class Limit:
 
 
 def in_branch(use: Use) -> bool:
-    """Whether a branch holds the node that only a run chooses: TVM imports those as they are."""
+    """Whether the node is in a branch that only a run chooses: TVM imports these unchanged."""
     return all(use.node is not node for node in use.graph.nodes)
 
 
@@ -60,13 +61,14 @@ def in_branch(use: Use) -> bool:
 class Operator:
     """An operator that can be compiled.
 
-    domain: "" is ONNX's own. since: the first opset at which it is compiled. types: of all the
-    tensors that it reads and makes. constant: which inputs must be constants once all that is
-    constant is folded.
+    domain: "" is ONNX's own. since: the first opset for which it is compiled. types: of all the
+    tensors that it reads and makes. constant: the inputs that must be constants once constants are
+    folded.
 
-    How it is compiled, by TVM's own converter where all are None. convert: to a Relax expression.
-    expand: emits the nodes that compute the same, and gives their outputs; an empty name stands for
-    one that nothing may read. rewrite: gives such nodes, in ONNX. None instead leaves the node.
+    It is compiled by one of three functions, or by TVM's own converter if all are None. convert: to
+    a Relax expression. expand: emits nodes that compute the same, and returns their outputs; an
+    empty name stands for an output that nothing may read. rewrite: returns such nodes, in ONNX.
+    None as a result of expand or rewrite leaves the node as it is.
     """
 
     name: str
@@ -80,7 +82,7 @@ class Operator:
     rewrite: Rewrite | None = None
 
 
-contrib = partial(Operator, domain="com.microsoft")  # as ONNX Runtime's optimiser writes them
+contrib = partial(Operator, domain="com.microsoft")  # those that ONNX Runtime's optimiser writes
 
 
 def choice(name: str, default: Any, *values: Any) -> Limit:
@@ -90,7 +92,7 @@ def choice(name: str, default: Any, *values: Any) -> Limit:
 
 
 def dtype_name(element: int) -> str | None:
-    """The name of an ONNX element type, as NumPy spells it; None where it is not known."""
+    """The name of an ONNX element type in NumPy's spelling; None if it is not known."""
     if not element:
         return None
     if element not in TensorProto.DataType.values():

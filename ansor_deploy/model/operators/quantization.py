@@ -1,8 +1,7 @@
 """Quantised operators in integer arithmetic: the numbers of ONNX Runtime, step for step.
 
-A real number is (q - zero) * scale. Products are summed in int32, which holds them exactly (float32
-would not, beyond 2**24); what leaves an operator is rounded to the nearest step, ties to even, and
-saturated.
+A real number is (q - zero) * scale. Products are summed in int32, which is exact (float32 is not,
+beyond 2**24). Results are rounded to the nearest step, ties to even, and saturated.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .emitter import Emitter
 from .operator import Operator, contrib
 
 FLOAT, INT32, UINT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT8
-_STORED = {  # what TVM has no tensors of is kept in the next type that it has
+_STORED = {  # the next larger type that TVM has tensors of
     TensorProto.INT4: TensorProto.INT8,
     TensorProto.UINT4: TensorProto.UINT8,
     TensorProto.INT2: TensorProto.INT8,
@@ -57,17 +56,17 @@ class Range:
 
 
 def kind_name(kind: int) -> str:
-    """An ONNX type as its documentation spells it."""
+    """An ONNX type in the spelling of its documentation."""
     return str(TensorProto.DataType.Name(kind)).lower()
 
 
 def is_storable(kind: int) -> bool:
-    """Whether a tensor of a quantised type can be stored; types below a byte are constants only."""
+    """Whether tensors of a quantised type can be stored; smaller ones than bytes are constants."""
     return kind_name(kind) in _QUANTISED and kind not in _STORED
 
 
 def parameter(emit: Emitter, name: str, *shape: int) -> str:
-    """A scale or zero point, shaped to broadcast: a scalar if it has one element."""
+    """A scale or zero point, reshaped to broadcast: a scalar if it has one element."""
     if not name:
         return ""
     if int(np.prod(emit.shape(name))) == 1:
@@ -85,7 +84,7 @@ def centred(emit: Emitter, name: str, zero: str) -> str:
 
 
 def real(emit: Emitter, name: str, scale: str, zero: str) -> str:
-    """The numbers that quantised ones stand for, as float32. scale, zero: broadcast to them."""
+    """The float32 numbers that quantised ones stand for. scale, zero: broadcast to them."""
     if kind_name(emit.dtype(name)).startswith("float"):
         wide = emit.cast(name, FLOAT)
         wide = emit("Sub", wide, emit.cast(zero, FLOAT)) if zero else wide
@@ -95,7 +94,7 @@ def real(emit: Emitter, name: str, scale: str, zero: str) -> str:
 
 
 def saturate(emit: Emitter, steps: str, zero: str, kind: int) -> str:
-    """Float32 numbers of steps from the zero point, rounded and cut off where the type ends."""
+    """Float32 steps from the zero point, rounded and saturated to the type."""
     found = Range.of(kind)
     rounded = emit("Round", steps)
     moved = emit("Add", rounded, emit.cast(zero, FLOAT)) if zero else rounded
@@ -104,13 +103,13 @@ def saturate(emit: Emitter, steps: str, zero: str, kind: int) -> str:
 
 
 def requantise(emit: Emitter, total: str, scale: str, zero: str) -> str:
-    """Int32 sums of products as steps of another scale. scale: a product's, in these steps."""
+    """Int32 sums as steps of another scale. scale: of a product, in steps of the result."""
     steps = emit("Mul", emit.cast(total, FLOAT), scale)
     return saturate(emit, steps, parameter(emit, zero), emit.dtype(zero))
 
 
 def after_zero(emit: Emitter, steps: str, zero: str) -> str:
-    """Steps rounded after the zero point is added, not before: ties come out otherwise."""
+    """Steps rounded after the zero point is added, which decides ties differently than before."""
     if not zero:
         return saturate(emit, steps, "", UINT8)
     moved = emit("Add", steps, emit.cast(parameter(emit, zero), FLOAT))
@@ -124,7 +123,7 @@ def along(emit: Emitter, scale: str, name: str) -> str:
     block = emit.attribute("block_size", 0)
     if block:
         index = np.arange(shape[axis]) // block
-        # Of less than a byte it is a constant, and gathered as a wider one.
+        # A type smaller than a byte is a constant, and is gathered as a wider type.
         wide = emit.cast(scale, INT32) if emit.dtype(scale) in _STORED else scale
         return emit("Gather", wide, emit.constant(index, TensorProto.INT64), axis=axis)
     if len(given) == 1 and len(shape) > 1:
@@ -133,7 +132,7 @@ def along(emit: Emitter, scale: str, name: str) -> str:
 
 
 def dequantize_linear(emit: Emitter) -> str:
-    """Compute (q - zero) * scale; a scale for all, for each index of an axis, or for each block."""
+    """Compute (q - zero) * scale; one scale, or one for each index of an axis or each block."""
     name, scale, zero = emit.input(0), emit.input(1), emit.input(2)
     if not is_storable(emit.dtype(name)) and name not in emit.graph.constants:
         raise emit.refuse(f"{kind_name(emit.dtype(name))} is supported in constants only")
@@ -157,13 +156,13 @@ def quantize_linear(emit: Emitter) -> str:
 
 
 def dynamic_quantize_linear(emit: Emitter) -> tuple[str, str, str]:
-    """QuantizeLinear by the range of the numbers at hand."""
+    """QuantizeLinear with the range of the input's own numbers."""
     steps, scale, zero = quantised_at_run(emit, emit.input(0))
     return steps, scale, zero
 
 
 def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
-    """(uint8, scale, zero point) of a float tensor, after its own least and greatest number."""
+    """(uint8, scale, zero point) of a float tensor, by its own minimum and maximum."""
     axes = range(len(emit.shape(name)))
     nothing = emit.constant(0.0)
     least = emit("Min", emit.reshape(emit.reduce("ReduceMin", name, *axes)), nothing)
@@ -177,24 +176,24 @@ def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
 
 
 def q_linear_conv(emit: Emitter) -> str:
-    """ConvInteger, a bias of int32, and the sum as steps of the result's scale."""
+    """ConvInteger plus an int32 bias, requantised to the result's scale."""
     return _q_linear_conv(emit, emit.input(0))
 
 
 def q_linear_conv_channels_last(emit: Emitter) -> str:
-    """QLinearConv of (N, ..., C), where `channels_last` says so."""
+    """QLinearConv of (N, ..., C) if `channels_last` says so."""
     return in_its_layout(emit, lambda name: _q_linear_conv(emit, name))
 
 
 def in_its_layout(emit: Emitter, compute: Callable[[str], str]) -> str:
-    """What a function of (N, C, ...) makes of the node's first input, in which C may be last."""
+    """Apply a function of (N, C, ...) to the node's first input, which may have C last."""
     if emit.attribute("channels_last", 0):
         return channels_last(emit, compute)
     return compute(emit.input(0))
 
 
 def channels_last(emit: Emitter, compute: Callable[[str], str]) -> str:
-    """What a function of (N, C, ...) makes of the node's first input, which is (N, ..., C)."""
+    """Apply a function of (N, C, ...) to the node's first input, which is (N, ..., C)."""
     rank = len(emit.shape(emit.input(0)))
     first = emit("Transpose", emit.input(0), perm=[0, rank - 1, *range(1, rank - 1)])
     return emit("Transpose", compute(first), perm=[0, *range(2, rank), 1])
@@ -224,19 +223,19 @@ def _ratio(emit: Emitter, left: str, right: str, result: str) -> str:
 
 
 def by_row(emit: Emitter, name: str) -> str:
-    """A scale or zero point of a product's left side: one, or one a row."""
+    """A scale or zero point of a product's left side: one, or one for each row."""
     if not name:
         return ""
     return parameter(emit, name, *(emit.shape(name) if len(emit.shape(name)) > 1 else (-1, 1)))
 
 
 def by_column(emit: Emitter, name: str) -> str:
-    """A scale or zero point of a product's right side: one, or one a column."""
+    """A scale or zero point of a product's right side: one, or one for each column."""
     return parameter(emit, name, *emit.shape(name)) if name else ""
 
 
 def q_linear_mat_mul(emit: Emitter) -> str:
-    """MatMulInteger, the sum as steps of the result's scale."""
+    """MatMulInteger, requantised to the result's scale."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
     scale = emit("Mul", by_row(emit, a_scale), by_column(emit, b_scale))
     scale = emit.cast(emit("Div", scale, parameter(emit, y_scale)), FLOAT)

@@ -20,25 +20,25 @@ from .quantization import (
     requantise,
 )
 
-_ALONG_ONE_AXIS = 13  # the first opset in which a Softmax is of one axis
+_ALONG_ONE_AXIS = 13  # from this opset on, a Softmax is along one axis
 
 
 def numbers(emit: Emitter, first: int) -> str:
-    """The real numbers of an input that is followed by its scale and its zero point."""
+    """The real numbers of an input that is followed by its scale and zero point."""
     return emit("DequantizeLinear", *(emit.input(first + at) for at in range(3)))
 
 
 def integers(emit: Emitter, name: str, scale: int, like: int = 0) -> str:
-    """Real numbers in the scale and zero point that are the inputs from this one on.
+    """Quantise real numbers by the scale and zero point in the inputs from this index on.
 
-    like: the input of which the type is, where there is no zero point.
+    like: the input that gives the type if there is no zero point.
     """
     zero = emit.input(scale + 1) or emit.constant(0, emit.dtype(emit.input(like)))
     return emit("QuantizeLinear", name, emit.input(scale), zero)
 
 
 def q_linear_add(emit: Emitter) -> str:
-    """Compute a + b, in steps of the result from the start, as ONNX Runtime does."""
+    """Compute a + b with both in steps of the result, as ONNX Runtime does."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = map(emit.input, range(8))
     step = parameter(emit, y_scale)
     terms = []
@@ -76,7 +76,7 @@ def q_linear_leaky_relu(emit: Emitter) -> str:
 
 
 def q_linear_softmax(emit: Emitter) -> str:
-    """Compute exp(x) / sum(exp(x)) along an axis; as it was before 13, along it and all behind."""
+    """Compute exp(x) / sum(exp(x)) along an axis; before opset 13, over it and all behind it."""
     shape = emit.shape(emit.input(0))
     axis = emit.attribute("axis", -1) % len(shape)
     x = numbers(emit, 0)
@@ -91,7 +91,7 @@ def q_linear_softmax(emit: Emitter) -> str:
 
 
 def q_linear_concat(emit: Emitter) -> str:
-    """Tensors of several scales beside one another, in one scale."""
+    """Tensors of several scales concatenated, in one scale."""
     parts = [numbers(emit, first) for first in range(2, len(emit.node.input), 3)]
     return integers(emit, emit("Concat", *parts, axis=emit.attribute("axis")), 0, like=2)
 
@@ -106,7 +106,7 @@ def q_linear_reduce_mean(emit: Emitter) -> str:
 
 
 def q_linear_global_average_pool(emit: Emitter) -> str:
-    """The mean over all that is no sample or channel, summed in int32."""
+    """The mean over all axes but samples and channels, summed in int32."""
     axes, shape = positions(emit), emit.shape(emit.input(0))
     x_scale, x_zero, y_scale, y_zero = (emit.input(at) for at in range(1, 5))
     count = emit.constant(prod(shape[axis] for axis in axes))
@@ -145,7 +145,7 @@ def mat_mul_integer_to_float(emit: Emitter) -> str:
 
 
 def dynamic_quantize_mat_mul(emit: Emitter) -> str:
-    """MatMulIntegerToFloat of a left side that is quantised here."""
+    """MatMulIntegerToFloat with a left side that is quantised here."""
     b, b_scale, b_zero, bias = map(emit.input, range(1, 5))
     steps, a_scale, a_zero = quantised_at_run(emit, emit.input(0))
     total = emit("MatMulInteger", steps, b, a_zero, b_zero)
@@ -158,7 +158,7 @@ def _scaled(emit: Emitter, total: str, scale: str, bias: str) -> str:
 
 
 def q_gemm(emit: Emitter) -> str:
-    """Compute alpha * a @ b + c, either transposed; real numbers if no scale is given."""
+    """Compute alpha * a @ b + c, with a or b transposed; real numbers if no scale is given."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = map(emit.input, range(9))
     left, right = _turned(emit, a, "transA"), _turned(emit, b, "transB")
     total = emit("MatMulInteger", left, right, a_zero, b_zero)

@@ -1,4 +1,4 @@
-"""The program of a recurrent layer: the loop over time, with what each step multiplies and adds.
+"""The program of a recurrent layer: a loop over time with the products and cells of each step.
 
     parallel d: for t:
         step:
@@ -6,17 +6,17 @@
             for b, p, l: n[b, p, l], m[b, p, l] = cell(s[b, p, :, l], x[t, b, d, p, :, l], h, c)
         h[d], c[d] = n, m ; y[t, d] = n
 
-x is the product of all steps' inputs, made by a matrix multiplication before. d are the directions,
-one or two, of which none waits for the other. There are G gates of the L units of each of P panels,
-the last of which may be padded: its weights are zero. The GRU of
-which the reset gate comes before the product has two such pairs of loops a step. A step is a block
-around its loops, so that a rule (`rules/recurrence.py`) can schedule them: what carries from one to
-the next stands outside of it.
+x is the product of all steps' inputs, which a matrix multiplication makes before. d is the
+direction; there are one or two, and neither waits for the other. Each of the P panels has G gates
+of L units; the last panel may be padded with zero weights. A GRU whose reset gate comes before the
+product has two such pairs of loops in a step. A step is a block around its loops, so that a rule
+(`rules/recurrence.py`) can schedule them: the state that goes from one step to the next is outside
+of it.
 
-A layer whose weights are whole numbers multiplies steps of h: before each step, h is rounded to the
-bytes of its own range, and each sum is scaled after it. Where a processor adds up four products of
-bytes at once, weights are bytes as well, and k is a group of four; elsewhere all is float32, which
-holds whole numbers below 2**24.
+A layer with integer weights multiplies a quantised h: before each step, h is rounded to bytes by
+its own range, and each sum is scaled after the step. Where a processor adds up four products of
+bytes at once, weights are bytes as well, and k is a group of four. Elsewhere all is float32, which
+holds integers below 2**24 exactly.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Function = Callable[[Any], Any]
 class Layer:
     """A recurrent layer.
 
-    cell: LSTM, GRU or RNN. hidden: units. lanes: units of a panel. functions: f, g, h of ONNX, of
-    each direction. reverses: whether it starts at the end, of two directions the second. clip:
-    bound of what goes into f and g, or None. masked: sequences have lengths of their own. rounded:
-    recurrent weights are whole numbers, and so is the state that they multiply. by_fours: both are
-    bytes, of which four products are added up at once.
+    cell: LSTM, GRU or RNN. hidden: the number of units. lanes: units of a panel. functions: ONNX's
+    f, g, h for each direction. reverses: for each direction, whether it starts at the end. clip: a
+    bound on the inputs of f and g, or None. masked: sequences have lengths of their own. rounded:
+    recurrent weights are integers, and the state is rounded to integers before the product.
+    by_fours: both are bytes, and four of their products are added up at once.
     """
 
     cell: str
@@ -61,7 +61,7 @@ class Layer:
 
     @property
     def directions(self) -> int:
-        """In which it goes through its inputs."""
+        """The number of directions in which it goes through its inputs."""
         return len(self.reverses)
 
     @property
@@ -71,36 +71,37 @@ class Layer:
 
     @property
     def passes(self) -> tuple[range, ...]:
-        """The gates whose sums a step makes at once: all, but where a reset comes between."""
+        """The gates whose sums are computed together: all, unless a reset comes in between."""
         if self.cell == "GRU" and not self.linear_before_reset:
             return range(2), range(2, 3)
         return (range(self.gates),)
 
     @property
     def panels(self) -> int:
-        """Panels of units, the last one padded."""
+        """The number of panels; the last one may be padded."""
         return -(-self.hidden // self.lanes)
 
     @property
     def results(self) -> int:
-        """Tensors that it makes: y, h, and c of an LSTM."""
+        """The number of tensors that it makes: y, h, and c for an LSTM."""
         return 3 if self.cell == "LSTM" else 2
 
     def compute(self, *given: Any) -> Any:
-        """The layer in TE, of x, the recurrent weights, states, and what else the cell has.
+        """The layer in TE, from x, the recurrent weights, the states, and the cell's other tensors.
 
-        given: x[steps, batch, directions, panels, gates, lanes], and of each direction first: of
-        each pass w[panels, hidden, its gates, lanes], h[batch, panels, lanes]; c as h and
-        peepholes [3, panels, lanes] of an LSTM; recurrent biases [panels, lanes] of a GRU in one
-        pass; if rounded, the weights' scales [panels, gates, lanes]; if by fours, their sums over
-        units, too, and the weights are [panels, hidden / 4, gates, lanes, 4]. lengths [batch] if
-        masked. Makes y[steps, directions, batch, panels, lanes], h, and c of an LSTM.
+        given: x[steps, batch, directions, panels, gates, lanes]. Then, each with one more axis in
+        front for the direction: w[panels, hidden, its gates, lanes] for each pass; h[batch, panels,
+        lanes]; for an LSTM, c like h and peepholes [3, panels, lanes]; for a GRU in one pass,
+        recurrent biases [panels, lanes]; if rounded, the weights' scales [panels, gates, lanes]; if
+        by fours, also their sums over units, and the weights are [panels, hidden / 4, gates, lanes,
+        4]. Last, lengths [batch] if masked. Makes y[steps, directions, batch, panels, lanes], h,
+        and c for an LSTM.
         """
         state = (self.directions, self.batch, self.panels, self.lanes)
         shapes = [(self.steps, *state), *([state] * (self.results - 1))]
         build = lambda ins, outs: _Program(self, ins, outs).build()  # noqa: E731
         dtypes = ["float32"] * len(shapes)
-        # Those that TVM would declare begin at an offset, and so could not be written as a text.
+        # TVM's own buffers begin at an offset, which a program's text could not show.
         ins = [tirx.decl_buffer(one.shape, one.dtype, layout=None) for one in given]
         outs = [tirx.decl_buffer(shape, "float32", layout=None) for shape in shapes]
         name = self.cell.lower()
@@ -108,7 +109,7 @@ class Layer:
 
 
 class _Own:
-    """A tensor of all directions, by the indices of the direction at hand."""
+    """A tensor with an axis for directions, indexed at the current direction."""
 
     def __init__(self, program: _Program, tensor: Any) -> None:
         self._program, self._tensor = program, tensor
@@ -162,7 +163,7 @@ class _Program:
             return builder.get()
 
     def _steps_of_lengths(self) -> None:
-        """As many steps as the longest sequence has; none of the others computes anything."""
+        """As many steps as the longest sequence has; the steps behind only write zeros."""
         T, layer = self.T, self.layer  # noqa: N806
         longest = T.buffer_proxy(T.alloc_buffer((1,), self.lengths.dtype, layout=None))
         longest[0] = tirx.const(0, self.lengths.dtype)
@@ -175,7 +176,7 @@ class _Program:
                 self.y[t, self.d, b, p, lane] = number(0)
 
     def _advance(self, t: Any) -> None:
-        """A step, and what it leaves to the next."""
+        """A step, and the state that it leaves to the next."""
         T, layer, d = self.T, self.layer, self.d  # noqa: N806
         if self.rounded:
             self.rounded.round(self.h)
@@ -213,7 +214,7 @@ class _Program:
             self._pass(0, self.rounded.steps if self.rounded else self.h, cell)
 
     def _carry(self) -> None:
-        """What a step has made becomes the state, and a part of the output."""
+        """Make the results of a step the state, and a part of the output."""
         with self._units() as (b, p, lane):
             new, at = self.new[b, p, lane], self._time(b)
             self.y[at, self.d, b, p, lane] = self._if_valid(b, new, number(0))
@@ -223,13 +224,13 @@ class _Program:
                 self.c[b, p, lane] = self._if_valid(b, after, self.c[b, p, lane])
 
     def _scratch(self, *gates: int, dtype: str = "float32") -> Any:
-        """Numbers of a step, of so many gates of each unit."""
+        """A tensor within a step, with an entry for each of some gates of each unit."""
         layer = self.layer
         shape = (layer.batch, layer.panels, *gates, layer.lanes)
         return self.T.buffer_proxy(self.T.sblock_alloc_buffer(shape, dtype, layout=None))
 
     def _pass(self, at: int, state: Any, cell: Callable[..., None]) -> None:
-        """Sums of some gates of all units, and what the cell makes of them."""
+        """Sums of some gates of all units, and then the cell's functions of them."""
         T, layer = self.T, self.layer  # noqa: N806
         weights, gates = self.weights[at], layer.passes[at]
         outer, lanes = (layer.batch, layer.panels), layer.lanes
@@ -249,7 +250,7 @@ class _Program:
             cell(b, p, lane, [self._scaled(sums, b, p, gate, lane) for gate in range(len(gates))])
 
     def _scaled(self, sums: Any, b: Any, p: Any, gate: int, lane: Any) -> Any:
-        """A sum of products as a number."""
+        """A sum of products as float32."""
         total = sums[b, p, gate, lane]
         if self.rounded is None:
             return total
@@ -264,7 +265,7 @@ class _Program:
 
     def _lstm(self, b: Any, p: Any, lane: Any, sums: list[Any]) -> None:
         f, g = self._clipped(0), self._clipped(1)
-        h = self._function(2)  # ONNX Runtime clips gates alone
+        h = self._function(2)  # ONNX Runtime clips only the gates
         peephole = self.rest[1]
         before = self.c[b, p, lane]
         sums = [one + self._input(b, p, gate, lane) for gate, one in enumerate(sums)]
@@ -300,7 +301,7 @@ class _Program:
         self.new[b, p, lane] = function(sums[0] + self._input(b, p, 0, lane))
 
     def _function(self, at: int) -> Function:
-        """An activation, of the direction at hand."""
+        """An activation of the current direction."""
         first, *others = (functions[at] for functions in self.layer.functions)
         if all(one is first for one in others):
             return first
@@ -315,7 +316,7 @@ class _Program:
         return lambda x: function(tirx.max(low, tirx.min(high, x)))
 
     def _time(self, b: Any) -> Any:
-        """The step of a sequence that is computed now: of a reversed one, from its own end."""
+        """The time that a sequence is at in this step: reversed ones count from their own end."""
         reverses = self.layer.reverses
         if not any(reverses):
             return self.t
