@@ -3,10 +3,11 @@
     x[T * B, D * P * G * L] = X[T * B, I] * W'[I, D * P * G * L] + b'      a task like any other
     y[T, D, B, P, L], h, c = recurrence(x, R'[D, P, H, G, L], h0, c0)      recurrence.py, another
 
-W' and R' hold the weights of D directions and G gates in P panels of L units, the last one padded
-by zeros. All is computed in float32.
+W' and R' hold the weights of D directions and G gates in P panels of L units; the last panel is
+padded with zeros. All is computed in float32.
 
-An LSTM of ours gets x, and whole numbers as R with their scales (`recurrent_bytes.py`).
+Our own LSTM operator gets x as an input, and integers as R with their scales
+(`recurrent_bytes.py`).
 """
 
 import math
@@ -25,13 +26,16 @@ from .operator import Limit, Operator, Use, choice
 from .recurrence import Layer
 from .tensor import Tensor, zeros
 
-# Units of a panel at most: as many as have enough sums to hide behind each other that each waits
-# for its own last product. A multiple of `_VECTOR`, whole vectors on every processor.
+# The most units of a panel: enough sums to be computed while each waits for its own last product.
+# Multiples of `_VECTOR`, which is whole vectors on every processor.
 _WIDEST = {"LSTM": 16, "GRU": 32, "RNN": 64}
 _VECTOR = 16
 _DEFAULT = {"LSTM": "sigmoid tanh tanh", "GRU": "sigmoid tanh", "RNN": "tanh"}
-LENGTHS, INITIAL_H, INITIAL_C = 4, 5, 6  # indices of inputs
-SCALES = 8  # of recurrent weights, an input of our LSTM
+# Indices of inputs.
+LENGTHS = 4
+INITIAL_H = 5
+INITIAL_C = 6
+SCALES = 8  # the index of the recurrent weights' scales, an input of our LSTM
 
 
 def _unknown_activations(use: Use) -> bool:
@@ -40,7 +44,7 @@ def _unknown_activations(use: Use) -> bool:
 
 
 def recurrent(call: Call) -> Any:
-    """A layer, its outputs in the node's layout."""
+    """A layer, with its outputs in the node's layout."""
     layer = _layer(call)
     made = [_unpadded(call, layer, one) for one in _computed(call, layer)]
     if call.attribute("layout", 0):
@@ -51,7 +55,7 @@ def recurrent(call: Call) -> Any:
 
 
 def _computed(call: Call, layer: Layer) -> list[Any]:
-    """The outputs of a layer: y[T, D, B, P, L], h[D, B, P, L], and c of an LSTM."""
+    """The outputs of a layer: y[T, D, B, P, L], h[D, B, P, L], and c for an LSTM."""
     given = _Inputs(call, layer)
     weights = [given.recurrent_weights(gates) for gates in layer.passes]
     inputs = [given.steps(), *weights, given.state(INITIAL_H)]
@@ -100,13 +104,13 @@ def _layer(call: Call) -> Layer:
 
 
 def _lanes(cell: str, hidden: int) -> int:
-    """Units of each of the panels, which are as wide as may be and all alike."""
+    """The units of a panel: as many as fit `_WIDEST`, the same for all panels."""
     panels = math.ceil(hidden / _WIDEST[cell])
     return _VECTOR * math.ceil(hidden / panels / _VECTOR)
 
 
 def _functions(call: Call, directions: int) -> tuple[tuple[Any, ...], ...]:
-    """The activations of each direction; alphas and betas are given to those that take any."""
+    """The activations of each direction; those that take an alpha or beta get it from the lists."""
     default = _DEFAULT[call.operator].split()
     given = [name.decode() for name in call.attributes.get("activations", ())]
     names = [name.lower() for name in given or default * directions]
@@ -123,20 +127,20 @@ def _functions(call: Call, directions: int) -> tuple[tuple[Any, ...], ...]:
 
 @cache
 def _applied(name: str, alpha: float, beta: float) -> Any:
-    """An activation of one number: the same for the same words."""
+    """An activation as a function of one number; the same object for equal arguments."""
     *_, function = ACTIVATIONS[name]
     return lambda x: function(x, alpha, beta)
 
 
 class _Inputs:
-    """What a layer reads, in panels of units."""
+    """The inputs of a layer, in panels of units."""
 
     def __init__(self, call: Call, layer: Layer) -> None:
         self.call, self.layer = call, layer
         self.units = layer.panels, layer.lanes
 
     def steps(self) -> Tensor:
-        """All steps' inputs times their weights, with the biases: [T, B, D, P, G, L]."""
+        """All steps' inputs times their weights, plus the biases: [T, B, D, P, G, L]."""
         layer = self.layer
         if layer.rounded:
             return self._made_steps()
@@ -155,7 +159,7 @@ class _Inputs:
         return made.reshaped(layer.steps, layer.batch, *units)
 
     def _made_steps(self) -> Tensor:
-        """The products that are given: [T, B, D * G * H]."""
+        """The products that the node is given as [T, B, D * G * H], in panels."""
         layer = self.layer
         outer = layer.steps * layer.batch * layer.directions * layer.gates
         split = Tensor.of(self.call, 0).reshaped(outer, layer.hidden)
@@ -164,7 +168,7 @@ class _Inputs:
         return padded.reshaped(*lead, layer.gates, *self.units).permuted(0, 1, 2, 4, 3, 5)
 
     def recurrent_weights(self, gates: range) -> Tensor:
-        """Weights of the state for some gates G: [D, P, H, G, L]; whole ones as they are stored."""
+        """State weights for some gates G: [D, P, H, G, L]; integers keep their stored type."""
         by_gates = self._blocks(2, self.layer.gates).permuted(1, 0, 2, 4, 3)
         made = by_gates.part(gates.start, gates.stop).permuted(1, 2, 3, 0, 4)
         if not self.layer.rounded:
@@ -173,16 +177,16 @@ class _Inputs:
         return Tensor(self.call, _fours(whole) if self.layer.by_fours else whole)
 
     def scales(self) -> Tensor:
-        """What a step of each recurrent weight stands for: [D, P, G, L]."""
+        """The scale of the integers in each recurrent weight: [D, P, G, L]."""
         return self._units(SCALES, self.layer.gates).permuted(0, 2, 1, 3)
 
     def totals(self) -> Tensor:
-        """The sums of whole recurrent weights over the units that they multiply: [D, P, G, L]."""
+        """The sums of integer recurrent weights over the units that they multiply: [D, P, G, L]."""
         by_gates = self._blocks(2, self.layer.gates).permuted(0, 2, 1, 3, 4)
         return Tensor(self.call, by_gates.value.astype(np.int32).sum(-1, dtype=np.int32))
 
     def state(self, index: int) -> Tensor:
-        """A state to begin with, zero if none is given: [D, B, P, L]."""
+        """An initial state, zero if none is given: [D, B, P, L]."""
         return self._units(index, self.layer.batch)
 
     def peepholes(self) -> Tensor:
@@ -190,12 +194,12 @@ class _Inputs:
         return self._units(7, 3)
 
     def reset_bias(self) -> Tensor:
-        """What is added to a GRU's state product before it is reset: [D, P, L]."""
+        """The bias of a GRU's state product, added before the reset: [D, P, L]."""
         by_gates = self._units(3, 6).permuted(1, 0, 2, 3)
         return by_gates.part(5, 6).reshaped(self.layer.directions, *self.units)
 
     def _bias(self) -> Tensor:
-        """Both biases of each gate, but for the one that `reset_bias` is: [G, D, P, L]."""
+        """The sum of both biases of each gate, without `reset_bias`: [G, D, P, L]."""
         both, gates = self._units(3, 2 * self.layer.gates).permuted(1, 0, 2, 3), self.layer.gates
         added = gates
         if self.layer.cell == "GRU" and self.layer.linear_before_reset:
@@ -204,14 +208,14 @@ class _Inputs:
         return total if added == gates else total.followed_by(both.part(added, gates))
 
     def _units(self, index: int, count: int) -> Tensor:
-        """An optional input that has one number a unit: [D, count, P, L]."""
+        """An optional input that has one number for each unit: [D, count, P, L]."""
         shape = self.layer.directions, count, *self.units
         if self.call.input(index) is None:
             return zeros(self.call, *shape)
         return self._blocks(index, count).reshaped(*shape)
 
     def _blocks(self, index: int, count: int) -> Tensor:
-        """An input of all directions: [D, count, P, L, the rest], its units padded."""
+        """An input of all directions with its units padded: [D, count, P, L, the rest]."""
         given = Tensor.of(self.call, index)
         if index in (INITIAL_H, INITIAL_C) and self.call.attribute("layout", 0):
             given = given.permuted(1, 0, 2)
@@ -223,7 +227,7 @@ class _Inputs:
 
 
 def _fours(weights: np.ndarray) -> np.ndarray:
-    """Weights [D, P, H, G, L] as [D, P, H / 4, G, L, 4], the last four filled up by zeros."""
+    """Weights [D, P, H, G, L] as [D, P, H / 4, G, L, 4], the last four filled up with zeros."""
     directions, panels, hidden, *columns = weights.shape
     padding = [(0, -hidden % STEPS if at == 2 else 0) for at in range(weights.ndim)]
     fours = np.pad(weights, padding).reshape(directions, panels, -1, STEPS, *columns)
@@ -231,7 +235,7 @@ def _fours(weights: np.ndarray) -> np.ndarray:
 
 
 def _unpadded(call: Call, layer: Layer, made: Any) -> Tensor:
-    """An output [..., P, L] with the layer's own units: [..., H]."""
+    """An output [..., P, L] with only the layer's own units: [..., H]."""
     *outer, panels, lanes = Tensor(call, made).shape
     flat = Tensor(call, made).reshaped(*outer, panels * lanes)
     if layer.hidden == panels * lanes:

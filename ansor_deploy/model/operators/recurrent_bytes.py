@@ -1,11 +1,11 @@
-"""DynamicQuantizeLSTM: weights of bytes, and what they multiply is rounded to bytes in a run.
+"""DynamicQuantizeLSTM: byte weights, and inputs and states that are rounded to bytes in a run.
 
     q, s = DynamicQuantizeLinear(X)
     x[T, B, D * 4 * H] = (q * W) * s * W_scale + b
     y, h, c = LSTM(x, R, h0, c0, R_scale)
 
 The inputs of all steps are rounded at once, so that x is a product of integers like any other. The
-state is rounded at each step, by the LSTM of ours (`recurrent.py`).
+state is rounded at each step, by our own LSTM operator (`recurrent.py`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ _KEPT = (
     "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
     "input_forget",
 )  # fmt: skip
-_W, _R = (1, 8, 9), (2, 10, 11)  # inputs: weights, their scales and zero points
+# Indices of inputs: weights of the inputs, their scales and zero points.
+_W = (1, 8, 9)
+# The same for the recurrent weights.
+_R = (2, 10, 11)
 
 
 def dynamic_quantize_lstm(emit: Emitter) -> list[str]:
-    """The product of all steps' inputs, and what an LSTM of ours makes of it."""
+    """Emit the product of all steps' inputs, and our LSTM of it."""
     weights, scales, zeros = _weights(emit, *_R)
     whole = _narrow(weights.astype(np.int16) - zeros[:, None])
     turned = emit.constant(whole.swapaxes(1, 2), helper.np_dtype_to_tensor_dtype(whole.dtype))
@@ -50,7 +53,7 @@ def _lstm(emit: Emitter, given: list[str], shapes: list[tuple[int, ...]]) -> lis
 
 
 def _inputs(emit: Emitter) -> str:
-    """All steps' inputs times their weights, with both biases: [T, B, D * 4 * H]."""
+    """All steps' inputs times their weights, plus both biases: [T, B, D * 4 * H]."""
     steps, scale, zero = quantised_at_run(emit, emit.input(0))
     weights, scales, zeros = _weights(emit, *_W)
     kind = helper.np_dtype_to_tensor_dtype(weights.dtype)
@@ -65,7 +68,7 @@ def _inputs(emit: Emitter) -> str:
 
 
 def _weights(emit: Emitter, *indices: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights [D, rows, columns], and the scale and the zero point of each column [D, columns]."""
+    """Weights [D, rows, columns], and the scale and zero point of each column [D, columns]."""
     weights, *ends = (_constant(emit, at) for at in indices)
     columns = weights.shape[0], weights.shape[2]
     scales, zeros = (np.broadcast_to(one.reshape(len(one), -1), columns) for one in ends)
@@ -73,7 +76,7 @@ def _weights(emit: Emitter, *indices: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _narrow(whole: np.ndarray) -> np.ndarray:
-    """Whole numbers in bytes, where these hold them."""
+    """Integers as bytes if they fit."""
     ends = np.iinfo(np.int8)
     fits = ends.min <= whole.min(initial=0) and whole.max(initial=0) <= ends.max
     return whole.astype(np.int8) if fits else whole
@@ -86,7 +89,7 @@ def _constant(emit: Emitter, index: int) -> np.ndarray:
     return value
 
 
-# ONNX Runtime rounds rows that have not ended together, and others not.
+# With lengths, ONNX Runtime rounds all rows that have not ended by one range, which ours does not.
 _ALL_ROWS = Limit("`sequence_lens` is left out", lambda use: use.input(LENGTHS))
 OPERATORS = (
     contrib("DynamicQuantizeLSTM", limits=(*LIMITS, _ALL_ROWS), expand=dynamic_quantize_lstm),

@@ -1,4 +1,4 @@
-"""Operators that pool regions of images, each of which names its image by index."""
+"""Operators that pool regions of images; each region names its image by index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT = ("float16", "bfloat16")
 
 
 def roi_align(call: Call) -> Any:
-    """Averages of interpolated points, channels last: those of a point lie side by side."""
+    """Averages of interpolated points, channels last, so that a point's channels are contiguous."""
     kind = call.dtype(0)
     exact = "float32" if kind in _SHORT else kind
     data, regions = (_as(call, given, exact) for given in call.inputs[:2])
@@ -45,7 +45,7 @@ def _as(call: Call, tensor: Any, kind: str) -> Any:
 
 
 def max_roi_pool(call: Call) -> Any:
-    """Maxima of parts of a region; its first number is its image."""
+    """Maxima over parts of a region; the region's first number is its image."""
     data, regions = call.inputs
     first, rest = (
         call.emit(relax.op.strided_slice(regions, [1], [begin], [end]))

@@ -1,12 +1,13 @@
-"""Operators of ours, in no file: elements that count at other places, as runs decide extents.
+"""Operators of our own, in no file: move the elements that count when runs decide extents.
 
     y = Repacked(x, h, w, n)     x: [h, w, ..], y: [n, ..], n = h * w
     y[k] = x[k / w, k % w]
 
     y = Behind(a, b, n, m)       y[k] = a[k] if k < n else b[k - n]
 
-All have room for the most that there may be, so that what counts does not lie together as it does
-in a tensor without. Places of y that do not count hold elements that do.
+All tensors have room for the most elements there may be, so the elements that count are not
+contiguous as in a tensor of exact size. Places of y that do not count hold copies of elements that
+do.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from .operator import Operator
 def repack(
     emit: Emitter, data: str, own: Sequence[str], sizes: Sequence[str], rooms: Sequence[int]
 ) -> str:
-    """The first axes of a tensor as others, of as many elements that count.
+    """Reshape the first axes of a tensor to others with as many elements that count.
 
-    own: how much counts along each of the axes, none zero. sizes, rooms: of those that are made.
+    own: how much counts along each of the axes; none is zero. sizes, rooms: the same, and the
+    extents, of the new axes.
     """
     axes = len(own)
     shape = (*rooms, *emit.shape(data)[axes:])
@@ -37,7 +39,7 @@ def repack(
 
 
 def converted(call: Call) -> Any:
-    """The function."""
+    """The operator as a function in TE."""
     data, *numbers = call.inputs
     axes, rooms = call.attribute("axes"), call.attribute("rooms")
     words = {"primfunc_name_hint": "repacked"}
@@ -47,14 +49,14 @@ def converted(call: Call) -> Any:
 def lay_behind(
     emit: Emitter, parts: Sequence[str], numbers: Sequence[str], axis: int, room: int
 ) -> str:
-    """What counts of tensors behind one another. numbers: of each part, how much does."""
+    """Concatenate the parts of tensors that count. numbers: how much counts, for each tensor."""
     shape = tuple(room if at == axis else n for at, n in enumerate(emit.shape(parts[0])))
     given = [*parts, *numbers]
     return emit.own("Behind", given, emit.dtype(parts[0]), shape, axis=axis, room=room)
 
 
 def laid_behind(call: Call) -> Any:
-    """The function."""
+    """The operator as a function in TE."""
     count = len(call.inputs) // 2
     parts, numbers = list(call.inputs[:count]), list(call.inputs[count:])
     room = call.attribute("axis"), call.attribute("room")
@@ -62,7 +64,7 @@ def laid_behind(call: Call) -> Any:
 
 
 def _behind(parts: Sequence[Any], numbers: Sequence[Any], axis: int, room: int) -> Any:
-    """In TE."""
+    """Behind, in TE."""
     sizes = [number() for number in numbers]
     zero = tirx.const(0, "int64")
     begins = list(accumulate(sizes[:-1], initial=zero))
@@ -83,7 +85,7 @@ def _behind(parts: Sequence[Any], numbers: Sequence[Any], axis: int, room: int) 
 
 
 def _repacked(data: Any, numbers: Sequence[Any], axes: int, rooms: Sequence[int]) -> Any:
-    """In TE."""
+    """Repacked, in TE."""
     own, sizes = ([number() for number in some] for some in (numbers[:axes], numbers[axes:]))
 
     def element(*place: Any) -> Any:
@@ -97,7 +99,7 @@ def _repacked(data: Any, numbers: Sequence[Any], axes: int, rooms: Sequence[int]
 
 
 def _index(flat: Any, sizes: Sequence[Any]) -> list[Any]:
-    """The place along axes of these sizes of an element by its number; the last for a larger."""
+    """The place of an element, by its number, along axes of these sizes; capped at the last."""
     rests = []
     for size in sizes[:0:-1]:
         rests.append(tirx.truncmod(flat, size))

@@ -1,4 +1,4 @@
-"""Scan and Loop whose number of steps is known, written out step by step.
+"""Scan and Loop with a known number of steps, written out step by step.
 
 for t: state, y[t] = body(state, x[t])
 -->
@@ -18,7 +18,7 @@ from ..onnx.tensor_data import byte_size
 from .emitter import Emitter
 from .operator import Operator
 
-# What all steps may become together: more take longer to import than anybody waits.
+# The most nodes that all steps may become; more would take too long to import.
 MOST_NODES = 20_000
 
 
@@ -30,7 +30,7 @@ def scan(emit: Emitter) -> list[str] | None:
     axes = emit.attribute("scan_input_axes") or [0] * fed
     backwards = emit.attribute("scan_input_directions") or [0] * fed
     shape = emit.known_shape(sequences[0])
-    if shape is None or emit.graph.opset < 9:  # before, it had batches
+    if shape is None or emit.graph.opset < 9:  # older versions have batches
         return None
     steps = shape[axes[0]]
     body = _Body(emit, steps)
@@ -49,12 +49,12 @@ def scan(emit: Emitter) -> list[str] | None:
 
 
 def loop(emit: Emitter) -> list[str] | None:
-    """A body that is run so many times, by a constant, and ends never before."""
+    """A body that is run a constant number of times and never ends early."""
     count, start = emit.graph.value(emit.input(0)), emit.graph.value(emit.input(1))
     if not emit.input(0) or (emit.input(1) and start is None):
         raise emit.refuse("how often it runs must be constant")
     if count is None:
-        return None  # perhaps it is one once what is around is folded
+        return None  # it may become constant when the graph around it is folded
     steps = int(count.reshape(())) if start is None or bool(start.reshape(())) else 0
     body = _Body(emit, steps)
     if not _goes_on(emit.graph, body.graph):
@@ -70,7 +70,7 @@ def loop(emit: Emitter) -> list[str] | None:
 
 
 class _Body:
-    """The graph of a step, its constants kept once for all steps."""
+    """The graph of a step; its constants are kept once for all steps."""
 
     def __init__(self, emit: Emitter, steps: int) -> None:
         self.emit = emit
@@ -89,7 +89,7 @@ class _Body:
         emit.room_for(steps, (copied + 7) // 8)
 
     def step(self, arguments: Sequence[str]) -> list[str]:
-        """Append the nodes of one step; what it makes."""
+        """Append the nodes of one step; returns their results."""
         emit = self.emit
         made = [emit.graph.fresh(value.name) for value in self.graph.output]
         takes = [value.name for value in self.graph.input]
@@ -105,7 +105,7 @@ def _element(emit: Emitter, sequence: str, axis: int, at: int) -> str:
 
 
 def _stacked(emit: Emitter, rows: list[list[str]], count: int) -> list[str]:
-    """What the steps made, one tensor for each of the body's last outputs."""
+    """The results of all steps as one tensor for each of the body's last outputs."""
     axes = emit.attribute("scan_output_axes") or [0] * count
     backwards = emit.attribute("scan_output_directions") or [0] * count
     stacked = []
@@ -116,9 +116,9 @@ def _stacked(emit: Emitter, rows: list[list[str]], count: int) -> list[str]:
 
 
 def _goes_on(graph: Graph, body: GraphProto) -> bool:
-    """Whether the condition that a step makes is the one that it got, or a true constant.
+    """Whether a step's condition is the one it was given, or constant and true.
 
-    graph: that around the body, of which a constant may be read.
+    graph: the one around the body, from which the body may read a constant.
     """
     name, given = body.output[0].name, body.input[1].name
     for node in reversed(body.node):

@@ -1,7 +1,7 @@
-"""Resize and Upsample: each axis by itself, its samples and their weights computed beforehand.
+"""Resize and Upsample: each axis separately, its samples and weights computed in advance.
 
-A result along an axis is a weighted sum of a few elements, and shapes are static: which ones, and
-their weights, are constants (`sampling.py`).
+A result along an axis is a weighted sum of a few elements. Shapes are static, so the elements and
+their weights are constants (`sampling.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .emitter import Emitter
 from .operator import Limit, Operator, in_branch
 from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps
 
-_FEW = 4  # taps that are added one by one; more are a product with a matrix
+_FEW = 4  # the most taps that are added one by one; more are a product with a matrix
 _EXACT_NEAREST = (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
 _OUTSIDE = Limit("no branch of an If that a run chooses holds it", in_branch)
 _KNOWN = {
@@ -28,7 +28,7 @@ _KNOWN = {
 
 
 def resize(emit: Emitter) -> str | None:
-    """One gather of each axis for the nearest element, else a weighted sum of gathers."""
+    """One gather for each axis for the nearest element, else a weighted sum of gathers."""
     manner = _manner(emit)
     axes = _axes(emit, manner)
     _check_shape(emit, axes)
@@ -41,7 +41,7 @@ def resize(emit: Emitter) -> str | None:
         return _resampled(emit, emit.input(0), axes, manner, kind)
     if manner.mode != "linear" or manner.antialias or kind not in BYTES:
         raise emit.refuse("of whole numbers, only bytes can be interpolated, and only linearly")
-    # ONNX Runtime rounds towards zero, as the conversion does.
+    # ONNX Runtime rounds towards zero, and so does the conversion.
     wide = emit("Cast", emit.input(0), to=TensorProto.FLOAT)
     made = _resampled(emit, wide, axes, manner, TensorProto.FLOAT)
     return emit("Cast", made, to=kind)
@@ -57,7 +57,7 @@ def _manner(emit: Emitter) -> Manner:
     for name, known in _KNOWN.items():
         if (value := emit.attribute(name)) is not None and value not in known:
             raise emit.refuse(f"`{name}` is {value}, and not {' or '.join(sorted(known))}")
-    old = emit.graph.opset < 11  # then Resize was what Upsample is
+    old = emit.graph.opset < 11  # there Resize is what Upsample is
     return Manner(
         emit.attribute("mode", "nearest"),
         "asymmetric" if old else emit.attribute("coordinate_transformation_mode", "half_pixel"),
@@ -69,7 +69,7 @@ def _manner(emit: Emitter) -> Manner:
 
 
 def _axes(emit: Emitter, manner: Manner) -> list[Axis]:
-    """The axes that change; none where the result is as large as the input."""
+    """The axes that change; none if the result has the size of the input."""
     shape = emit.shape(emit.input(0))
     rank = len(shape)
     named = emit.attribute("axes") or range(rank)
@@ -79,7 +79,7 @@ def _axes(emit: Emitter, manner: Manner) -> list[Axis]:
     sizes = [shape[index] for index in places]
     scales, made = _extents(emit, sizes)
     regions = _regions(emit, manner, len(sizes))
-    emit.room_for(16, max(made))  # numbers for each element
+    emit.room_for(16, max(made))  # about this many numbers for each element of the result
     axes = [Axis(*of_axis) for of_axis in zip(places, sizes, made, scales, regions, strict=True)]
     if all(axis.size == axis.made for axis in axes):
         return []
@@ -87,9 +87,9 @@ def _axes(emit: Emitter, manner: Manner) -> list[Axis]:
 
 
 def _check_shape(emit: Emitter, axes: list[Axis]) -> None:
-    """ModelError where what reads the result was taken to read another shape.
+    """ModelError if the readers of the result were compiled for another shape.
 
-    ONNX's shape inference rounds 0.7 x 10 down to 6, and ONNX Runtime makes 7 elements.
+    ONNX's shape inference rounds 0.7 x 10 down to 6, while ONNX Runtime makes 7 elements.
     """
     made = list(emit.shape(emit.input(0)))
     for axis in axes:
@@ -102,7 +102,7 @@ def _check_shape(emit: Emitter, axes: list[Axis]) -> None:
 
 
 def _regions(emit: Emitter, manner: Manner, count: int) -> list[tuple[float, float]]:
-    """What is resized of each axis, from 0 to 1."""
+    """The part of each axis that is resized, as a range within 0 to 1."""
     cropped = manner.coordinates == "tf_crop_and_resize"
     roi = _constant(emit, 1) if cropped else None
     if roi is None:
@@ -113,7 +113,7 @@ def _regions(emit: Emitter, manner: Manner, count: int) -> list[tuple[float, flo
 
 
 def _extents(emit: Emitter, shape: list[int]) -> tuple[list[np.float32], list[int]]:
-    """Scales and sizes of the result, in float32 where numbers are rounded to whole ones."""
+    """Scales and sizes of the result; computed in float32, which decides how sizes are rounded."""
     old = emit.graph.opset < 11
     scales, sizes = _constant(emit, 1 if old else 2), None if old else _constant(emit, 3)
     if scales is None and emit.attribute("scales"):
@@ -147,7 +147,7 @@ def _constant(emit: Emitter, index: int) -> np.ndarray | None:
 
 
 def _is_plain(emit: Emitter, manner: Manner, axes: list[Axis]) -> bool:
-    """Whether TVM's operator does it, and exactly: images in batches and channels."""
+    """Whether TVM's operator computes it exactly: images with batch and channels first."""
     shape, kind = emit.shape(emit.input(0)), emit.dtype(emit.input(0))
     whole = all(axis.index > 1 and axis.exact and axis.made > 1 for axis in axes)
     attributes = {entry.name for entry in emit.node.attribute}
@@ -196,7 +196,7 @@ def _multiplied(
 
 
 def _extrapolated(emit: Emitter, name: str, axes: list[Axis], manner: Manner, kind: int) -> str:
-    """The value asked for where a cropped region goes beyond the input."""
+    """Put the extrapolation value where a cropped region goes beyond the input."""
     if manner.coordinates != "tf_crop_and_resize":
         return name
     rank = len(emit.shape(emit.input(0)))

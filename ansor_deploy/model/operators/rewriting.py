@@ -1,4 +1,4 @@
-"""Nodes that TVM has no converter for, or a worse one, become other nodes."""
+"""Rewrite nodes that TVM has no converter for, or a worse one, to other nodes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .table import find
 
 
 def rewrite_nodes(graph: Graph) -> None:
-    """Put in place of each node what its operator is rewritten to, again until nothing changes.
+    """Replace nodes by what their operators are rewritten to, until nothing changes.
 
-    graph: its nodes in topological order, its constants folded, as they are between two rounds.
+    graph: its nodes in topological order, its constants folded; both are so again after each round.
 
     Raises:
         ModelError: a node beyond what its operator's rewriting supports.
@@ -30,8 +30,8 @@ def rewrite_nodes(graph: Graph) -> None:
 def _rewritten(graph: Graph) -> bool:
     """Whether there was anything to rewrite.
 
-    A node waits for the next round where its shapes are not known and others were rewritten: these
-    may say them, once what they made constant is folded.
+    A node with unknown shapes waits for the next round if others were rewritten: its shapes may be
+    known once the constants of those are folded.
     """
     done, ahead, changed = [], deque(graph.nodes), False
     while ahead:
@@ -48,7 +48,7 @@ def _rewritten(graph: Graph) -> bool:
             changed = True
             ahead.extendleft(reversed(made))
             count_nodes(len(done) + len(ahead))
-            graph.nodes = [*done, *ahead]  # for the next one to ask of
+            graph.nodes = [*done, *ahead]  # the next node may look at the graph
     return changed
 
 

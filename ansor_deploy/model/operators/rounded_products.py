@@ -1,13 +1,13 @@
-"""Rows rounded to bytes, multiplied by weights of blocks: integers within a block, floats beyond.
+"""Rows rounded to bytes times weights in blocks: integer sums within a block, floats beyond.
 
     most[r, b]   = max over k in block b of |x[r, k]|
     q[r, k]      = int8(round(x[r, k] * 127 / most[r, b]))
     sums[r, b, c] = sum over k in block b of q[r, k] * (words[k / 8, c] >> .. & 15)
     y[r, c]      = sum over b of (sums[r, b, c] - less[r, b]) * (most[r, b] / 127) * scales[b, c]
 
-That is what `accuracy_level` 4 of MatMulNBits allows, and ONNX Runtime does. Weights are unsigned:
-`less` is what their zero point adds to the sum of a block, zero * sum of q. A word has eight of
-four bits or four of eight, so that one shift and one mask leave those of four steps, a byte each.
+`accuracy_level` 4 of MatMulNBits allows this, and ONNX Runtime does it. Weights are unsigned:
+`less` is what their zero point adds to the sum of a block, zero * sum of q. A word has eight steps
+of four bits or four of eight, so that one shift and one mask extract four steps, a byte each.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
 from .four_bits import EACH, nibble
 
-# TVM's pattern of what may have an epilogue, which it does not see in sums of such products.
+# TVM's pattern (`op_pattern`) of what may have an epilogue; TVM does not find it for these sums.
 WITH_EPILOGUE = 4
-# Steps of a word of whole bytes.
+# Steps in a word of bytes.
 BYTES = 4
 # The largest byte of a row.
 _MOST = 127
 
 
 def product(call: Call, stored: np.ndarray, zeros: np.ndarray) -> Any:
-    """The product of rows by weights of blocks: unsigned steps, and the zero points of blocks.
+    """The product of rows with weights in blocks, given as unsigned steps and zero points.
 
     For a processor that sums up four products of bytes at once. stored: (K, N), a byte each or
     eight a word.
@@ -47,7 +47,7 @@ def product(call: Call, stored: np.ndarray, zeros: np.ndarray) -> Any:
 
 
 def _in_words(stored: np.ndarray, surplus: int) -> np.ndarray:
-    """Steps as words. surplus: of the last block, where rows are zeros, so that weights are any."""
+    """Steps as words. surplus: missing steps of the last block; rows are zero there."""
     if stored.dtype == np.int32:
         return np.pad(stored, ((0, surplus // EACH), (0, 0)))
     lines = np.pad(stored, ((0, surplus), (0, 0))).reshape(-1, BYTES, stored.shape[1])
@@ -55,7 +55,7 @@ def _in_words(stored: np.ndarray, surplus: int) -> np.ndarray:
 
 
 def floats(call: Call, size: int) -> Any:
-    """Rows as what their bytes stand for, for a processor that multiplies floats sooner."""
+    """Rows as the floats that their bytes stand for, for processors that multiply floats faster."""
     return _emitted(call, _as_floats, call.inputs[0], size, name="round_rows")
 
 
@@ -85,7 +85,7 @@ def _as_floats(rows: Any, size: int) -> Any:
 
 
 def _bytes(rows: Any, size: int) -> tuple[Any, Any]:
-    """In TE: bytes as (.., blocks, size), so that one factor is for all of a block; and factors."""
+    """In TE: bytes as (.., blocks, size), since a block has one factor; and the factors."""
     te, (*lead, depth) = tvm.te, rows.shape
     blocks, none = [*lead, -(-int(depth) // size)], tirx.const(0, "float32")
     k = te.reduce_axis((0, size), "k")
@@ -112,7 +112,7 @@ def _bytes(rows: Any, size: int) -> tuple[Any, Any]:
 def multiplied(
     rows: Any, factors: Any, less: Any, words: Any, scales: Any, each: int, zeros: Any = None
 ) -> Any:
-    """In TE. less: what the one zero point adds to sums; sums of rows, where there are zeros."""
+    """The product in TE. less: what one zero point adds to sums; with zeros, the sums of rows."""
     te, (*lead, blocks, size) = tvm.te, rows.shape
     columns = words.shape[-1]
     k, b = te.reduce_axis((0, size), "k"), te.reduce_axis((0, blocks), "b")
@@ -136,13 +136,13 @@ def multiplied(
 
 
 def _weight(words: Any, step: Any, column: Any, each: int) -> Any:
-    """A weight as an unsigned whole number."""
+    """A weight as an unsigned integer."""
     shift, mask = (4 * nibble(step % each), 15) if each == EACH else (8 * (step % each), 255)
     word = words(step // each, column)
     return tirx.shift_right(word, tirx.Cast("int32", shift)) & tirx.const(mask, "int32")
 
 
 def _emitted(call: Call, program: Any, *given: Any, name: str, **attributes: Any) -> Any:
-    """The results of a program in TE."""
+    """The results of a program that is given in TE."""
     words = {"primfunc_name_hint": name, "primfunc_attrs": attributes}
     return call.emit(call.bb.call_te(program, *given, **words))

@@ -1,9 +1,9 @@
-"""The state of a recurrent layer as steps of a byte, of the range that it has at a step.
+"""The state of a recurrent layer rounded to steps of a byte, by its range at each time.
 
     scale = (max(h, 0) - min(h, 0)) / 255 ; zero = round(-min(h, 0) / scale)
     steps = round(h / scale) + zero, of 0 to 255
 
-That is DynamicQuantizeLinear of all sequences' units.
+This is DynamicQuantizeLinear over the units of all sequences.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MOST = 255
 
 
 class RoundedState:
-    """Statements that round a state [batch, panels, lanes], and what they make.
+    """Statements that round a state [batch, panels, lanes], and their results.
 
-    T: builds statements. hidden: units, behind which lanes are padding. steps: bytes
-    [batch, units]; or, if not in bytes, numbers of float32, less zero, as the state lies.
+    T: builds statements. hidden: the number of units; lanes behind them are padding. steps: bytes
+    [batch, units]; if not in bytes, float32 steps minus zero, in the layout of the state.
     """
 
     def __init__(self, T: Any, shape: tuple[int, int, int], hidden: int, *, in_bytes: bool) -> None:  # noqa: N803
@@ -34,16 +34,16 @@ class RoundedState:
 
     @property
     def scale(self) -> Any:
-        """The number that a step stands for, once the state is rounded."""
+        """The scale, once the state is rounded."""
         return self._ends[2]
 
     @property
     def zero(self) -> Any:
-        """The steps that stand for zero."""
+        """The zero point, once the state is rounded."""
         return self._ends[3]
 
     def round(self, state: Any) -> None:
-        """Make steps of a state."""
+        """Round a state to steps."""
         self._by_lane(state)
         self._by_all()
         batch, panels, lanes = self.shape
@@ -56,7 +56,7 @@ class RoundedState:
                 self.steps[b, p, lane] = held - self.zero
 
     def _by_lane(self, state: Any) -> None:
-        """The least and the greatest number of each lane, and zero."""
+        """Find the minimum and maximum of each lane, and zero."""
         batch, panels, lanes = self.shape
         with self.T.vectorized(0, lanes) as lane:
             self._least[lane] = number(0)
@@ -67,13 +67,13 @@ class RoundedState:
             self._most[lane] = tirx.max(self._most[lane], one)
 
     def _counted(self, value: Any, unit: Any) -> Any:
-        """A number of the state, zero for padding, which some functions make other numbers of."""
+        """An element of the state; zero for padding, which activations may have changed."""
         _, panels, lanes = self.shape
         padded = self.hidden < panels * lanes
         return tirx.Select(unit < self.hidden, value, number(0)) if padded else value
 
     def _by_all(self) -> None:
-        """The ends of all lanes, the scale and the zero point."""
+        """Find the range of all lanes, the scale and the zero point."""
         for at in range(2):
             self._ends[at] = number(0)
         with self.T.serial(0, self.shape[2]) as lane:

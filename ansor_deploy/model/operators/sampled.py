@@ -1,9 +1,9 @@
-"""GridSample with channels last: where a place reads is worked out once for all its channels.
+"""GridSample with channels last: the place to read is computed once for all channels.
 
     y[n, i, j, :] = sum of four: weight * x[n, row, column, :]          of grid[n, i, j]
 
-TVM works it out for each element, between images of single channels. Of few channels that is as
-good, and of cubic sampling and volumes there is no other.
+TVM computes it again for each element, on images with channels first. For few channels that is as
+fast; cubic sampling and volumes are left to TVM as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .activations import number
 from .converting import Call
 from .operator import Operator
 
-# Channels from which on vectors of them are worth it to turn images round.
+# From this many channels on, vectors of channels are worth transposing images.
 _ENOUGH = 8
 
 
@@ -39,14 +39,14 @@ def grid_sample(call: Call) -> Any:
 
 @dataclass(frozen=True)
 class _Sampler:
-    """How elements between others are made, in words of ONNX."""
+    """How values between elements are computed, in ONNX's terms."""
 
     mode: str
     padding: str
     aligned: bool
 
     def compute(self, image: Any, grid: Any) -> Any:
-        """In TE: [n, i, j, channels] of an image [n, rows, columns, channels]."""
+        """In TE: [n, i, j, channels] from an image [n, rows, columns, channels]."""
         sizes = [int(one) for one in image.shape[1:3]]
         nearest = self.mode == "nearest"
 
@@ -66,7 +66,7 @@ class _Sampler:
         return tvm.te.compute(shape, element, name="sampled", tag="grid_sample")
 
     def _place(self, at: Any, size: int) -> Any:
-        """Where along an axis a coordinate of -1 to 1 lies."""
+        """The place along an axis of a coordinate from -1 to 1."""
         along = (at + number(1)) * number(size - 1 if self.aligned else size)
         where = along / number(2) if self.aligned else number(-0.5) + along / number(2)
         if self.padding == "reflection":
@@ -76,7 +76,7 @@ class _Sampler:
         return where
 
     def _reflected(self, at: Any, size: int) -> Any:
-        """A place beyond an end as far within, as often as it takes."""
+        """Reflect a place beyond an end back into the range, as often as necessary."""
         begin, span = (0.0, size - 1) if self.aligned else (-0.5, size)
         far = tirx.abs(number(begin) - at)
         times = tirx.truncdiv(_whole(far), tirx.const(max(span, 1), "int32"))
@@ -88,14 +88,14 @@ class _Sampler:
 
 
 def _sides(at: Any) -> list[tuple[Any, Any]]:
-    """(the element below and the one above, their weights) of a place."""
+    """(the element below a place and the one above, each with its weight)."""
     below = tirx.floor(at)
     near, share = _whole(below), at - below
     return [(near, number(1) - share), (near + tirx.const(1, "int32"), share)]
 
 
 def _read(image: Any, n: Any, row: Any, column: Any, c: Any) -> Any:
-    """An element, zero for those outside of the image."""
+    """An element; zero outside of the image."""
     rows, columns = (int(one) for one in image.shape[1:3])
     inside = tirx.all(row >= 0, row < rows, column >= 0, column < columns)
     place = n, _held(row, rows), _held(column, columns), c

@@ -1,10 +1,10 @@
-"""Where the elements of a resized axis come from: which of the input's, and with what weights.
+"""The samples of a resized axis: which elements of the input they read, with what weights.
 
 Coordinates and kernels are those of ONNX's Resize; the cubic kernel is that of Keys, "Cubic
-convolution interpolation for digital image processing" (1981). A coordinate halfway between two
-elements, or at the edge of a region, goes to one side or the other by its last bit. So coordinates
-are computed in float32, operation by operation, in the order in which ONNX Runtime does it, which
-is the oracle. It also says what ONNX leaves open: an axis with a scale of one is left as it is.
+convolution interpolation for digital image processing" (1981). The last bit of a coordinate halfway
+between two elements, or at the edge of a region, decides which side it belongs to. So coordinates
+are computed in float32, operation by operation, in the order of ONNX Runtime, which is the oracle.
+ONNX Runtime also decides what ONNX leaves open: an axis with a scale of one does not change.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from math import ceil
 
 import numpy as np
 
-# So far from the middle of two elements, a coordinate is what rounding made of the middle.
+# A coordinate at most this far from the middle of two elements is taken for the middle, rounded.
 _TIE = np.float32(1e-6)
 
-# Of float32 coordinates in float64, where differences of them are exact.
+# Applied to float32 coordinates in float64, where their differences are exact.
 _ROUNDED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda x: np.where(_beyond_middle(x) > _TIE, np.ceil(x), np.floor(x)),
     "round_prefer_ceil": lambda x: np.where(_beyond_middle(x) < -_TIE, np.floor(x), np.ceil(x)),
@@ -29,9 +29,9 @@ _ROUNDED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis that changes: `size` elements become `made`. region: of it that is resized, 0 to 1.
+    """One axis that changes: `size` elements become `made`. region: the resized part, from 0 to 1.
 
-    scale: as it was given; `made / size` may differ, since sizes are whole numbers.
+    scale: as it was given; `made / size` may differ, since sizes are integers.
     """
 
     index: int
@@ -42,15 +42,15 @@ class Axis:
 
     @property
     def exact(self) -> bool:
-        """Whether the scale is what the sizes come to."""
+        """Whether the scale equals the quotient of the sizes."""
         return float(self.scale) * self.size == self.made
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How elements between others are computed: ONNX's attributes of Resize.
+    """How values between elements are computed: ONNX's attributes of Resize.
 
-    nearest: also "simple", as it was before there was a choice: up where it shrinks, else down.
+    nearest: also "simple", as in old opsets: round up if the axis shrinks, else down.
     """
 
     mode: str
@@ -62,7 +62,7 @@ class Manner:
 
 
 def coordinates(axis: Axis, manner: Manner) -> np.ndarray:
-    """Where each element of the result lies in the input, by ONNX's formula; float32."""
+    """The float32 coordinate in the input of each element of the result, by ONNX's formula."""
     x = np.arange(axis.made, dtype=np.float32)
     if axis.scale == 1:
         return x
@@ -72,13 +72,13 @@ def coordinates(axis: Axis, manner: Manner) -> np.ndarray:
 
 
 def outside(axis: Axis, manner: Manner) -> np.ndarray:
-    """Which elements of the result lie beyond the input."""
+    """Whether each element of the result is beyond the input."""
     where = coordinates(axis, manner)
     return np.asarray((where < 0) | (where > axis.size - 1))
 
 
 def taps(axis: Axis, manner: Manner) -> tuple[np.ndarray, np.ndarray]:
-    """(indices, weights) of each element of the result, a row each; indices lie in the input."""
+    """(indices, weights): a row for each element of the result; indices are within the input."""
     if manner.antialias and axis.made == axis.size:
         return np.arange(axis.size)[:, None], np.ones((axis.size, 1))
     where = coordinates(axis, manner).astype(np.float64)
@@ -93,7 +93,7 @@ def taps(axis: Axis, manner: Manner) -> tuple[np.ndarray, np.ndarray]:
         if manner.exclude_outside:
             weights *= (found >= 0) & (found < axis.size)
         total = weights.sum(1, keepdims=True)
-        weights /= np.where(total == 0, 1, total)  # all of it outside
+        weights /= np.where(total == 0, 1, total)  # the total is 0 if all taps are outside
     return np.clip(found, 0, axis.size - 1).astype(np.int64), weights
 
 
@@ -104,12 +104,12 @@ def _nearest(where: np.ndarray, axis: Axis, manner: Manner) -> np.ndarray:
 
 
 def _beyond_middle(where: np.ndarray) -> np.ndarray:
-    """How far coordinates lie beyond the middle of the elements on either side."""
+    """How far coordinates are beyond the middle of the two elements around them."""
     return where - np.floor(where) - 0.5
 
 
 def _kernel(distance: np.ndarray, manner: Manner) -> np.ndarray:
-    """The weight of an element so far away."""
+    """The weights of elements at these distances."""
     if manner.mode == "linear":
         return np.maximum(0.0, 1.0 - distance)
     a, d = manner.cubic, distance
@@ -127,7 +127,7 @@ def _pytorch_half_pixel(x: np.ndarray, axis: Axis) -> np.ndarray:
 
 
 def _half_pixel_symmetric(x: np.ndarray, axis: Axis) -> np.ndarray:
-    """The sum in float64, of parts in float32."""
+    """The formula as a float64 sum of float32 parts."""
     size, made = np.float32(axis.size), np.float32(axis.made)
     shift = size / np.float32(2) * (np.float32(1) - made / (axis.scale * size))
     return np.float64(shift) + (x.astype(np.float64) + 0.5) / np.float64(axis.scale) - 0.5

@@ -3,8 +3,8 @@
     for o (parallel): for k in 1 .. n: for i (vectors): y[o, k, i] = y[o, k - 1, i] + x[o, k, i]
 
 o are the elements before the axis, i those behind it, n its length. An exclusive sum adds the row
-before, and is zero at first; a reversed one goes from the end. Sums are added up in the order of
-the axis, so that they are those of ONNX Runtime to the last bit.
+before and begins with zero; a reversed one goes from the end. Elements are added in the order of
+the axis, so the sums equal those of ONNX Runtime to the last bit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..._lazy_tvm import tirx, tvm
 from .converting import Call
 from .operator import Operator
 
-# Elements of the innermost loop's vectors: as many float32 as the widest processors add at once.
+# Elements of the innermost loop's vectors: the float32 that the widest processors add at once.
 _LANES = 16
 
 
@@ -47,13 +47,13 @@ class _Scan:
     reverse: bool
 
     def compute(self, data: Any) -> Any:
-        """In TE."""
+        """The sums in TE."""
         build = lambda ins, outs: self._statement(ins[0], outs[0])  # noqa: E731
         return tvm.te.extern([self.shape], [data], build, name="cumsum", dtype=[str(data.dtype)])
 
     def _statement(self, source: Any, result: Any) -> Any:
         T = tvm.script.ir_builder.tirx  # noqa: N806
-        x, y = map(T.buffer_proxy, (source, result))  # both by the places of elements in memory
+        x, y = map(T.buffer_proxy, (source, result))  # indexed by the flat place of elements
         length, inner = self.shape[self.axis], prod(self.shape[self.axis + 1 :])
         step, first = (-inner, (length - 1) * inner) if self.reverse else (inner, 0)
         with tvm.script.ir_builder.IRBuilder() as builder:
@@ -70,7 +70,7 @@ class _Scan:
 
 
 def _columns(T: Any, count: int) -> Iterator[Any]:  # noqa: N803
-    """Loops over columns, by whole vectors and by what is left."""
+    """Loops over columns: over whole vectors, then over the rest."""
     whole, rest = divmod(count, _LANES)
     if whole:
         with T.serial(0, whole) as block, T.vectorized(0, _LANES) as lane:

@@ -1,7 +1,7 @@
-"""What a classifier of ai.onnx.ml makes of its scores, and the labels that go with them.
+"""The outputs that a classifier of ai.onnx.ml makes from its scores, and their labels.
 
-Of what the standard leaves open, ONNX Runtime is the measure: a single score is not transformed,
-but by PROBIT, and of two classes there are two scores though one was computed.
+ONNX Runtime decides what the standard leaves open: a single score is not transformed, except by
+PROBIT, and two classes have two scores even if only one was computed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from onnx import TensorProto
 from .emitter import Emitter
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-_SMALLEST = 1e-7  # to SOFTMAX_ZERO less is nothing
-_WINITZKI = 0.147  # of the approximation to the inverse of erf
-_PI = 3.14159  # as exact as it is there
+_SMALLEST = 1e-7  # scores below it count as zero for SOFTMAX_ZERO
+_WINITZKI = 0.147  # the constant of the approximation to the inverse of erf
+_PI = 3.14159  # ONNX Runtime has no more digits there
 
 
 def rows(emit: Emitter) -> str:
-    """The first input as float32, a row a sample."""
+    """The first input as float32, a row for each sample."""
     name = emit.cast(emit.input(0), FLOAT)
     return emit.reshape(name, 1, -1) if len(emit.shape(emit.input(0))) == 1 else name
 
@@ -33,7 +33,7 @@ def linear(emit: Emitter, name: str, weights: np.ndarray, bias: Sequence[float])
 
 
 def transformed(emit: Emitter, scores: str, count: int) -> str:
-    """So many scores of a sample after the node's `post_transform`."""
+    """The scores, `count` for each sample, after the node's `post_transform`."""
     kind = emit.attribute("post_transform", "NONE")
     if kind == "PROBIT":
         return _probit(emit, scores)
@@ -49,7 +49,7 @@ def transformed(emit: Emitter, scores: str, count: int) -> str:
 
 
 def paired(emit: Emitter, score: str) -> str:
-    """The scores of both classes by that of the second, which is or becomes a probability."""
+    """Both classes' scores from that of the second, which is or becomes a probability."""
     kind = emit.attribute("post_transform", "NONE")
     if kind == "PROBIT":
         raise emit.refuse("PROBIT of one score for two classes is not supported")
@@ -57,12 +57,12 @@ def paired(emit: Emitter, score: str) -> str:
 
 
 def complement(emit: Emitter, score: str) -> str:
-    """The scores of both classes by that of the second, a probability."""
+    """Both classes' scores from that of the second, which is a probability."""
     return emit("Concat", emit("Sub", emit.constant(1.0), score), score, axis=1)
 
 
 def opposite(emit: Emitter, score: str) -> str:
-    """The scores of both classes by that of the second, which zero parts."""
+    """Both classes' scores from that of the second, whose sign decides."""
     both = emit("Concat", emit("Neg", score), score, axis=1)
     is_logistic = emit.attribute("post_transform", "NONE") == "LOGISTIC"
     return emit("Sigmoid", both) if is_logistic else both
@@ -79,12 +79,12 @@ def first_of_largest(emit: Emitter, scores: str) -> str:
 
 
 def either(emit: Emitter, is_second: str, names: Sequence[int]) -> str:
-    """One of two labels, (samples,), by a column of bools."""
+    """One of two labels for each sample, (samples,), chosen by a column of booleans."""
     return labels(emit, names, emit.reshape(emit.cast(is_second, INT64), -1))
 
 
 def class_labels(emit: Emitter, name: str) -> list[int]:
-    """The labels, numbers; places where they are text and nobody reads them."""
+    """The labels as numbers; places instead if they are text that nobody reads."""
     texts = emit.attribute("classlabels_strings") or []
     label = emit.node.output[0]
     if texts and (label in emit.graph.output_names or label in emit.graph.consumers()):
@@ -93,7 +93,7 @@ def class_labels(emit: Emitter, name: str) -> list[int]:
 
 
 def _softmax_zero(emit: Emitter, scores: str) -> str:
-    """Softmax but for scores of zero, which stay about zero."""
+    """Softmax, except that scores of zero stay close to zero."""
     top = emit.reduce("ReduceMax", scores, 1)
     counts = emit("Greater", emit("Abs", scores), emit.constant(_SMALLEST))
     powers = emit("Exp", emit("Sub", scores, top))

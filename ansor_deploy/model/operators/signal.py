@@ -1,7 +1,7 @@
-"""Fourier transforms of static length: products with constant matrices.
+"""Fourier transforms of static length as products with constant matrices.
 
-X[k] = sum over t of x[t] * exp(-2 pi i k t / N). A complex number is two real ones in the last
-axis, so that one matrix takes (t, real or imaginary) to (k, real or imaginary).
+X[k] = sum over t of x[t] * exp(-2 pi i k t / N). A complex number is two real ones along the last
+axis, so one matrix maps (t, real or imaginary) to (k, real or imaginary).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from .emitter import Emitter
 from .operator import REAL, Operator
 
 INT64 = TensorProto.INT64
-# Of signals, and of the axis, the length and the step.
+# The types of signals, and of the axis, the length and the step.
 TYPES = REAL | {"int32", "int64"}
 
 
 def fourier(emit: Emitter) -> str:
-    """The transform along one axis, or its inverse; half of it where that says all."""
+    """The transform along one axis, or its inverse; only half of it if that is enough."""
     shape = emit.shape(emit.input(0))
     axis = _axis(emit) % len(shape)
     inverse, onesided = (bool(emit.attribute(name, 0)) for name in ("inverse", "onesided"))
@@ -33,7 +33,7 @@ def fourier(emit: Emitter) -> str:
 
 
 def short_time_fourier(emit: Emitter) -> str:
-    """The transform of each frame: frames are gathered, weighed by the window, multiplied."""
+    """The transform of each frame: gather frames, multiply them by the window, transform them."""
     signal = emit.input(0)
     batch, samples, parts = (*emit.shape(signal), 1)[:3]
     window = emit.input(2)
@@ -53,11 +53,11 @@ def short_time_fourier(emit: Emitter) -> str:
 
 
 def transform(given: int, parts: int, length: int, *, inverse: bool, onesided: bool) -> np.ndarray:
-    """The matrix of shape (given, parts, made, 2): of the transform of `given` numbers.
+    """The matrix, of shape (given, parts, made, 2), that transforms `given` numbers.
 
-    parts: 1 of real numbers, 2 of complex ones. length: of the signal, to which more numbers are
-    cut and fewer filled up with zeros. onesided: half of the spectrum is made, or, of the inverse,
-    given; what the inverse makes is then real, of shape (given, parts, made, 1).
+    parts: 1 for real numbers, 2 for complex ones. length: of the signal; more numbers are cut off,
+    and fewer are padded with zeros. onesided: half of the spectrum is made, or, for the inverse,
+    given; the inverse is then real, and its matrix has the shape (given, parts, made, 1).
     """
     half = length // 2 + 1
     rows = np.arange(min(given, half if inverse and onesided else length))
@@ -70,7 +70,7 @@ def transform(given: int, parts: int, length: int, *, inverse: bool, onesided: b
     full[: len(rows), 1] = np.stack([-sine, cosine], -1)
     if not inverse:
         return full[:, :parts]
-    if onesided:  # the other half is the conjugate of this
+    if onesided:  # the other half is the conjugate of this one
         mirrored = (np.arange(given) > 0) & (2 * np.arange(given) != length)
         full = full[..., :1] * np.where(mirrored, 2.0, 1.0)[:, None, None, None]
     return full[:, :parts] / length

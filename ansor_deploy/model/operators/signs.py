@@ -1,4 +1,4 @@
-"""Bytes as unsigned ones or as signed ones, 128 apart, and constants beside them."""
+"""Bytes as unsigned or as signed ones, 128 apart, and constants that go with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
 
 BYTES = ("uint8", "int8")
-# Between the zero points of both, and the bit that makes one of the other.
+# The distance between both zero points, and the bit to flip to convert one kind to the other.
 _TURN = 128
 
 
@@ -33,7 +33,7 @@ def signed(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
 
 
 def number(call: Call, zero: Any) -> Any:
-    """A zero point, if any, as a number, or as an int32 scalar that is known in a run."""
+    """A zero point as a number, 0 if there is none, or as an int32 scalar known only in a run."""
     if zero is None:
         return 0
     if isinstance(zero, tvm.ir.GenericConst):
@@ -52,10 +52,10 @@ def _reinterpreted(data: Any) -> Any:
 
 
 def _more(call: Call, known: Any, by: int) -> Any:
-    """A zero point that is known now or in a run, and so much more."""
+    """A zero point, known now or only in a run, plus a number."""
     if isinstance(known, int):
         return known + by
-    return call.emit(relax.op.add(known, relax.const(by, "int32")))  # of rank 0, as it was
+    return call.emit(relax.op.add(known, relax.const(by, "int32")))  # the rank stays 0
 
 
 def int32(value: Any) -> Any:
@@ -64,5 +64,5 @@ def int32(value: Any) -> Any:
 
 
 def constant(value: Any, dtype: str = "") -> Any:
-    """A constant, of a type, else of its own."""
-    return relax.const(np.asarray(value, dtype or None, order="C"))  # a number stays one
+    """A constant of a type, or else of the value's own type."""
+    return relax.const(np.asarray(value, dtype or None, order="C"))  # a number stays a scalar

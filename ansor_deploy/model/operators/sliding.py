@@ -1,4 +1,4 @@
-"""Where windows lie along the axes of what they slide over: those of convolutions and of pools."""
+"""The places of windows along the axes that convolutions and pools slide over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..onnx.skeleton import attribute
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows along one axis. before: elements of padding before the first one. made: how many."""
+    """Windows along one axis. before: padding in front of its first element. made: how many."""
 
     size: int
     kernel: int
@@ -24,17 +24,17 @@ class Windows:
 
     @classmethod
     def padded(cls, size: int, given: Sequence[int], pads: Sequence[int], *, ceil: int) -> Windows:
-        """Of an axis with so much padding. given: kernel, stride, dilation."""
+        """The windows of an axis with this padding. given: kernel, stride, dilation."""
         kernel, stride, dilation = given
         room = size + sum(pads) - dilation * (kernel - 1) - 1
         steps = -(-room // stride) if ceil else room // stride
-        if ceil and steps * stride >= size + pads[0]:  # a window of padding alone
+        if ceil and steps * stride >= size + pads[0]:  # the last window would be padding only
             steps -= 1
         return cls(size, kernel, stride, dilation, pads[0], steps + 1)
 
     @classmethod
     def same(cls, size: int, given: Sequence[int], *, upper: bool) -> Windows:
-        """Of an axis with as much padding as a window for each stride takes."""
+        """The windows of an axis that is padded to have one window for each stride."""
         kernel, stride, dilation = given
         made = -(-size // stride)
         pads = max((made - 1) * stride + dilation * (kernel - 1) + 1 - size, 0)
@@ -47,24 +47,24 @@ class Windows:
 
     @property
     def after(self) -> int:
-        """Elements of padding behind the last one."""
+        """Elements of padding behind the axis."""
         return max(self._end - self.size, 0)
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is one window, which is the axis."""
+        """Whether there is one window, which covers the whole axis."""
         return (self.made, self.kernel, self.before, self._end) == (1, self.size, 0, self.size)
 
     @property
     def counts(self) -> np.ndarray:
-        """How many elements of each window are no padding."""
+        """How many elements of each window are not padding."""
         first = np.arange(self.made)[:, None] * self.stride - self.before
         at = first + np.arange(self.kernel) * self.dilation
         return np.count_nonzero((at >= 0) & (at < self.size), axis=1)
 
 
 def windows(node: NodeProto, sizes: Sequence[int], kernel: Sequence[int]) -> list[Windows]:
-    """Of each axis of what a node slides over, by its attributes. kernel: elements an axis."""
+    """The windows of each axis that a node slides over. kernel: the size along each axis."""
     rank, how = len(sizes), attribute(node, "auto_pad", "NOTSET")
     steps = [attribute(node, name) or [1] * rank for name in ("strides", "dilations")]
     pads = (how == "NOTSET" and attribute(node, "pads")) or [0] * 2 * rank

@@ -1,9 +1,9 @@
-"""Softmax; of numbers that stand for bytes by the bytes themselves.
+"""Softmax; if its input stands for bytes, computed from the bytes themselves.
 
     softmax((q - zero) * scale)[j]  =  exp((q[j] - max q) * scale) / sum of the same
 
 So scores go from the product that makes them to their softmax as bytes, a quarter of the memory,
-and the greatest is found among bytes. A score is off by one rounding instead of three.
+and the maximum is found among bytes. A score has one rounding error instead of three.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .converting import Call
 from .operator import Operator
 from .signs import BYTES
 
-_ONE_AXIS = 13  # the first opset in which it is of one axis, by default the last
+_ONE_AXIS = 13  # from this opset on it is along one axis, by default the last
 
 
 def softmax(call: Call) -> Any:
@@ -36,7 +36,7 @@ def _is_for_processors() -> bool:
 
 
 def _steps(call: Call) -> tuple[Any, float] | None:
-    """The bytes that the input stands for, and its scale; None where it is of no bytes."""
+    """The bytes that the input stands for, and its scale; None if it stands for no bytes."""
     scaled, scale = _split(call, call.inputs[0], "relax.multiply")
     wide = _made(call, scaled)
     if not scale > 0 or op_name(wide) != "relax.astype":
@@ -49,7 +49,7 @@ def _steps(call: Call) -> tuple[Any, float] | None:
 
 
 def _split(call: Call, value: Any, *operators: str) -> tuple[Any, float]:
-    """What operators make a value of with a number at the right, and this; else itself and 0."""
+    """The left operand and the right number of one of the operators; else the value and 0."""
     made = _made(call, value)
     if op_name(made) not in operators or not isinstance(made.args[1], tvm.ir.GenericConst):
         return value, 0
@@ -58,7 +58,7 @@ def _split(call: Call, value: Any, *operators: str) -> tuple[Any, float]:
 
 
 def _made(call: Call, value: Any) -> Any:
-    """The expression that a variable is bound to; of all else itself."""
+    """The expression that a variable is bound to; any other value itself."""
     return call.bb.lookup_binding(value) if isinstance(value, relax.Var) else value
 
 

@@ -1,4 +1,4 @@
-"""Operators that TVM's own converters import. Ours for some others are in the files beside this."""
+"""Operators that TVM's own converters import. The files beside this have ours for others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .operator import Limit, Operator, Use, choice
 
 
 def _trains(use: Use) -> bool:
-    """Whether a BatchNormalization of the time before `training_mode` computes its statistics."""
+    """Whether a BatchNormalization without `training_mode` computes its statistics (old opsets)."""
     if use.graph.opset < 7:
         return not use.attribute("is_test", 0)
     return use.graph.opset < 14 and any(use.node.output[1:])
@@ -21,7 +21,7 @@ def _trains(use: Use) -> bool:
 
 _INFERS = Limit("it has one output (before opset 14), and `is_test` is 1 (before 7)", _trains)
 
-_PLAIN = {  # by the first opset
+_PLAIN = {  # for each first opset, the operators
     1: (
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
         "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
@@ -41,7 +41,7 @@ _PLAIN = {  # by the first opset
     11: (
         "ConcatFromSequence", "If", "Range", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
         "SequenceInsert", "SequenceLength", "SplitToSequence", "Unique",
-    ),  # If and Constant by TVM's front end itself
+    ),  # TVM's front end itself imports If and Constant
     12: ("GreaterOrEqual", "LessOrEqual"),
     14: ("Trilu",),
     15: ("CastLike", "Optional", "OptionalGetElement", "OptionalHasElement"),
@@ -51,7 +51,7 @@ _PLAIN = {  # by the first opset
 
 
 def _picked(call: Call) -> Any:
-    """An element of a sequence, as a variable: TVM's converters look into what they are given."""
+    """An element of a sequence as a variable, since TVM's converters inspect their inputs."""
     sequence, place = call.emit(call.inputs[0]), int(np.asarray(call.value(1)))
     count = len(sequence.ty.fields)
     if not -count <= place < count:
