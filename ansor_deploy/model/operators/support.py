@@ -1,4 +1,4 @@
-"""What of a graph cannot be compiled, by name: found before TVM is imported."""
+"""Find the nodes of a graph that cannot be compiled, and name them, before TVM is imported."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,10 +20,10 @@ _SHOWN = 4  # nodes of an operator that a refusal lists
 
 
 def refuse_early(proto: ModelProto) -> None:
-    """ModelError for what cannot be compiled whichever shapes the model's inputs get.
+    """ModelError for what cannot be compiled, whatever shapes the model's inputs get.
 
-    Nodes that no output needs may be anything. `refuse` looks at those of nested graphs, since a
-    branch may fall away, and at those that compute with constants alone, which are folded.
+    Nodes that no output needs may be anything. Nodes of nested graphs are left to `refuse`, since a
+    branch may be dropped, and so are nodes that compute only with constants, which are folded.
     """
     graph = Graph.of(inliner.inline_local_functions(proto) if proto.functions else proto)
     drop_dead(graph)
@@ -32,7 +32,7 @@ def refuse_early(proto: ModelProto) -> None:
 
 
 def _of_inputs(graph: Graph) -> Iterator[NodeProto]:
-    """The nodes that compute with an input of the model, or what was computed with one."""
+    """The nodes that compute with an input of the model, or with what was computed from one."""
     computed = {value.name for value in model_inputs(graph.proto)}
     for node in graph.nodes:
         if not computed.isdisjoint(uses(node)):
@@ -41,7 +41,7 @@ def _of_inputs(graph: Graph) -> Iterator[NodeProto]:
 
 
 def refuse(graph: Graph) -> None:
-    """ModelError that lists every node, nested ones too, that cannot be compiled.
+    """ModelError that lists every node that cannot be compiled, in nested graphs too.
 
     graph: with static shapes, and its constants folded.
     """
@@ -68,13 +68,13 @@ def _refuse(graph: Graph, every: Iterable[NodeProto], *, folded: bool) -> None:
 
 
 def _first(rows: list[str]) -> list[str]:
-    """The first rows of an operator, and how many there are beside: a loop may hold hundreds."""
+    """The first rows of an operator, and how many more there are: a loop may hold hundreds."""
     more = len(rows) - _SHOWN
     return rows if more < 2 else [*rows[:_SHOWN], f"  and {more} more like it"]
 
 
 def _row(fault: Fault, outer: NodeProto, opsets: dict[str, int]) -> str:
-    """outer: the node of the graph that holds the one at fault, or this itself."""
+    """A row of the refusal. outer: the node of the graph that holds the faulty one, or is it."""
     node = fault.node
     domain = domain_of(node) or "ai.onnx"
     within = "" if outer is node else f", inside {outer.op_type} {name_of(outer)}"
@@ -83,7 +83,7 @@ def _row(fault: Fault, outer: NodeProto, opsets: dict[str, int]) -> str:
 
 
 def _fault(graph: Graph, node: NodeProto, *, folded: bool) -> Fault:
-    """Why a node cannot be compiled; without words if it can."""
+    """Why a node cannot be compiled; a fault without text if it can."""
     operator = find(node)
     if operator is None:
         reason = REASONS.get(node.op_type, "not supported")
@@ -110,10 +110,10 @@ def _beyond(use: Use, operator: Operator) -> str:
 
 
 def _inconstant(use: Use, node: NodeProto, operator: Operator) -> Fault:
-    """An input that has to be a constant and is none."""
+    """The fault of an input that has to be a constant but is not."""
     for index in operator.constant:
         name = use.input(index)
-        outer = name in use.graph.shapes or name in use.graph.dtypes  # else of a nested graph
+        outer = name in use.graph.shapes or name in use.graph.dtypes  # else it is in a nested graph
         if outer and use.graph.value(name) is None:
             return Fault(node, f"its input '{name}' must be a constant", name)
     return Fault(node, "")

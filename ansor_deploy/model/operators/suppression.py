@@ -3,12 +3,12 @@
     for class of an image (shares of them in parallel):
         heap = boxes whose score is above the threshold, the best one at the top      O(n)
         until it is empty, or enough are kept:
-            box = the top, which goes                                                 O(log n)
-            if no box that is kept overlaps it too much: it is kept                   O(kept)
+            box = the top, which is removed                                           O(log n)
+            if no kept box overlaps it too much: keep it                              O(kept)
     rows = (image, class, box) of what all of them kept, in order, and how many
 
-Of equal scores the first box comes first. What is kept lies as corners and areas side by side, so
-that a box is compared with several at once. Sums and products are of float32 in the order of ONNX
+Of equal scores the first box comes first. Corners and areas of kept boxes are stored in arrays, so
+that a box is compared with several of them at once. Float32 operations are in the order of ONNX
 Runtime's, so that both decide alike.
 """
 
@@ -22,14 +22,14 @@ from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
 from .operator import Operator
 
-_WORTH_THREADS = 1 << 12  # scores
-_SHARES = 16  # at most: each has a heap of its own
-_TOGETHER = 16  # boxes that one is compared with at once
-_CORNERS = 5  # what is known of a box: its corners, and its area
+_WORTH_THREADS = 1 << 12  # with at least this many scores, threads pay
+_SHARES = 16  # the most shares: each has a heap of its own
+_TOGETHER = 16  # kept boxes that a box is compared with at once
+_CORNERS = 5  # numbers that are stored of a kept box: its corners and its area
 
 
 def suppressed(call: Call) -> Any:
-    """The rows of what is kept, as many as there can be, and how many there are.
+    """The rows of the kept boxes, with room for as many as there can be, and their number.
 
     A sixth input says how many of the boxes count.
     """
@@ -57,9 +57,9 @@ def _numbers(call: Call, boxes: int) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Suppression:
-    """Of so many boxes in images, each with scores in classes, so many at most are kept.
+    """The sizes of a suppression; at most `most` boxes of each class of an image are kept.
 
-    centers: whether boxes are centers and sizes. floored: whether there is a least score.
+    centers: whether boxes are given as centres and sizes. floored: whether there is a least score.
     """
 
     images: int
@@ -71,17 +71,17 @@ class _Suppression:
 
     @property
     def groups(self) -> int:
-        """Classes of images."""
+        """The number of classes of all images."""
         return self.images * self.classes
 
     @property
     def shares(self) -> int:
-        """Shares of the groups, which threads may take."""
+        """The number of shares of the groups, which threads may take."""
         parallel = self.groups * self.boxes >= _WORTH_THREADS
         return min(_SHARES, self.groups) if parallel else 1
 
     def compute(self, *given: Any) -> Any:
-        """In TE: [groups * most, 3] rows, [1] how many."""
+        """In TE: [groups * most, 3] rows, [1] their number."""
         shapes = [(self.groups * self.most, 3), (1,)]
         build = lambda ins, outs: _Program(self, ins, outs).build()  # noqa: E731
         kinds = ["int64", "int64"]
@@ -89,7 +89,7 @@ class _Suppression:
 
 
 class _Program:
-    """The statements."""
+    """The statements of a suppression in TIR."""
 
     def __init__(self, what: _Suppression, given: Any, made: Any) -> None:
         self.what, self.T = what, tvm.script.ir_builder.tirx
@@ -124,7 +124,7 @@ class _Program:
         return made
 
     def _group(self, group: Any) -> None:
-        """What is kept of the boxes of a class."""
+        """Find the boxes of a class that are kept."""
         T, what = self.T, self.what  # noqa: N806
         self.group = group
         self.image, self.kind = group // what.classes, group % what.classes
@@ -155,12 +155,12 @@ class _Program:
         return self.score[self.image, self.kind, box]
 
     def _is_before(self, one: Any, other: Any) -> Any:
-        """Whether a box is taken before another."""
+        """Whether a box is taken before another one."""
         a, b = self._score(one), self._score(other)
         return tirx.Or(a > b, tirx.And(tirx.EQ(a, b), one < other))
 
     def _settle(self, hole: Any, box: Any) -> None:
-        """Put a box below a hole of the heap, or into it."""
+        """Put a box into a hole of the heap, or below it."""
         T = self.T  # noqa: N806
         at, child = self._local("int32", hole), self._local("int32", 2 * hole + 1)
         with T.While(child[0] < self.size[0]):
@@ -178,7 +178,7 @@ class _Program:
         self.heap[self.share, at[0]] = box
 
     def _consider(self, box: Any) -> None:
-        """Keep a box, unless one that is kept overlaps it too much."""
+        """Keep a box, unless a kept one overlaps it too much."""
         T = self.T  # noqa: N806
         corners = [self._local("float32", value) for value in self._corners(box)]
         sides = (corners[2][0] - corners[0][0], corners[3][0] - corners[1][0])
@@ -206,7 +206,7 @@ class _Program:
         return x0, y0, x1, y1
 
     def _overlaps(self, at: Any, corners: list[Any], area: Any) -> Any:
-        """Whether a box that is kept overlaps one by more than the threshold."""
+        """Whether a kept box overlaps the box with these corners by more than the threshold."""
         x0, y0, x1, y1, other = (self.corners[self.share, row, at] for row in range(_CORNERS))
         mine = [corner[0] for corner in corners]
         zero = tirx.const(0.0, "float32")
@@ -220,7 +220,7 @@ class _Program:
         return tirx.And(sound, both / either > self.overlap[0])
 
     def _gather(self) -> None:
-        """Write the rows of all groups one behind the other, and zeros behind the last."""
+        """Write the rows of all groups one after the other, and zeros behind the last."""
         T, what = self.T, self.what  # noqa: N806
         at = self._local("int64", 0)
         with T.serial(0, what.groups) as group, T.serial(0, self.many[group]) as step:
@@ -234,7 +234,7 @@ class _Program:
 
 
 def _in_order(a: Any, b: Any) -> tuple[Any, Any]:
-    """The less of two, and the other."""
+    """The smaller of two, then the larger."""
     return tirx.Select(a >= b, b, a), tirx.Select(a >= b, a, b)
 
 

@@ -1,9 +1,9 @@
-"""Every ONNX operator that can be compiled: `OPERATORS`, an entry each, made without TVM.
+"""Every ONNX operator that can be compiled: `OPERATORS` has an entry each, made without TVM.
 
-`FAMILIES` are files of this folder. Each lists its operators in a table at its end, with their
-limits and with the function that compiles one, if not TVM's own converter does; nothing else need
-know of them (`operator.py`). `support.py` refuses what is not here, or goes beyond a limit.
-`docs/operators.md` is made from it.
+`FAMILIES` are files of this folder. At its end, each has a table of its operators with their limits
+and, unless TVM's own converter compiles them, the function that does. Nothing else has to know of
+them (`operator.py`). `support.py` refuses nodes that are not here or go beyond a limit.
+`docs/operators.md` is made from the tables.
 """
 
 from onnx import NodeProto
@@ -73,5 +73,5 @@ OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
 
 
 def find(node: NodeProto) -> Operator | None:
-    """The operator of a node; None for one that is not known."""
+    """The operator of a node; None if it is not known."""
     return OPERATORS.get((domain_of(node), node.op_type))

@@ -1,4 +1,4 @@
-"""A tensor that is rearranged now where it is a constant, else by the model."""
+"""A tensor that is rearranged now if it is a constant, else by the model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Tensor:
         return self._made(relax.op.permute_dims(self.value, list(axes)))
 
     def padded(self, axis: int, more: int) -> Tensor:
-        """With zeros at the end of an axis."""
+        """The tensor with zeros at the end of an axis."""
         widths = [(0, more if at == axis else 0) for at in range(len(self.shape))]
         if not more:
             return self
@@ -66,13 +66,13 @@ class Tensor:
         return self._made(relax.op.strided_slice(self.value, [0], [begin], [end]))
 
     def plus(self, other: Tensor) -> Tensor:
-        """The sum, of two constants or of two others."""
+        """The sum; both tensors are constants, or neither is."""
         if self._is_constant:
             return self._made(self.value + other.value)
         return self._made(relax.op.add(self.value, other.value))
 
     def followed_by(self, other: Tensor) -> Tensor:
-        """Both along the first axis, of two constants or of two others."""
+        """Both along the first axis; both are constants, or neither is."""
         if self._is_constant:
             return self._made(np.concatenate([self.value, other.value]))
         return self._made(relax.op.concat([self.value, other.value], 0))

@@ -1,12 +1,12 @@
 """TopK: the first elements of each row in order, and their places, as generated code.
 
-    heap = the first k elements of the row, the one that goes first at the top
+    heap = the first k elements of the row, with the last of them in order at the top
     for t in k .. n:  if x[t] comes before the top: it takes its place       O(n log k)
     for e in k .. 1:  the top goes to place e                                O(k log k)
 
-Elements are compared by *ranks*: whole numbers in whose order the elements stand, of which the
-largest come first. So NaN is larger than infinity, as in ONNX Runtime, and both zeros are one. Of
-equal elements the first in the row comes first, whether the largest or the smallest are asked for.
+Elements are compared by *ranks*: integers that are larger, the earlier an element comes. So NaN is
+larger than infinity, as in ONNX Runtime, and both zeros are equal. Of equal elements the first in
+the row comes first, whether the largest or the smallest are asked for.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..._lazy_tvm import relax, tirx, tvm
 from .converting import Call
 from .operator import INTEGER, REAL, Operator
 
-# Elements from which on a parallel loop takes less time than it takes to start.
+# With at least this many elements, a parallel loop is faster despite its start.
 _WORTH_THREADS = 1 << 14
-_BLOCK = 64  # elements of a row that are looked at together
+_BLOCK = 64  # elements of a row that are tested together
 
 
 def topk(call: Call) -> Any:
@@ -58,7 +58,7 @@ def topk(call: Call) -> Any:
 
 
 def _in_place(call: Call, rows: Any, shape: Sequence[int], axis: int) -> Any:
-    """Results in a shape, the last axis moved to where it belongs."""
+    """Results in a shape, with the last axis moved to where it belongs."""
     made = call.emit(relax.op.reshape(rows, shape))
     last = len(shape) - 1
     if axis == last:
@@ -69,7 +69,7 @@ def _in_place(call: Call, rows: Any, shape: Sequence[int], axis: int) -> Any:
 
 @dataclass(frozen=True)
 class _Selection:
-    """The first k of n elements in each of so many rows. kind: their type."""
+    """The first k of n elements in each of some rows. kind: the type of the elements."""
 
     rows: int
     n: int
@@ -91,12 +91,12 @@ class _Selection:
         return "int64" if self.kind in ("float64", "int64") else "int32"
 
     def rank(self, value: Any) -> Any:
-        """A whole number that is the larger, the earlier an element comes."""
+        """An integer that is larger, the earlier an element comes."""
         rank = self._ordered(value) if "float" in self.kind else tirx.Cast(self.rank_type, value)
         return rank if self.largest else tirx.bitwise_not(rank)
 
     def _ordered(self, value: Any) -> Any:
-        """The bits of a number that is not negative; of others all but the sign turned round."""
+        """A float as an ordered integer: its bits, all but the sign flipped if it is negative."""
         kind = self.rank_type
         bits = tirx.reinterpret(kind, value)
         highest, zero = tirx.max_value(kind), tirx.const(0, kind)
@@ -106,7 +106,7 @@ class _Selection:
 
 
 class _Program:
-    """The statements: a heap of ranks and places, both in order at the end."""
+    """The statements of a selection: a heap of ranks and places, sorted at the end."""
 
     def __init__(self, what: _Selection, source: Any, values: Any, places: Any) -> None:
         self.what, self.T = what, tvm.script.ir_builder.tirx
@@ -152,7 +152,8 @@ class _Program:
     def _go_on(self) -> None:
         """Let each element that comes before the heap's top take its place.
 
-        Most do not: of a few at once, in vectors, only the first is looked at.
+        Most do not. So the best of a block is found first, in vectors, and the block is skipped if
+        that one does not.
         """
         T, what = self.T, self.what  # noqa: N806
         blocks = (what.n - what.k) // _BLOCK
@@ -174,7 +175,7 @@ class _Program:
                 self._settle(0, self.what.k)
 
     def _sort(self) -> None:
-        """Bring the last of the heap behind it, until none is left."""
+        """Sort: move the top of the heap behind its end, until it has one element."""
         T, k = self.T, self.what.k  # noqa: N806
         with T.serial(0, k - 1) as step:
             last = k - 1 - step
@@ -188,7 +189,7 @@ class _Program:
         self.place[0] = self.places[self.row, at]
 
     def _settle(self, hole: Any, size: Any) -> None:
-        """Put the element that was taken below a hole of a heap, or into it."""
+        """Put the taken element into a hole of a heap, or below it."""
         T = self.T  # noqa: N806
         self.hole[0] = hole
         self.child[0] = 2 * hole + 1

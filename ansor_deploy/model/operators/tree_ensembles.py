@@ -1,6 +1,6 @@
-"""Tree ensembles of ai.onnx.ml. All become TreeEnsembleRegressor that only sums, which is compiled.
+"""Tree ensembles of ai.onnx.ml: all become a TreeEnsembleRegressor that only sums.
 
-What ONNX Runtime makes of two classes is not what the standard says; it is the measure here, too.
+For two classes, ONNX Runtime differs from the standard; here its results count.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from .scores import (
 from .tree_lists import as_attributes
 
 DOUBLE = TensorProto.DOUBLE
-_FUNCTIONS = ("AVERAGE", "SUM", "MIN", "MAX")  # by the numbers of TreeEnsemble
-# By these, too, but for 1 and 2: what is SOFTMAX in the standard is LOGISTIC in ONNX Runtime.
+_FUNCTIONS = ("AVERAGE", "SUM", "MIN", "MAX")  # in the order of TreeEnsemble's numbers
+# By TreeEnsemble's numbers, without 1 and 2: the standard's SOFTMAX is ONNX Runtime's LOGISTIC.
 _TRANSFORMS = {0: "NONE", 3: "SOFTMAX_ZERO", 4: "PROBIT"}
+# Attributes of what follows the trees, or that nothing needs.
 _AFTERWARDS = ("base_values", "base_values_as_tensor", "post_transform", "nodes_hitrates",
                "nodes_hitrates_as_tensor", "classlabels_int64s", "classlabels_strings")  # fmt: skip
 
 
 def tree_ensemble_regressor(emit: Emitter) -> str | None:
-    """Sums of leaves, or their mean, and what comes after; None where nothing does."""
+    """Sums or means of leaves, and what follows them; None for sums without anything after."""
     targets = emit.attribute("n_targets")
     if _is_plain(emit):
         emit.graph.declare(emit.node.output[0], FLOAT, (emit.shape(emit.input(0))[0], targets))
@@ -55,7 +56,7 @@ def tree_ensemble_regressor(emit: Emitter) -> str | None:
 
 
 def _is_plain(emit: Emitter) -> bool:
-    """Whether it sums and no more."""
+    """Whether it only sums."""
     return (
         not _base_values(emit).size
         and emit.attribute("post_transform", "NONE") == "NONE"
@@ -65,7 +66,7 @@ def _is_plain(emit: Emitter) -> bool:
 
 
 def tree_ensemble(emit: Emitter) -> str:
-    """The form with branches and leaves in lists of their own."""
+    """The form that has branches and leaves in lists of their own."""
     targets, transform = emit.attribute("n_targets", 1), emit.attribute("post_transform", 0)
     if emit.dtype(emit.input(0)) != FLOAT:
         raise emit.refuse("it is supported in float32: cast its input")
@@ -98,7 +99,7 @@ def tree_ensemble_classifier(emit: Emitter) -> list[str]:
     sums, counts = _of_classes(emit, len(names), counted=not base.size)
     sums = emit("Add", sums, emit.constant(base)) if base.size else sums
     known = sums
-    if counts:  # a class that no leaf on the way weighed for is not chosen
+    if counts:  # a class without a weight in any leaf that was reached is not chosen
         some = emit("Greater", counts, emit.constant(0.0))
         known = emit("Where", some, sums, emit.constant(-np.inf))
     label = labels(emit, names, first_of_largest(emit, known))
@@ -108,7 +109,7 @@ def tree_ensemble_classifier(emit: Emitter) -> list[str]:
 def _of_two(
     emit: Emitter, names: Sequence[int], weighed: np.ndarray, base: np.ndarray
 ) -> list[str]:
-    """Of two classes, for one of which all leaves weigh as a rule."""
+    """The outputs for two classes; usually all leaves have weights for one of them."""
     if (len(base) == 2 and weighed[-1] == 1) or len(base) > 2:
         raise emit.refuse("base values of both classes are supported where leaves weigh for one")
     if weighed[-1] == 1 and not _always_weigh(emit, [1]):
@@ -120,7 +121,7 @@ def _of_two(
     score = second if weighed[-1] == 1 else first
     positive = len(weighed) == 1 and bool((_weights(emit) >= 0).all())
     above = emit("Greater", score, emit.constant(0.5 if positive else 0.0))
-    # With leaves for both, ONNX Runtime gives these, whatever the labels are.
+    # With weights for both classes, ONNX Runtime gives 0 and 1, whatever the labels are.
     label = either(emit, above, names if len(weighed) == 1 else (0, 1))
     if weighed[-1] == 1 or len(base) == 2:
         return [label, transformed(emit, emit("Concat", first, second, axis=1), 2)]
@@ -128,7 +129,7 @@ def _of_two(
 
 
 def _of_classes(emit: Emitter, count: int, *, counted: bool) -> tuple[str, str]:
-    """(sums of so many classes, how often each was weighed for or nothing if not counted)."""
+    """(sums of the classes, how many weights each sum has; "" if not counted)."""
     renamed = [_as_targets(entry) for entry in _kept(emit.node.attribute)]
     if not counted or _always_weigh(emit, range(count)):
         return _sums(emit, renamed, count), ""
@@ -146,7 +147,7 @@ def _as_targets(entry: AttributeProto) -> AttributeProto:
 
 
 def _with_counts(entry: AttributeProto, count: int) -> AttributeProto:
-    """Weights of classes, and as many ones of targets behind these."""
+    """Attributes with the weights of classes, and a weight of one for a counter of each class."""
     value = helper.get_attribute_value(entry)
     if entry.name == "target_weights_as_tensor":
         array = numpy_helper.to_array(value)
@@ -162,7 +163,7 @@ def _with_counts(entry: AttributeProto, count: int) -> AttributeProto:
 
 
 def _always_weigh(emit: Emitter, classes: Iterable[int]) -> bool:
-    """Whether there is for each of these classes a tree of which each leaf weighs for it."""
+    """Whether each of these classes has a weight in all leaves of some tree."""
     modes = np.array(emit.attribute("nodes_modes"))
     trees, leaves = np.unique(
         np.array(emit.attribute("nodes_treeids"))[modes == b"LEAF"], return_counts=True
@@ -178,7 +179,7 @@ def _always_weigh(emit: Emitter, classes: Iterable[int]) -> bool:
 
 
 def _sums(emit: Emitter, attributes: Sequence[AttributeProto], targets: int) -> str:
-    """A regressor of these attributes, in float32."""
+    """A regressor with these attributes, in float32."""
     name, kind = emit.input(0), emit.dtype(emit.input(0))
     samples = emit.shape(name)[0]
     name = emit.cast(name, kind if kind == DOUBLE else FLOAT)
@@ -191,7 +192,7 @@ def _sums(emit: Emitter, attributes: Sequence[AttributeProto], targets: int) -> 
 
 
 def _kept(attributes: Sequence[AttributeProto]) -> list[AttributeProto]:
-    """The attributes that say what the trees are."""
+    """The attributes that describe the trees."""
     return [entry for entry in attributes if entry.name not in _AFTERWARDS]
 
 

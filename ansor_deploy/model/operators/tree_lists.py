@@ -1,4 +1,4 @@
-"""TreeEnsemble's lists of branches and of leaves, as lists of nodes of the forms before it."""
+"""TreeEnsemble's lists of branches and leaves, as the lists of nodes of the older operators."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from onnx import numpy_helper
 from .forest import ForestError
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
-_MEMBER = len(_MODES)  # its number
+_MEMBER = len(_MODES)  # the number of BRANCH_MEMBER
 
 
 def as_attributes(given: Callable[[str], Any]) -> dict[str, Any]:
     """The attributes of a TreeEnsembleRegressor with the same trees.
 
-    given: an attribute of the TreeEnsemble by its name, None where there is none. A branch that
-    asks for one of several values becomes as many that ask for one.
+    given: an attribute of the TreeEnsemble by its name; None if there is none. A branch that tests
+    for several values becomes one branch for each value.
 
     Raises:
-        ForestError: a branch leads to where there is nothing, or two do to the same.
+        ForestError: a branch leads to nothing or tests for no value, or a node has no tree.
     """
     lists = _Lists(given)
     lists.split_members()
@@ -59,12 +59,12 @@ class _Lists:
         self.sides = [self._side(given, side) for side in ("false", "true")]
 
     def _side(self, given: Callable[[str], Any], side: str) -> list[int]:
-        """Where each branch leads to, -1 - n for leaf n until all branches are there."""
+        """Where each branch leads; leaf n is -1 - n until all branches are known."""
         leads, leaf = given(f"nodes_{side}nodeids"), given(f"nodes_{side}leafs")
         return [-1 - at if is_leaf else at for at, is_leaf in zip(leads, leaf, strict=True)]
 
     def split_members(self) -> None:
-        """Let each branch that asks for several values be one for each, and number the leaves."""
+        """Split each branch that tests for several values into one for each; number the leaves."""
         asked = iter(self._members)
         for node in [at for at, mode in enumerate(self.modes) if mode == _MEMBER]:
             self._chain(node, [float(value) for value in next(asked, [])])
@@ -83,7 +83,7 @@ class _Lists:
         self.modes[node], self.splits[node] = _MODES.index("BRANCH_EQ"), values[-1]
 
     def trees(self, roots: Any, leaves: int) -> list[int]:
-        """The tree that each branch and leaf is of."""
+        """The tree of each branch and leaf."""
         found = np.full(len(self.modes) + leaves, -1)
         level = np.array(roots)
         found[level] = np.arange(len(level))

@@ -1,7 +1,7 @@
-"""A model that adds up many numbers in float64: what judges others must not be off itself.
+"""A model that adds up many numbers in float64, since an oracle must not be off itself.
 
-ONNX Runtime adds float32 in a few lanes, one after the other. Of 786,432 positive numbers its mean
-is off by 230 roundings, that of an image by 570, a sum along the first axis by 4,270.
+ONNX Runtime adds float32 in a few lanes, one number after the other. For 786,432 positive numbers
+its mean is off by 230 roundings, that of an image by 570, a sum along the first axis by 4,270.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..graph.graph import Graph, is_op
 from ..onnx.skeleton import attribute
 from .emitter import Emitter, expanded
 
-_MANY = 4096  # numbers of which a sum in float32 is off by some ten roundings
+_MANY = 4096  # with this many numbers, a sum in float32 is off by some ten roundings
 _FLOAT, _DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 
 
 def with_wide_sums(proto: ModelProto) -> ModelProto:
-    """The model with its reductions of many elements in float64; itself if it has none."""
+    """The model with reductions of many elements in float64; the same model if it has none."""
     if not any(is_op(node, *_WIDENED) for node in proto.graph.node):
         return proto
     graph = Graph.of(proto)
@@ -33,7 +33,7 @@ def with_wide_sums(proto: ModelProto) -> ModelProto:
 
 
 def _widened(graph: Graph, node: NodeProto) -> list[NodeProto]:
-    """What takes the place of a node."""
+    """The nodes that replace a node."""
     if not is_op(node, *_WIDENED) or graph.dtypes.get(node.input[0]) != _FLOAT:
         return [node]
     count, function = _WIDENED[node.op_type]
@@ -45,7 +45,7 @@ def _widened(graph: Graph, node: NodeProto) -> list[NodeProto]:
 
 
 def _of_result(node: NodeProto, shape: tuple[int, ...], made: tuple[int, ...]) -> int:
-    """How many elements each of a reduction's is of."""
+    """The number of elements that are reduced to each result."""
     return prod(shape) // max(1, prod(made))
 
 
@@ -88,7 +88,7 @@ def _by_row(emit: Emitter) -> str:
 
 
 def _normal(emit: Emitter, *axes: int) -> str:
-    """The input less its mean, over its deviation."""
+    """The input minus its mean, divided by its deviation."""
     wide = emit.cast(emit.input(0), _DOUBLE)
     apart = emit("Sub", wide, emit.reduce("ReduceMean", wide, *axes))
     variance = emit.reduce("ReduceMean", emit("Mul", apart, apart), *axes)

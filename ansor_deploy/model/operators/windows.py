@@ -1,4 +1,4 @@
-"""Operators that slide a window: where their elements lie is computed beforehand."""
+"""Operators that slide a window; the places that each window covers are constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INT64 = TensorProto.INT64
 
 @dataclass(frozen=True)
 class Window:
-    """A window of `kernel` elements an axis; `before` of an input's first elements it begins."""
+    """A window of `kernel` elements along each axis; the first starts `before` the input."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -27,11 +27,11 @@ class Window:
 
     @property
     def spans(self) -> list[int]:
-        """How many elements lie between the window's ends, with both."""
+        """The extent of a window along each axis, from its first to its last element."""
         return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
 
     def places(self, axis: int, made: int) -> np.ndarray:
-        """Where along an axis the elements of each of `made` windows lie, a row each."""
+        """The places along an axis of the elements of each of `made` windows, a row each."""
         first = np.arange(made)[:, None] * self.strides[axis] - self.before[axis]
         return first + np.arange(self.kernel[axis]) * self.dilations[axis]
 
@@ -47,9 +47,10 @@ def _pads(emit: Emitter, rank: int) -> tuple[int, ...]:
 
 
 def column_to_image(emit: Emitter) -> str:
-    """Of each place of the image, the sum of the elements that go there.
+    """For each place of the image, the sum of the elements that go there.
 
-    Weights of ones and zeros, in a transposed convolution, would make NaN of infinities elsewhere.
+    A transposed convolution with weights of ones and zeros would spread NaN from infinities to
+    other places.
     """
     image, block = (emit.graph.value(emit.input(index)) for index in (1, 2))
     if image is None or block is None:
@@ -66,7 +67,7 @@ def column_to_image(emit: Emitter) -> str:
 
 
 def _sources(emit: Emitter, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
-    """By place of an image and of a block, the element that goes there; behind all where none."""
+    """The element for each place of the image and of a block; `inside.size` where there is none."""
     rank, pads = len(kernel), _pads(emit, len(kernel))
     window = _window(emit, kernel, pads[:rank])
     ends = zip(sizes, pads[:rank], pads[rank:], window.spans, window.strides, strict=True)
@@ -79,7 +80,7 @@ def _sources(emit: Emitter, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> 
 
 
 def transposed_convolution(emit: Emitter) -> str | None:
-    """Its output's shape as padding: TVM does not look at it."""
+    """Express `output_shape` as padding, since TVM ignores it."""
     wanted = emit.attribute("output_shape")
     if not wanted:
         return None
@@ -90,7 +91,7 @@ def transposed_convolution(emit: Emitter) -> str | None:
     steps = [s * (n - 1) for s, n in zip(window.strides, sizes, strict=True)]
     natural = [a + b + c for a, b, c in zip(steps, window.spans, extra, strict=True)]
     total = [made - want for made, want in zip(natural, wanted[-rank:], strict=True)]
-    # What is missing to the shape asked for is added at the end.
+    # If the result is smaller than asked for, the rest is added at its end.
     extra = [more - min(over, 0) for more, over in zip(extra, total, strict=True)]
     over = [max(n, 0) for n in total]
     half = [n // 2 for n in over]
@@ -102,7 +103,7 @@ def transposed_convolution(emit: Emitter) -> str | None:
 
 
 def max_pool(emit: Emitter) -> list[str] | None:
-    """With the places of the maxima: the elements of each window beside each other."""
+    """MaxPool with the places of the maxima; the elements of each window are gathered."""
     if not emit.wants(1):
         return None
     data, kind = emit.input(0), emit.dtype(emit.input(0))
@@ -116,7 +117,7 @@ def max_pool(emit: Emitter) -> list[str] | None:
     lowest = emit.constant(_least(kind), kind)
     picked = emit("Where", emit.constant(inside[None], TensorProto.BOOL), picked, lowest)
     most = emit.reduce("ReduceMax", picked, 2)
-    # Of equal ones, the first: places grow within a window.
+    # Of equal elements the first counts: places increase within a window.
     order = np.where(inside, flat, prod(sizes))[None]
     none = emit.constant(prod(sizes), INT64)
     hit = emit("Equal", picked, most)
@@ -160,7 +161,7 @@ def _places(
 
 
 def _crossed(left: np.ndarray, right: np.ndarray, join: np.ufunc) -> np.ndarray:
-    """Windows and elements of one more axis."""
+    """Windows and their elements, combined with those along one more axis."""
     joined = join(left[:, None, :, None], right[None, :, None, :])
     return joined.reshape(len(left) * len(right), -1)
 
