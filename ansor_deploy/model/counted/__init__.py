@@ -1,1 +1,1 @@
-"""Tensors of which a run decides how many elements count: as large as they can be, with numbers."""
+"""Tensors with a size that a run decides: they have room for the most, and numbers that count."""

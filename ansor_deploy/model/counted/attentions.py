@@ -1,11 +1,11 @@
-"""Attention to a cache: rows are added to it as by a Concat, and what reads it is plain nodes.
+"""Attention to a cache: written as a Concat that adds rows, and attention to its result.
 
     y, present = Attention(q, k, v, past)
     -->
     present = Concat(past, heads of k) ; y = softmax(q @ present_k^T) @ present_v
 
-so that the rules of these nodes are all that it takes. Which keys come after a query, and are not
-seen by it, hangs on how many rows there were before.
+So the rules for these plain nodes are enough. Which keys come after a query, and are hidden from
+it, depends on how many rows there were before.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from ..operators.attention_core import BOOL, as_bias
 from ..operators.emitter import INT64, Emitter, expanded
 from ..operators.operator import Expand
 
-_PRESENT, _ROWS = (1, 2), 2  # outputs that are caches, and their axis of rows
+# Outputs that are caches.
+_PRESENT = (1, 2)
+# The axis of their rows.
+_ROWS = 2
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """An operator. past: its inputs that are caches. parts: queries, and keys and values by head.
+    """An attention operator. past: its inputs that are caches. parts: its queries, keys and values.
 
-    hides: the attribute by which a query does not see what comes after it. mask: the input that is
-    added to the logits, or says which of them count. added: inputs that `parts` has seen to.
+    hides: the attribute that hides later keys from a query. mask: the input that is added to the
+    logits, or says which of them count. added: inputs that `parts` has used up.
     """
 
     expand: Expand
@@ -53,7 +56,7 @@ _KINDS = {
 
 
 def cache_places(node: NodeProto) -> list[tuple[int, int]]:
-    """Which inputs of a node are caches, each with the output that it is with more rows."""
+    """The inputs of a node that are caches, each with the output that has more rows of it."""
     kind = _kind(node)
     return list(zip(kind.past, _PRESENT, strict=True)) if kind else []
 
@@ -63,7 +66,7 @@ def _kind(node: NodeProto) -> _Kind | None:
 
 
 def opened(graph: Graph, node: NodeProto, ahead: deque[NodeProto]) -> bool:
-    """Put what an attention is made of ahead; False where the node is none."""
+    """Put the nodes that replace an attention ahead; False if the node is no attention."""
     if (kind := _kind(node)) is None:
         return False
     made = _with_rows(graph, node, kind) or expanded(graph, node, kind.expand) or []
@@ -72,7 +75,7 @@ def opened(graph: Graph, node: NodeProto, ahead: deque[NodeProto]) -> bool:
 
 
 def _with_rows(graph: Graph, node: NodeProto, kind: _Kind) -> list[NodeProto]:
-    """The node behind those that add rows to its caches; empty if it has none."""
+    """The node, after nodes that add rows to its caches; empty if it has no caches."""
     emit = Emitter(graph, node)
     past = [emit.input(at) for at in kind.past]
     if not all(past):
@@ -96,7 +99,7 @@ def _with_rows(graph: Graph, node: NodeProto, kind: _Kind) -> list[NodeProto]:
 
 
 def _hiding(emit: Emitter, kind: _Kind, past: str, present: str) -> str:
-    """The mask that the node is given, and with it what a query does not see."""
+    """The node's own mask, combined with one that hides later keys from a query."""
     mask, tokens = emit.input(kind.mask), emit.shape(emit.input(0))[-2]
     if not emit.attribute(kind.hides, 0) or tokens == 1:
         return mask

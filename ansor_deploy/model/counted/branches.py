@@ -1,8 +1,8 @@
-"""If whose branches make tensors of sizes that differ: both are computed, and one is taken.
+"""If with branches that make tensors of different sizes: compute both, and take one.
 
 y = c ? then : else
 -->
-n = c ? n_then : n_else ; y = c ? then laid out to the larger size : else likewise
+n = c ? n_then : n_else ; y = c ? then padded to the larger size : else likewise
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .known import Axes, Known, Step
 from .numbers import Number, Sum, least, most, symbol
 from .values import certain, named
 
-_EITHER = "Either"  # no operator: a node of it does not outlive its rule
+_EITHER = "Either"  # not an operator: its nodes exist only until their rule is applied
 
 
 def counts(node: NodeProto) -> bool:
-    """Whether it is an If with something in it that counts."""
+    """Whether it is an If that contains a node which counts."""
     return is_op(node, "If") and any(one.op_type in found.RULES for one in with_nested([node]))
 
 
 def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> None:
-    """Put both branches of an If ahead, or the one that is taken, and what takes one of both."""
+    """Put ahead both branches of an If and a choice, or the only branch that can be taken."""
     graph = known.graph
     taken = certain(known.values(node.input[0]))
     if taken is not None:
@@ -52,7 +52,7 @@ def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> None:
 def _inside(
     known: Known, node: NodeProto, body: GraphProto, results: Sequence[str]
 ) -> list[NodeProto]:
-    """The nodes of a branch, which stay known by the names that they have there."""
+    """The nodes of a branch; in messages they keep the names that they have there."""
     made = spliced(known.graph, body, {}, results)
     for inner, one in zip(body.node, made, strict=False):
         known.words[one.output[0]] = f"{named(inner)} inside {named(node)}"
@@ -60,7 +60,7 @@ def _inside(
 
 
 def either(step: Step) -> list[tuple[str, Axes]]:
-    """One of two tensors, of which each is as long as it is."""
+    """One of two tensors, each with its own size."""
     one, other = (step.known_shape(step.input(at)) for at in (1, 2))
     if one is None or other is None or len(one) != len(other):
         raise ModelError(
@@ -89,7 +89,7 @@ def _one_of(step: Step, condition: str, one: Number, other: Number) -> Number:
 
 
 def _laid_out(step: Step, name: str, size: tuple[int, ...]) -> str:
-    """A tensor in a larger one."""
+    """A tensor padded with zeros to a larger size."""
     for axis, extent in enumerate(size):
         shape = list(step.shape(name))
         if 0 in shape:

@@ -1,4 +1,4 @@
-"""Caches that a library keeps: new rows are written behind those that count, where they lie."""
+"""Caches that a library keeps: new rows are written in place, behind those that count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .numbers import symbol
 
 
 def prepare(graph: Graph, context: Context) -> None:
-    """Let a graph have a context. What that changes of its inputs is open as yet."""
+    """Give a graph a context. The input sizes that this changes stay open until `end`."""
     graph.context = context
     rooms.own_model(graph)
     most = {(one.input, one.axis): context.rows for one in context.caches}
@@ -29,13 +29,13 @@ def prepare(graph: Graph, context: Context) -> None:
 
 
 def _hides_by_itself(graph: Graph, cache: str) -> bool:
-    """Whether what reads a cache takes all of its room, and is told how much of it counts."""
+    """Whether a cache is only read by a node that takes all its room and the number of its rows."""
     readers = [node.op_type for node in graph.nodes if cache in node.input]
     return readers == ["GroupQueryAttention"]
 
 
 def start(known: Known) -> None:
-    """Say how much counts of the inputs that a context leaves open."""
+    """Declare how much counts of the inputs that a context leaves open."""
     graph = known.graph
     if (context := graph.context) is None or not graph.rooms:
         return
@@ -48,7 +48,7 @@ def start(known: Known) -> None:
 
 
 def end(graph: Graph) -> bool:
-    """Close what a context left open, and give no cache back; whether there was such."""
+    """Close the sizes that a context left open, and drop cache outputs; whether there were any."""
     if (context := graph.context) is None or not graph.rooms:
         return False
     rooms.close(graph, context.length)
@@ -58,7 +58,7 @@ def end(graph: Graph) -> bool:
 
 
 def joined(step: Step) -> list[tuple[str, Axes]] | None:
-    """New rows behind those of a cache; or any tensors behind one another."""
+    """Append new rows to a cache; or concatenate other tensors."""
     context = step.graph.context
     if context is None or len(step.node.input) != 2 or not _is_cache(context, step.input(0)):
         return parts.joined(step)
@@ -67,7 +67,7 @@ def joined(step: Step) -> list[tuple[str, Axes]] | None:
     if new is None or new[axis] != context.tokens or step.axes(1):
         raise step.refuse(f"it does not add the {context.tokens} rows of a step to '{name}'")
     at = step("Expand", step.scalar(number), step.numbers(step.shape(name)[0]))
-    step.facts.finite[step.node.output[0]] = frozenset([axis])  # it begins with zeros
+    step.facts.finite[step.node.output[0]] = frozenset([axis])  # a cache begins with zeros
     return [(append(step, name, step.input(1), at, axis), {axis: number + context.tokens})]
 
 

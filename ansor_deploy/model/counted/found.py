@@ -1,4 +1,4 @@
-"""Nodes that count: what they find is as much as there can be, and how many there are."""
+"""Nodes that count: their results have room for the most there can be, and a number."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .known import Axes, Step
 from .numbers import Number, most, symbol
 
 BOOL = TensorProto.BOOL
-_MOST_COLUMNS = 32  # by which rows are put in order, a sort for each
+_MOST_COLUMNS = 32  # the most columns of rows that are sorted, which takes a sort for each
 
 
 def nonzero(step: Step) -> list[tuple[str, Axes]] | None:
-    """Places of what is not zero, a row for each axis."""
+    """The places of nonzero elements, a row for each axis."""
     name = step.input(0)
     if not step.known_shape(name) or name in step.graph.constants:
         return None
@@ -25,7 +25,7 @@ def nonzero(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def places_of(step: Step, name: str, axes: Axes) -> tuple[str, Number]:
-    """Where a tensor is not zero, and how often; equal ones are looked for once."""
+    """Where a tensor is not zero, and how often; computed once for each tensor."""
     known, shape = step.facts, step.shape(name)
     if (done := known.found.get(name)) is None:
         made = step.several("NonZero", [step.masked(name, axes)], 2)
@@ -37,7 +37,7 @@ def places_of(step: Step, name: str, axes: Axes) -> tuple[str, Number]:
 
 
 def suppressed(step: Step) -> list[tuple[str, Axes]] | None:
-    """Rows of the boxes that are kept."""
+    """The rows of the boxes that are kept."""
     boxes, scores = (step.known_shape(step.input(at)) for at in (0, 1))
     limit = step.listed(2) if step.input(2) else [0]
     counted = step.axes(0).get(1) or step.axes(1).get(2)
@@ -71,7 +71,7 @@ def compress(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def unique(step: Step) -> list[tuple[str, Axes]] | None:
-    """The elements that differ, or slices along an axis: each once, in order or as they come."""
+    """Each distinct element, or slice along an axis, once: sorted, or in order of appearance."""
     data, axis = step.input(0), step.attribute("axis")
     shape = step.known_shape(data)
     if shape is None or not prod(shape) or step.axes(0):
@@ -94,7 +94,7 @@ def unique(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _distinct(step: Step, rows: str, *, sort: int) -> tuple[str, str, str, Number]:
-    """The first place of each row that differs, the number of each, how often it is, how many."""
+    """(the first place of each distinct row, each row's group, the groups' sizes, their number)."""
     n = step.shape(rows)[0]
     order, changed = _in_order(step, rows)
     starts, number = places_of(step, changed, {})
@@ -125,7 +125,7 @@ def _distinct(step: Step, rows: str, *, sort: int) -> tuple[str, str, str, Numbe
 
 
 def _in_order(step: Step, rows: str) -> tuple[str, str]:
-    """The places of rows in order, of equal ones in theirs; which differ from the one before."""
+    """(a stable order of the rows, whether each differs from the one before it in that order)."""
     n, columns = step.shape(rows)
     order = step.constant(np.arange(n), INT64)
     for column in reversed(range(columns)):

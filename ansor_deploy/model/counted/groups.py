@@ -1,4 +1,4 @@
-"""Tensors with several counted axes in other shapes: axes that have as many elements together.
+"""Reshapes of tensors with several counted axes, by groups of axes with as many elements.
 
 [1, c, h, w] -> [1, c, h * w]        groups: 1 | 1, c | c, h w | h * w
 """
@@ -12,11 +12,11 @@ from ..operators.repacked import repack
 from .known import Axes, Step
 from .numbers import Number, Sum, least, most, multiplied, quotient
 
-Group = tuple[list[Number], list[Number]]  # axes, and those that they become
+Group = tuple[list[Number], list[Number]]  # axes, and the axes that they become
 
 
 def completed(sizes: Sequence[Number], dims: Sequence[Number]) -> list[Number] | None:
-    """Sizes with what a -1 comes to; None where that is open. dims: of the tensor."""
+    """The sizes with -1 resolved; None if it is not known. dims: of the tensor."""
     if -1 not in sizes:
         return list(sizes)
     missing = quotient(multiplied(dims), multiplied(n for n in sizes if n != -1))
@@ -24,7 +24,7 @@ def completed(sizes: Sequence[Number], dims: Sequence[Number]) -> list[Number] |
 
 
 def grouped(dims: Sequence[Number], sizes: Sequence[Number]) -> list[Group] | None:
-    """The shortest groups of axes, from the first; None where there are none."""
+    """The shortest groups of axes, from the first axis on; None if there are none."""
     ahead, behind = list(dims), list(sizes)
     made: list[Group] = []
     while ahead and behind:
@@ -43,7 +43,7 @@ def grouped(dims: Sequence[Number], sizes: Sequence[Number]) -> list[Group] | No
 
 
 def regrouped(step: Step, name: str, groups: Sequence[Group]) -> tuple[str, Axes] | None:
-    """A tensor in the shape of its groups; None where zero elements may count."""
+    """The tensor in the shape of its groups; None if zero elements may count."""
     at, made = 0, name
     for own, new in groups:
         rooms = _rooms(step.shape(made)[at : at + len(own)], own, new)
@@ -60,7 +60,7 @@ def regrouped(step: Step, name: str, groups: Sequence[Group]) -> tuple[str, Axes
 
 
 def _rooms(shape: Sequence[int], own: Sequence[Number], new: Sequence[Number]) -> list[int]:
-    """The extents of axes that lie as others do; none where what counts lies elsewhere."""
+    """The extents of a group's new axes if a plain reshape does; none if elements have to move."""
     if not all(_is_open_first(some) for some in (own, new)):
         return []
     at = next((at for at, n in enumerate(new) if isinstance(n, Sum)), None)
@@ -72,13 +72,13 @@ def _rooms(shape: Sequence[int], own: Sequence[Number], new: Sequence[Number]) -
 
 
 def _is_open_first(some: Sequence[Number]) -> bool:
-    """Whether a run decides of no axis, or of the first that is not one alone."""
+    """Whether no axis is counted, or only the first one that is longer than one."""
     longer = [n for n in some if n != 1]
     return not any(isinstance(n, Sum) for n in longer[1:])
 
 
 def _repacked(step: Step, name: str, at: int, own: Sequence[Number], new: Sequence[Number]) -> str:
-    """The tensor with some axes from `at` on as others, where each element is looked for."""
+    """The tensor with some axes from `at` on as others; each element is looked up."""
     rank = len(step.shape(name))
     inner = [axis for axis in range(rank) if not at <= axis < at + len(own)]
     data = step("Transpose", name, perm=[*range(at, at + len(own)), *inner])

@@ -1,7 +1,7 @@
-"""What is known of a graph's tensors while nodes are gone through: shapes, numbers, counted axes.
+"""What is known of tensors during the walk over a graph: shapes, numbers and counted axes.
 
-A *counted* axis is as long as it can be, and a run decides how much of it counts: the first so
-many. What lies behind is any numbers, and no result hangs on it.
+A *counted* axis is as long as it can be, and a run decides how many elements count: the first so
+many. The elements behind them are arbitrary, and no result depends on them.
 """
 
 from __future__ import annotations
@@ -23,44 +23,45 @@ from .quotients import Quotients
 from .shares import is_fine
 from .values import Values, certain, named, objects, tracked
 
-Axes = Mapping[int, Number]  # how much counts along each counted axis
-_SMALL = 64  # elements of a constant that is looked into
+Axes = Mapping[int, Number]  # for each counted axis, how many elements count
+_SMALL = 64  # the most elements of a constant whose values are tracked
 
 
 class Known:
-    """A graph, the counted axes of its tensors by their names, and what whole numbers hold."""
+    """A graph, the counted axes of its tensors by name, and the values of small integer tensors."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.axes: dict[str, Axes] = {}
-        self.found: dict[str, tuple[str, str]] = {}  # where one is not zero, how often
-        # Of tensors, the axes along which what lies behind is finite, where the others count.
+        self.found: dict[str, tuple[str, str]] = {}  # where a tensor is not zero, and how often
+        # By tensor, the axes along which elements behind those that count are finite, as far as all
+        # other axes count.
         self.finite: dict[str, frozenset[int]] = {}
-        self.least: dict[str, np.float32] = {}  # of tensors of numbers that integers stand for
-        self.words: dict[str, str] = {}  # for a node of a branch, by its result
+        self.least: dict[str, np.float32] = {}  # the least value of a dequantised tensor
+        self.words: dict[str, str] = {}  # for a branch's node, by its result: its name in messages
         self._values: dict[str, Values] = {}
         self.divided = Quotients()
         self._scalars: dict[Number, str] = {}
         self._masks: dict[Any, str] = {}
 
     def values(self, name: str) -> Values | None:
-        """The elements of a small tensor of whole numbers, as far as they are known."""
+        """The elements of a small tensor of integers, as far as they are known."""
         held = None if name in self._values else _held(self.graph.constants.get(name))
         if held is not None:
             self._values[name] = held
         return self._values.get(name)
 
     def hold(self, name: str, values: Values) -> None:
-        """Say what a tensor holds."""
+        """Note the elements of a tensor."""
         self._values[name] = values
 
     def dims(self, name: str) -> list[Number]:
-        """How much of a tensor counts along each axis."""
+        """How many elements of a tensor count along each axis."""
         counted = self.axes.get(name, {})
         return [counted.get(at, n) for at, n in enumerate(self.graph.shapes[name])]
 
     def learn(self, node: NodeProto) -> None:
-        """Find types, shapes and numbers of what a node makes."""
+        """Find types, shapes and values of a node's results."""
         constants = self._constants([name for name in node.input if name])
         if infer_node(self.graph, node, constants):
             self._follow(node)
@@ -74,7 +75,7 @@ class Known:
             self._values[name] = made
 
     def _computed(self, node: NodeProto) -> Values | None:
-        """What the first result of a node holds."""
+        """The elements of a node's first result, if they are known."""
         if node.op_type == "Shape" and node.input[0] in self.graph.shapes:
             dims = self.dims(node.input[0])
             return objects(dims[attribute(node, "start", 0) : attribute(node, "end", len(dims))])
@@ -87,7 +88,7 @@ class Known:
         return tracked(node, given, whole, self.divided)
 
     def array(self, name: str) -> np.ndarray | None:
-        """The elements of a tensor, as of `values`, where all are known."""
+        """The elements of a tensor as an array; None unless all are known integers."""
         values = self.values(name)
         if values is None or any(isinstance(one, Sum) for one in values.flat):
             return None
@@ -96,14 +97,14 @@ class Known:
         return np.array(numbers, kind).reshape(values.shape)
 
     def _constants(self, names: Sequence[str]) -> dict[str, TensorProto]:
-        """What inference may ask the values of."""
+        """The constants whose values inference may read."""
         arrays = {name: self.array(name) for name in names}
         known = {name: array for name, array in arrays.items() if array is not None}
         return {name: numpy_helper.from_array(array, name) for name, array in known.items()}
 
 
 def _held(tensor: TensorProto | None) -> Values | None:
-    """The elements of a small constant of numbers as sizes are; None of any other."""
+    """The elements of a small constant of exact numbers; None for any other."""
     if tensor is None or tensor.data_type == TensorProto.STRING:
         return None
     if np.prod(tensor.dims, dtype=object) > _SMALL:
@@ -115,24 +116,24 @@ def _held(tensor: TensorProto | None) -> Values | None:
 
 
 class Step(Emitter):
-    """A node that is taken apart, of inputs with counted axes; what it emits is known at once."""
+    """A node with counted axes that is being rewritten; emitted nodes are inferred at once."""
 
     def __init__(self, known: Known, node: NodeProto) -> None:
         super().__init__(known.graph, node)
         self.facts = known
 
     def several(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
-        """As of an emitter."""
+        """Like the emitter's; also finds what is known of the results."""
         made = super().several(op, inputs, count, **attributes)
         self.facts.learn(self.nodes[-1])
         return made
 
     def known_shape(self, name: str) -> Shape | None:
-        """As of an emitter; what is inferred of the whole graph lacks the nodes that are new."""
+        """Like the emitter's, but without whole inference, since the graph lacks the new nodes."""
         return self.graph.shapes.get(name)
 
     def again(self, *inputs: str) -> str:
-        """The node, of other inputs if they are given; its first result."""
+        """The same node, with other inputs if they are given; returns its first result."""
         node, given = self.node, list(inputs or self.node.input)
         words = {one.name: helper.get_attribute_value(one) for one in node.attribute}
         return self(node.op_type, *given, *node.input[len(given) :], **words)
@@ -143,11 +144,11 @@ class Step(Emitter):
 
     @property
     def cause(self) -> str:
-        """The node, for a person."""
+        """The name of the node in messages."""
         return self.facts.words.get(self.node.output[0], named(self.node))
 
     def dims(self, at: int) -> list[Number]:
-        """How much of an input counts along each axis."""
+        """How many elements of an input count along each axis."""
         return self.facts.dims(self.input(at))
 
     def axes(self, at: int) -> Axes:
@@ -159,12 +160,12 @@ class Step(Emitter):
         return self.facts.values(self.input(at)) if self.input(at) else None
 
     def listed(self, at: int, attribute: str = "") -> list[int] | None:
-        """Whole numbers that an input, or an attribute of older versions, lists."""
+        """Integers that are listed by an input, or by the attribute of older versions."""
         given = self.attribute(attribute) if attribute else None
         return certain(self.values(at)) if given is None else list(given)
 
     def scalar(self, number: Number) -> str:
-        """A tensor, int64 without axes, that holds a number."""
+        """An int64 scalar tensor that holds a number."""
         known = self.facts._scalars  # noqa: SLF001 - a cache of what steps made
         if number not in known or not isinstance(number, Sum):
             known[number] = self._scalar(number)
@@ -185,9 +186,9 @@ class Step(Emitter):
         return self.cast(self("Gather", flat, self.constant(symbol.at, INT64), axis=0), INT64)
 
     def divided(self, number: Number, by: int) -> Number:
-        """A number that is not below -`by`, by another, rounded down.
+        """A number of at least -`by`, divided by `by` and rounded down.
 
-        It is computed once for all that ask for it.
+        The division is emitted once for all that need it.
         """
         if (known := floored(number, by)) is not None:
             return known
@@ -199,7 +200,7 @@ class Step(Emitter):
         return self.facts.divided.note(number, by, symbol(made, 0, bounds, cause) - 1)
 
     def counts(self, shape: Shape, axes: Axes) -> str:
-        """Booleans that a shape spreads to: whether an element counts; empty where all do."""
+        """Booleans that broadcast to a shape: whether each element counts; "" if all do."""
         known = self.facts._masks  # noqa: SLF001 - a cache of what steps made
         key = (len(shape), *((axis, shape[axis], number) for axis, number in axes.items()))
         if key not in known:
@@ -216,7 +217,7 @@ class Step(Emitter):
         return made
 
     def masked(self, name: str, axes: Axes, value: Any = 0) -> str:
-        """A tensor with another value in the place of what does not count."""
+        """A tensor in which elements that do not count are replaced by a value."""
         if not axes:
             return name
         kind = self.dtype(name)
@@ -224,5 +225,5 @@ class Step(Emitter):
         return self("Where", inside, name, self.constant(value, kind))
 
     def cut(self, name: str, axis: int, size: int) -> str:
-        """The first of a tensor along an axis."""
+        """The first `size` elements of a tensor along an axis."""
         return name if self.shape(name)[axis] == size else self.slice(name, axis, 0, size)

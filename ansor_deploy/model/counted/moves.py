@@ -1,4 +1,4 @@
-"""Nodes that leave elements as they are, or one by one: what is counted stays so."""
+"""Rules for nodes that move elements, or compute each by itself: counted axes stay counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def alone(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def of_steps(step: Step) -> list[tuple[str, Axes]] | None:
-    """Numbers that integers stand for, of which the least is known where these have one scale."""
+    """Dequantised numbers; their least value is noted if they have one scale."""
     scale, zero = (step.graph.value(step.input(at)) for at in (1, 2))
     kind = helper.tensor_dtype_to_np_dtype(step.dtype(step.input(0)))
     whole = np.issubdtype(kind, np.integer) and (zero is not None or not step.input(2))
@@ -43,7 +43,7 @@ def of_steps(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def dropped(step: Step) -> list[tuple[str, Axes]] | None:
-    """Nothing is dropped, and a mask says so."""
+    """Dropout at inference: nothing is dropped, and its mask says so."""
     shape = step.known_shape(step.input(0))
     if shape is None or not step.wants(1):
         return alone(step)
@@ -54,7 +54,7 @@ def dropped(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def together(step: Step) -> list[tuple[str, Axes]] | None:
-    """A function of elements of several tensors, which are as long as each other, or one long."""
+    """An elementwise function of several tensors, which broadcast."""
     shapes = [step.known_shape(name) for name in step.node.input]
     if any(shape is None for shape in shapes):
         return None
@@ -67,7 +67,7 @@ def together(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _finite(step: Step, name: str, rank: int) -> frozenset[int]:
-    """Along which axes of a result a tensor is finite behind what counts. rank: of the result."""
+    """A result's axes along which a tensor is finite behind what counts. rank: the result's."""
     value = step.graph.value(name)
     if value is not None:
         return frozenset(range(rank) if np.isfinite(value).all() else ())
@@ -76,9 +76,9 @@ def _finite(step: Step, name: str, rank: int) -> frozenset[int]:
 
 
 def fitted(step: Step, names: list[str], rank: int) -> tuple[list[str], Axes]:
-    """Tensors cut to the size of the shortest where one is counted, and what counts of all.
+    """Tensors cut to the shortest where one is counted, and the counted axes of their result.
 
-    They are as long as each other in every run, so that what is cut off counts in none.
+    Their counted sizes are equal in every run, so that nothing that counts is cut off.
     """
     axes: dict[int, Number] = {}
     for axis in range(-rank, 0):
@@ -92,13 +92,13 @@ def fitted(step: Step, names: list[str], rank: int) -> tuple[list[str], Axes]:
         size = min((step.shape(n)[axis] for n in longer), default=1)
         cut = {n: step.cut(n, len(step.shape(n)) + axis, size) for n in longer}
         names = [cut.get(n, n) for n in names]
-        exact = len(numbers) == len(longer)  # else one has a size that no run decides
+        exact = len(numbers) == len(longer)  # else some tensor's size is static
         axes[rank + axis] = numbers[0] if exact or size > least(numbers[0]) else size
     return names, axes
 
 
 def _of_ones(step: Step, names: list[str], axis: int) -> list[Number]:
-    """What counts of tensors that are one long at most."""
+    """What counts along an axis where all tensors have an extent of one."""
     tall = [n for n in names if len(step.shape(n)) >= -axis]
     known = (step.facts.axes.get(n, {}).get(len(step.shape(n)) + axis) for n in tall)
     return [number for number in known if number is not None]
@@ -115,7 +115,7 @@ def transposed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def squeezed(step: Step) -> list[tuple[str, Axes]] | None:
-    """Without axes of extent one."""
+    """Drop axes of extent one."""
     shape, own = step.known_shape(step.input(0)), step.axes(0)
     gone = step.listed(1, "axes")
     if shape is None or (gone is None and (step.input(1) or any(shape[at] == 1 for at in own))):
@@ -127,7 +127,7 @@ def squeezed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def unsqueezed(step: Step) -> list[tuple[str, Axes]] | None:
-    """With axes of extent one."""
+    """Add axes of extent one."""
     shape, new = step.known_shape(step.input(0)), step.listed(1, "axes")
     if shape is None or new is None:
         return None
@@ -139,7 +139,7 @@ def unsqueezed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def from_depth(step: Step) -> list[tuple[str, Axes]] | None:
-    """Blocks of places, of which channels hold the elements."""
+    """Blocks of places, with elements from the channels."""
     own, size = step.axes(0), step.attribute("blocksize", 1)
     if step.known_shape(step.input(0)) is None or 1 in own:
         return None

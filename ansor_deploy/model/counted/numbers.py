@@ -1,8 +1,8 @@
-"""Whole numbers that a run decides, as far as they are known: sums of what some nodes count.
+"""Integers that a run decides, as far as they are known: sums of what some nodes count.
 
-Sizes are computed of sizes: `300 - n` rows are laid behind `n`, which makes 300. So a number is a
-sum of *symbols*, or of products of them, each with a factor, and what cancels out is gone. A plain
-int is a number as well.
+Sizes are computed from sizes: `300 - n` rows appended to `n` rows are 300. So a number is a sum of
+*symbols*, or of products of symbols, each with a factor, and terms that cancel out are dropped. A
+plain int is a number as well.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from math import prod
 
 @dataclass(frozen=True)
 class Symbol:
-    """An element of a tensor, by its place in the flat one, and the bounds that hold for it.
+    """An element of a tensor, by its flat index, and its bounds.
 
-    cause: the node that decides it, or "the ..." of a caller's.
+    cause: the node that decides it, or "the ..." for one that the caller does.
     """
 
     tensor: str
@@ -29,29 +29,29 @@ class Symbol:
 
     @property
     def parts(self) -> tuple[Symbol, ...]:
-        """What is multiplied."""
+        """The symbols that are multiplied."""
         return (self,)
 
 
 @dataclass(frozen=True)
 class Product:
-    """Two symbols or more, multiplied: how many elements some axes have together."""
+    """Two or more symbols, multiplied: the number of elements of several axes together."""
 
-    parts: tuple[Symbol, ...]  # in their order
+    parts: tuple[Symbol, ...]  # sorted
 
     @property
     def least(self) -> int:
-        """What it is at least."""
+        """A lower bound."""
         return min(self._ends)
 
     @property
     def most(self) -> int:
-        """What it is at most."""
+        """An upper bound."""
         return max(self._ends)
 
     @property
     def cause(self) -> str:
-        """The node that decides the first of them."""
+        """The node that decides the first symbol."""
         return self.parts[0].cause
 
     @property
@@ -64,9 +64,9 @@ Term = Symbol | Product
 
 @dataclass(frozen=True)
 class Sum:
-    """A constant and terms, each with a factor that is not zero; at least one.
+    """A constant plus one or more terms, each with a factor that is not zero.
 
-    Of what floats hold, the constant and factors may be fractions (`shares.py`).
+    For tensors of floats, the constant and factors may be fractions (`shares.py`).
     """
 
     constant: int
@@ -125,7 +125,7 @@ def _place(one: Symbol) -> tuple[str, int]:
 
 
 def multiplied(numbers: Iterable[Number]) -> Number:
-    """The product of numbers; 1 of none."""
+    """The product of numbers; 1 if there are none."""
     made: Number = 1
     for one in numbers:
         made = one * made
@@ -133,18 +133,18 @@ def multiplied(numbers: Iterable[Number]) -> Number:
 
 
 def symbol(tensor: str, at: int, bounds: tuple[int, int], cause: str) -> Number:
-    """The element of a tensor as a number; an int where both bounds are one."""
+    """The element of a tensor as a number; an int if both bounds are equal."""
     least, most = bounds
     return least if least == most else Sum(0, ((Symbol(tensor, at, least, most, cause), 1),))
 
 
 def least(number: Number) -> int:
-    """What it is at least."""
+    """A lower bound of a number."""
     return -most(number * -1)
 
 
 def most(number: Number) -> int:
-    """What it is at most."""
+    """An upper bound of a number."""
     if not isinstance(number, Sum):
         return int(number)
     ends = (by * (one.most if by > 0 else one.least) for one, by in number.factors)
@@ -152,7 +152,7 @@ def most(number: Number) -> int:
 
 
 def is_less(one: Number, other: Number) -> bool | None:
-    """Whether one is less than another; None where that is open."""
+    """Whether one is less than the other; None if that is open."""
     apart = other - one
     if least(apart) > 0:
         return True
@@ -160,7 +160,7 @@ def is_less(one: Number, other: Number) -> bool | None:
 
 
 def smaller(one: Number, other: Number) -> Number | None:
-    """The less of two; None where that is open."""
+    """The smaller of two; None if that is open."""
     apart = other - one
     if least(apart) >= 0:
         return one
@@ -168,13 +168,13 @@ def smaller(one: Number, other: Number) -> Number | None:
 
 
 def larger(one: Number, other: Number) -> Number | None:
-    """The larger of two; None where that is open."""
+    """The larger of two; None if that is open."""
     found = smaller(one * -1, other * -1)
     return None if found is None else found * -1
 
 
 def quotient(number: Number, by: Number) -> Number | None:
-    """How often a number that is not zero is in another; None where that is no such sum."""
+    """A number divided by another exactly; None if the quotient is no such sum."""
     constant = number.constant if isinstance(number, Sum) else number
     if not isinstance(by, Sum):
         return None if constant % by else floored(number, by)
@@ -196,7 +196,7 @@ def quotient(number: Number, by: Number) -> Number | None:
 
 
 def _divided(term: Term, by: Term) -> list[Number] | None:
-    """What is left of the symbols of a term; None where it has not all of another's."""
+    """The symbols of a term without those of another; None if it lacks one of them."""
     left = Counter(term.parts)
     left.subtract(by.parts)
     if min(left.values()) < 0:
@@ -205,7 +205,7 @@ def _divided(term: Term, by: Term) -> list[Number] | None:
 
 
 def floored(number: Number, by: int) -> Number | None:
-    """A number by another that is above zero, rounded down; None where that is no such sum."""
+    """A number divided by a positive int and rounded down; None if that is no such sum."""
     if not isinstance(number, Sum):
         return number // by
     if any(factor % by for _, factor in number.factors):

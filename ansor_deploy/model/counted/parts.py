@@ -1,4 +1,4 @@
-"""Nodes that take tensors apart along counted axes, and lay them behind one another."""
+"""Rules for nodes that split tensors along counted axes, or concatenate them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .numbers import Number, Sum, larger, least, most, smaller, symbol
 
 
 def chosen(step: Step, op: str, one: Number, other: Number) -> Number:
-    """The `Min` or `Max` of two."""
+    """The `Min` or `Max` of two numbers."""
     known = (smaller if op == "Min" else larger)(one, other)
     if known is not None:
         return known
@@ -46,7 +46,7 @@ def sliced(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | None:
-    """By axis: from where to where, in which steps; they may count from the end."""
+    """By axis: (start, end, step); starts and ends may count from the end."""
     starts, ends = step.values(1), step.values(2)
     if starts is None or ends is None:
         return None
@@ -59,14 +59,14 @@ def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | No
 
 
 def _place(step: Step, at: Number, size: Number) -> Number | None:
-    """A place that may count from the end, as one from the start that is none beyond the end."""
+    """A place that may count from the end, as one from the start that is not beyond the end."""
     if most(at) < 0:
         return chosen(step, "Max", size + at if isinstance(size, Sum) else at + size, 0)
     return chosen(step, "Min", at, size) if least(at) >= 0 else None
 
 
 def part(step: Step, name: str, axis: int, begin: Number, end: Number) -> tuple[str, Number]:
-    """What lies between two places along an axis, and how much that is."""
+    """The part between two places along an axis, and its size."""
     number = chosen(step, "Max", end - begin if isinstance(end, Sum) else begin * -1 + end, 0)
     bound = min(most(number), step.shape(name)[axis])
     if not isinstance(begin, Sum):
@@ -79,7 +79,7 @@ def part(step: Step, name: str, axis: int, begin: Number, end: Number) -> tuple[
 
 
 def joined(step: Step) -> list[tuple[str, Axes]] | None:
-    """Tensors behind one another."""
+    """Concatenate tensors."""
     names = list(step.node.input)
     shapes = [step.known_shape(name) for name in names]
     if any(shape is None for shape in shapes):
@@ -98,7 +98,7 @@ def joined(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _beside(step: Step, names: list[str], axis: int) -> tuple[list[str], Axes]:
-    """The tensors, as long as each other along all other axes, and what counts along these."""
+    """The tensors, cut to equal sizes along all other axes, and what counts along these."""
     rank, axes = len(step.shape(names[0])), dict[int, Number]()
     for other in (at for at in range(rank) if at != axis):
         found = [n for name in names if (n := step.facts.axes.get(name, {}).get(other)) is not None]
@@ -125,7 +125,7 @@ def split(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def padded(step: Step) -> list[tuple[str, Axes]] | None:
-    """A tensor with something around it."""
+    """A tensor with padding around it."""
     shape, values = step.known_shape(step.input(0)), step.values(1)
     listed = step.listed(3) if step.input(3) else list(range(len(shape or ())))
     if not shape or values is None or listed is None:
@@ -148,7 +148,7 @@ def padded(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _repeated(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:
-    """A tensor with elements of its own before and behind what counts, by the node's mode."""
+    """A tensor padded with its own elements around what counts, by the node's mode."""
     total, last = most(number + (behind + before)), step.shape(name)[axis] - 1
     places = step.constant(np.arange(total) - before, INT64)
     zero, end = step.constant(0, INT64), step.scalar(number + -1)
@@ -165,7 +165,7 @@ def _repeated(step: Step, name: str, axis: int, before: int, number: Number, beh
 
 
 def _padded(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:
-    """A tensor with more before and behind what counts along an axis."""
+    """A tensor padded with the value around what counts along an axis."""
     kind, total = step.dtype(name), most(number + (behind + before))
     size = min(step.shape(name)[axis], total - before)
     name = step.cut(name, axis, size)

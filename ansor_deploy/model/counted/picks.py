@@ -1,4 +1,4 @@
-"""Nodes that pick or place elements by index: what does not count picks the first, for nothing."""
+"""Rules for nodes that pick or place elements by index: indices that do not count become 0."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _looked_up(step: Step) -> np.ndarray | None:
 
 
 def _from_the_end(step: Step, number: Number | None) -> str:
-    """The places, of which negative ones count from the end of what counts."""
+    """The places; negative ones count from the end of what counts."""
     index, kind = step.input(1), step.dtype(step.input(1))
     known = step.listed(1)
     if number is None or (known is not None and min(known, default=0) >= 0):
@@ -68,7 +68,7 @@ def gathered_slices(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
-    """Data with slices written at rows of places; those that do not count fall beside it."""
+    """Data with slices written at rows of places; those that do not count go to an extra slice."""
     data, places = (step.known_shape(step.input(at)) for at in (0, 1))
     if not data or not places or len(places) - 1 in step.axes(1):
         return None
@@ -103,7 +103,7 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _alike(step: Step, asked: Axes, index: str = "") -> tuple[str, str]:
-    """Places, by default the second input, and updates with room for as many: there are no more."""
+    """Places (by default the second input) and updates, cut to the same size."""
     index, updates = index or step.input(1), step.input(2)
     for axis in asked:
         room = min(step.shape(one)[axis] for one in (index, updates))
@@ -120,13 +120,13 @@ def _longer(step: Step, axis: int) -> str:
 
 
 def first_of_order(step: Step) -> list[tuple[str, Axes]] | None:
-    """The largest or smallest of a row, as many as are asked for."""
+    """The k largest or smallest elements of each row."""
     shape, values = step.known_shape(step.input(0)), step.values(1)
     if not shape or values is None:
         return None
     axis, k = step.attribute("axis", -1) % len(shape), values.reshape(-1)[0]
     if isinstance(k, int) and k > shape[axis]:
-        return None  # there is never so much
+        return None  # there are never so many
     own, size = step.axes(0), min(most(k), shape[axis])
     name = step.input(0)
     within = {at: n for at, n in own.items() if at == axis}
@@ -138,20 +138,20 @@ def first_of_order(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _last(step: Step, name: str) -> float | int:
-    """What comes behind all else."""
+    """A value that comes behind all others in order."""
     if step.attribute("largest", 1):
         return lowest(step, name)
     return np.nan if step.dtype(name) in FLOATS else highest(step, name)
 
 
 def pooled_regions(step: Step) -> list[tuple[str, Axes]] | None:
-    """Regions of images."""
+    """Pooled regions of images."""
     number = step.axes(1).get(0, step.axes(2).get(0))
     if step.axes(0) or {*step.axes(1), *step.axes(2)} - {0} or number is None:
         return None
     size = min(step.shape(step.input(at))[0] for at in (1, 2))
     regions, images = (step.cut(step.input(at), 0, size) for at in (1, 2))
-    # What does not count may be any numbers, and a region as large as any.
+    # Regions that do not count are arbitrary, and could be of any size.
     regions = step.masked(regions, {0: number})
     return [(step.again(step.input(0), regions, step.masked(images, {0: number})), {0: number})]
 

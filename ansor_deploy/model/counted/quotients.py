@@ -1,8 +1,8 @@
-"""Numbers that were divided and rounded down: equal ones are one, however they were computed.
+"""Numbers that were divided and rounded down: equal ones are recognised, however computed.
 
     ((n - 3) // 2 + 1 - 3) // 2   is   (n - 7) // 4
 
-Convolutions divide one after the other, where an exporter writes what that comes to.
+Convolutions divide one after the other, while an exporter writes the result of all divisions.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from .numbers import Number, Sum, Symbol, Term
 
 
 class Quotients:
-    """What came of divisions, by what was divided in its simplest form."""
+    """The results of divisions, by what was divided in its simplest form."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Number, int], Number] = {}
-        self._of: dict[Term, tuple[Number, int]] = {}  # what a symbol is, rounded down
+        self._of: dict[Term, tuple[Number, int]] = {}  # for a symbol: (number, by) that it divides
 
     def find(self, number: Number, by: int) -> Number | None:
-        """A number by another, if that is known."""
+        """The quotient of a number, rounded down, if it is known."""
         whole, rest, by = self._simplest(number, by)
         known = self._made.get((rest, by)) if isinstance(rest, Sum) else rest // by
         return None if known is None else known + whole
 
     def note(self, number: Number, by: int, made: Number) -> Number:
-        """What is known of a number by another, which is this if nothing is."""
+        """Note `made` as the quotient of a number; returns the known quotient if there is one."""
         if (known := self.find(number, by)) is not None:
             return known
         whole, rest, over = self._simplest(number, by)
@@ -34,7 +34,7 @@ class Quotients:
         return made
 
     def _simplest(self, number: Number, by: int) -> tuple[Number, Number, int]:
-        """What a division comes to beside another: a number, and what is left to be divided."""
+        """(the integer part of a division, the number that is left to be divided, the divisor)."""
         whole: Number = 0
         while isinstance(number, Sum):
             apart, number = _parted(number, by)
@@ -50,7 +50,7 @@ class Quotients:
 
 
 def _parted(number: Sum, by: int) -> tuple[Number, Number]:
-    """How often another is in a number without a rest, and what is left."""
+    """(the quotient of the multiples of `by` in a number, what is left of the number)."""
     constant, left = divmod(number.constant, by)
     whole: Number = constant
     rest: Number = left

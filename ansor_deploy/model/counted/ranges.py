@@ -1,4 +1,4 @@
-"""Inputs that are as long as a run gives them: what lies behind is room."""
+"""Inputs as long as a run gives them: they have room for the most, and what is behind is unused."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _LENGTH = "length"
 
 
 def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
-    """The ranges of a model's shapes with one of a length; none of others, which are of a batch.
+    """The ranges of lengths in a model's shapes; none if its ranges are those of a batch.
 
-    A length is what lies beyond a first axis, or has a name of time, or is all that an input has.
+    An axis is a length if it is not the first, or has a name for time, or is the only axis of its
+    input.
 
-    Axes of the same range are as long as each other, unless they have names and the graph takes
-    each of its own length, or an input has two of them: then those of one name are, or, where a
-    model names none, those that are the same axis. Several lengths are named after their axes.
+    Axes with the same range have one length, with two exceptions: the graph takes a length of its
+    own for each of their names, or an input has two of them. Then axes have one length if they have
+    one name, or, in a model without names, the same number. Several lengths are named after their
+    axes.
     """
     axes = open_axes(proto)
     names = {(axis.value.name, axis.at): axis.name for axis in axes}
@@ -63,9 +65,10 @@ def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
 def _free(
     proto: ModelProto, shapes: Asked, spans: Mapping[Place, Span], names: Mapping[Place, str]
 ) -> Iterator[Place]:
-    """The axes that the graph takes with another length than all of their range but their name's.
+    """The axes for which the graph takes another length than for others with the same range.
 
-    A name that an exporter made of an input's says nothing.
+    All axes of one name change together. A name that an exporter derived from an input's says
+    nothing.
     """
     called = {at: names[at] for at in spans if at in names and not names[at].startswith(at[0])}
     for name in sorted(set(called.values())):
@@ -90,7 +93,7 @@ def _label(place: Place, names: Mapping[Place, str]) -> str:
 
 
 def _length(names: Mapping[Place, str], places: Sequence[Place], taken: set[str]) -> str:
-    """An input's name that no other has, like that of its first axis."""
+    """A new input's name, like the name of its first axis, and different from all others."""
     length = names.get(places[0], _LENGTH)
     while length in taken:
         length += "_"
@@ -99,7 +102,7 @@ def _length(names: Mapping[Place, str], places: Sequence[Place], taken: set[str]
 
 
 def prepare(graph: Graph, asked: Sequence[Range]) -> None:
-    """Let what ranges leave open be so, of a graph with the most that there may be."""
+    """Open the sizes that have ranges, in a graph that is bound to the largest sizes."""
     graph.ranges = tuple(asked)
     rooms.own_model(graph)
     for value in model_inputs(graph.proto):
@@ -115,7 +118,7 @@ def prepare(graph: Graph, asked: Sequence[Range]) -> None:
 
 
 def start(known: Known) -> None:
-    """Say how much counts of the inputs that ranges leave open."""
+    """Declare how much counts of the inputs that ranges leave open."""
     graph = known.graph
     if not graph.rooms:
         return
@@ -125,14 +128,14 @@ def start(known: Known) -> None:
 
 
 def _number(graph: Graph, asked: Range) -> Number:
-    """How long inputs are: so many steps."""
+    """The length of inputs as a number: a multiple of the range's step."""
     cause, step = "the length of its inputs", asked.step
     steps = _checked(graph, asked)
     return symbol(steps, 0, (-(-asked.least // step), asked.most // step), cause) * step
 
 
 def _checked(graph: Graph, asked: Range) -> str:
-    """The steps of a length, with which a call fails where there is no room for it."""
+    """The number of steps in a length; the call fails if the length is not in its range."""
     made = graph.fresh(asked.length)
     graph.declare(asked.length, INT64, ())
     graph.declare(made, INT64, ())
@@ -142,7 +145,7 @@ def _checked(graph: Graph, asked: Range) -> str:
 
 
 def end(graph: Graph) -> bool:
-    """Close what ranges left open; whether there was such."""
+    """Close the sizes that ranges left open; whether there were any."""
     if not graph.ranges or not graph.rooms:
         return False
     rooms.close(graph, *(one.length for one in graph.ranges))

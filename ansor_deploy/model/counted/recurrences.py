@@ -1,4 +1,4 @@
-"""Layers that carry a state from step to step, of as many steps as count.
+"""Layers that carry a state from step to step, for as many steps as count.
 
 y, h = LSTM(x, w, r, b), n steps of x count   -->   y, h = LSTM(x, w, r, b, lengths n)
 """
@@ -9,17 +9,19 @@ from onnx import TensorProto, helper
 
 from .known import Axes, Step
 
-_LENGTHS, _INITIAL = 4, 5  # inputs: the steps of each sequence, and the first of what follows
+# Inputs: the number of steps of each sequence, and the first input behind that.
+_LENGTHS = 4
+_INITIAL = 5
 
 
 def carried(step: Step) -> list[tuple[str, Axes]] | None:
-    """LSTM and its like. Backwards, they begin with the last step that counts."""
+    """LSTM, GRU and RNN. Backwards, they begin with the last step that counts."""
     shape, own, node = step.known_shape(step.input(0)), step.axes(0), step.node
     steps = 1 if step.attribute("layout", 0) else 0
     others = any(step.axes(at) for at in range(1, len(node.input)))
     if not shape or others or own.keys() != {steps}:
         return None
-    lengths = step.input(_LENGTHS)  # none is longer than what counts
+    lengths = step.input(_LENGTHS)  # none of them exceeds what counts
     if not lengths:
         number = step.cast(step.scalar(own[steps]), TensorProto.INT32)
         lengths = step("Expand", number, step.numbers(shape[1 - steps]))

@@ -1,8 +1,8 @@
-"""Remainders of sizes that a run decides, as what a multiple lacks: then sums of them cancel out.
+"""Remainders of sizes that a run decides, written so that sums with them cancel out.
 
     m = Mod(-n, 8)   ->   m = -n - ((-n + 8 k) / 8 - k) * 8        k: so that nothing is below zero
 
-With this, `n + m` is known to be a multiple of 8, and a Reshape to rows of 8 fits.
+Then `n + m` is known to be a multiple of 8, and a Reshape to rows of 8 fits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .numbers import Sum, least
 
 
 def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> bool:
-    """Put the nodes of a remainder ahead in its place; False where it is none of a size."""
+    """Put ahead the nodes that replace the remainder of a size; False for other nodes."""
     if not is_op(node, "Mod") or attribute(node, "fmod", 0):
         return False
     given = [known.values(name) for name in node.input]
@@ -36,7 +36,7 @@ def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> bool:
 
 
 def _remainder(emit: Emitter, number: Sum, by: int) -> str:
-    """A number less the multiple that is below it."""
+    """A number minus the largest multiple that is not above it."""
     kind = emit.graph.dtypes[emit.input(0)]
     more = max(0, -(least(number) // by))
     divisor = emit.constant(by, kind)

@@ -1,4 +1,4 @@
-"""Reshape and its like: what counts lies together, whatever the shape is."""
+"""Reshape and Flatten: the elements that count stay contiguous in any shape."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _ints(sizes: Sequence[Number], at: int) -> list[Number]:
 
 
 def _with_ones(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes] | None:
-    """The tensor with other axes of extent one, where the shape asks for no more."""
+    """The tensor with axes of extent one added or dropped, if the shape asks for no more."""
     dims = step.facts.dims(name)
     left = [n for n in dims if n != 1]
     if -1 in sizes:
@@ -95,9 +95,9 @@ def _with_ones(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axe
 
 
 def _counted(step: Step, sizes: Sequence[Number], total: Number) -> tuple[int, Number, int]:
-    """The place of the one size that a run decides, that size, and the elements behind it.
+    """(the place of the one size that a run decides, that size, the elements behind it).
 
-    total: elements of the tensor.
+    total: the number of elements of the tensor.
     """
     opened = [at for at, n in enumerate(sizes) if isinstance(n, Sum) or n == -1]
     if len(opened) != 1:
@@ -111,7 +111,7 @@ def _counted(step: Step, sizes: Sequence[Number], total: Number) -> tuple[int, N
 
 
 def _joined(step: Step, rows: str, number: Number) -> str:
-    """One row of what counts of several, of each the first so many."""
+    """Several rows as one: of each, the first `number` elements, one after the other."""
     count, size = step.shape(rows)
     places = step.constant(np.arange(count * size) % size, INT64)
     inside = step("Less", places, step.scalar(number))
