@@ -10,7 +10,7 @@ import gc
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -208,10 +208,30 @@ def uses(expr: Any, var: Any) -> bool:
     return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
 
+def substituted(node: Any, values: Sequence[tuple[Any, Any]]) -> Any:
+    """An expression or a statement in which values replace variables."""
+
+    def value(var: Any) -> Any:
+        return next((new for old, new in values if old.same_as(var)), var)
+
+    return structural_map(node, (tirx.Var, value))
+
+
 def at_step(expr: Any, loop: Any, step: int) -> Any:
     """What an expression in a loop is at a step of it, of which 0 is the first."""
-    here = loop.min + step
-    return structural_map(expr, (tirx.Var, lambda v: here if v.same_as(loop.loop_var) else v))
+    return substituted(expr, [(loop.loop_var, loop.min + step)])
+
+
+def lane(value: Any) -> Any:
+    """The element of a vector whose lanes are all the same; any other value as it is."""
+    return value.value if isinstance(value, tirx.Broadcast) else value
+
+
+def conjuncts(condition: Any) -> list[Any]:
+    """The conditions that an `and` joins; a condition without one is the only one."""
+    if isinstance(condition, tirx.And):
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [condition]
 
 
 def elements(constant: Any) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .._tvm import collect, structural_map, sym, tirx, tvm
+from .._tvm import collect, structural_map, substituted, sym, tirx, tvm
 
 
 class Leaf(NamedTuple):
@@ -36,12 +36,8 @@ def leaves(stmt: Any, loops: tuple[Any, ...] = ()) -> Iterator[Leaf]:
 
 def outside(index: Any, realize: Any) -> Any:
     """An index of a block, with its axes replaced by their values in the loops around it."""
-    values = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
-
-    def placed(var: Any) -> Any:
-        return next((value for axis, value in values if axis.var.same_as(var)), var)
-
-    return structural_map(index, (tirx.Var, placed))
+    axes = [axis.var for axis in realize.block.iter_vars]
+    return substituted(index, list(zip(axes, realize.iter_values, strict=True)))
 
 
 def at_begin(index: Any, loops: Iterable[Any]) -> Any:

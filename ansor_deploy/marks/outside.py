@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm, uses
+from .._lazy_tvm import collect, conjuncts, op_name, structural_map, substituted, tirx, tvm, uses
 from ..system.checks import flag
 from . import Mark, Place
 from .prefetch import with_body
@@ -96,7 +96,7 @@ def _indices(loop: Any, padded: Sequence[_Padded], kind: Any) -> Iterator[tuple[
             for one in padded:
                 if _buffer(access).same_as(one.buffer):
                     for at in one.limits:
-                        yield one, at, _substituted(access.indices[at], values)
+                        yield one, at, substituted(access.indices[at], values)
 
 
 def _buffer(access: Any) -> Any:
@@ -112,7 +112,7 @@ def _padded(block: Any) -> _Padded | None:
     if getattr(other, "value", None) != 0:
         return None
     limits: dict[int, tuple[Any, Any]] = {}
-    for one in _conjuncts(condition):
+    for one in conjuncts(condition):
         for at, index in enumerate(store.indices):
             low, high = limits.get(at, (0, store.buffer.shape[at]))
             if isinstance(one, tirx.LE) and one.b.same_as(index) and _is_known(one.a):
@@ -125,12 +125,6 @@ def _padded(block: Any) -> _Padded | None:
 def _is_known(limit: Any) -> bool:
     """Whether it is so wherever it stands: that of an image of any size is read from a tensor."""
     return isinstance(limit, tirx.IntImm)
-
-
-def _conjuncts(condition: Any) -> list[Any]:
-    if isinstance(condition, tirx.And):
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
 
 
 def _grows(index: Any, loop: Any) -> bool:
@@ -146,16 +140,9 @@ def _grows(index: Any, loop: Any) -> bool:
 def _ends(index: Any, loop: Any) -> tuple[Any, Any]:
     """An index that grows with all loops, at the first steps of those within one, and the last."""
     inner = collect(loop.body, tirx.For)
-    first = _substituted(index, [(one.loop_var, one.min) for one in inner])
-    last = _substituted(index, [(one.loop_var, one.min + one.extent - 1) for one in inner])
+    first = substituted(index, [(one.loop_var, one.min) for one in inner])
+    last = substituted(index, [(one.loop_var, one.min + one.extent - 1) for one in inner])
     return first, last
-
-
-def _substituted(expr: Any, values: Sequence[tuple[Any, Any]]) -> Any:
-    def value(var: Any) -> Any:
-        return next((new for old, new in values if old.same_as(var)), var)
-
-    return structural_map(expr, (tirx.Var, value))
 
 
 MARK = Mark({OUTSIDE: flag}, Place.BLOCKS, inside, verbs=("leaving_outside",))

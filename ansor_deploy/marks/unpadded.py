@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._lazy_tvm import op_name, structural_equal, structural_map, tirx, uses
+from .._lazy_tvm import conjuncts, lane, op_name, structural_equal, structural_map, tirx, uses
 from ..system.checks import flag
 from . import Mark, Place
 from .prefetch import with_body
@@ -67,19 +67,12 @@ def _product(store: Any) -> tuple[list[Any], Any]:
             if op_name(chosen) == "prim.if_then_else" and _is_zero(chosen.args[2]):
                 condition, value, _ = chosen.args
                 added = tirx.BufferStore(store.buffer, total + value * other, store.indices)
-                return _conjuncts(condition), added
+                return conjuncts(condition), added
     return [], store
 
 
 def _is_zero(value: Any) -> bool:
-    value = value.value if isinstance(value, tirx.Broadcast) else value
-    return getattr(value, "value", None) == 0
-
-
-def _conjuncts(condition: Any) -> list[Any]:
-    if isinstance(condition, tirx.And):
-        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
-    return [condition]
+    return getattr(lane(value), "value", None) == 0
 
 
 def _guarded(conditions: list[Any], body: Any) -> Any:

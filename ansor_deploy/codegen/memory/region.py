@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._tvm import collect, shape_of, structural_map, sym, tirx, tvm
+from ..blocks import outside
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,9 @@ def _stays_on_vectors(func: Any, own: Any, shape: tuple[int, ...]) -> bool:
 def _accesses(loop: Any, own: Any) -> Iterator[list[Any]]:
     """For each access to a buffer within a loop, its indices in terms of loop variables."""
     for realize in collect(loop.body, tvm.s_tir.SBlockRealize):
-        block = realize.block
-        values = list(zip(block.iter_vars, realize.iter_values, strict=True))
-
-        def placed(var: Any, values: list[Any] = values) -> Any:
-            return next((value for axis, value in values if axis.var.same_as(var)), var)
-
-        for one in collect(block.body, tvm.ir.TensorLoad, tirx.BufferStore):
+        for one in collect(realize.block.body, tvm.ir.TensorLoad, tirx.BufferStore):
             if (one.buffer if isinstance(one, tirx.BufferStore) else one.source).same_as(own):
-                yield [structural_map(index, (tirx.Var, placed)) for index in one.indices]
+                yield [outside(index, realize) for index in one.indices]
 
 
 def _step(indices: list[Any], shape: tuple[int, ...], loop: Any, analyzer: Any) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._tvm import at_step, has_features, op_name, structural_map, tirx, tvm
+from ..._tvm import at_step, has_features, lane, op_name, structural_map, tirx, tvm
 from .edge_values import is_arm
 from .rounding import WITHOUT_NAN, Steps, less
 from .vector_math import Expr, shared
@@ -221,7 +221,7 @@ def _turned(value: Expr) -> Expr | None:
     inner = value.args[0]
     if not isinstance(inner, tvm.ir.prim.expr.BitwiseXor):
         return None
-    turn = inner.b.value if isinstance(inner.b, tirx.Broadcast) else inner.b
+    turn = lane(inner.b)
     unsigned = str(inner.a.ty.dtype.with_lanes(1)) == "uint8"
     return inner.a if unsigned and getattr(turn, "value", 0) == _TURN else None
 

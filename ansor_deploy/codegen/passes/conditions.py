@@ -4,10 +4,9 @@ TVM merges two nested conditions into one. Then the second one reads memory also
 is false, and was there to prevent that.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from ..._tvm import collect, op_name, structural_map, tirx, tvm
+from ..._tvm import collect, conjuncts, op_name, structural_map, tirx, tvm
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.OneByOne")
@@ -20,19 +19,12 @@ def _nested(call: Any) -> Any:
     if op_name(call) != "prim.if_then_else":
         return call
     first, value, otherwise = call.args
-    parts = list(_parts(first))
+    parts = conjuncts(first)
     at = next((at for at, one in enumerate(parts) if at and _reads(one)), 0)
     if not at:
         return call
     inner = _nested(tirx.if_then_else(tirx.all(*parts[at:]), value, otherwise))
     return tirx.if_then_else(tirx.all(*parts[:at]), inner, otherwise)
-
-
-def _parts(condition: Any) -> Iterator[Any]:
-    if isinstance(condition, tirx.And):
-        yield from (*_parts(condition.a), *_parts(condition.b))
-    else:
-        yield condition
 
 
 def _reads(condition: Any) -> bool:

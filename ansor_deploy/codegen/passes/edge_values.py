@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._tvm import collect, op_name, structural_map, tirx, tvm
+from ..._tvm import collect, lane, op_name, structural_map, tirx, tvm
 from ...marks.partial_lanes import first_value
 from .vector_math import Expr, shared
 
@@ -170,14 +170,14 @@ def is_float(node: Any) -> bool:
 
 def _is_number(value: Expr) -> bool:
     """Whether a value is a constant, or a vector of one constant, that is not NaN."""
-    one = value.value if isinstance(value, tirx.Broadcast) else value
+    one = lane(value)
     return isinstance(one, tirx.FloatImm) and not math.isnan(one.value)
 
 
 def _never_trapping(node: Any) -> Any:
     """An integer division that divides by 1 where it would trap, and gives 0 for x / 0."""
     dtype = node.ty.dtype
-    if "int" not in str(dtype) or isinstance(_element(node.b), tirx.IntImm):
+    if "int" not in str(dtype) or isinstance(lane(node.b), tirx.IntImm):
         return node
 
     def divided(a: Expr, b: Expr) -> Expr:
@@ -192,10 +192,6 @@ def _never_trapping(node: Any) -> Any:
         return tirx.Select(by_zero, zero, result) if isinstance(node, _QUOTIENTS) else result
 
     return shared(node.a, lambda a: shared(node.b, lambda b: divided(a, b)))
-
-
-def _element(value: Expr) -> Expr:
-    return value.value if isinstance(value, tirx.Broadcast) else value
 
 
 def _wide(value: Expr, dtype: Any) -> Expr:

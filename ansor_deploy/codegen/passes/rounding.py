@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import op_name, structural_equal, structural_map, tirx, tvm
+from ..._tvm import lane, op_name, structural_equal, structural_map, tirx, tvm
 from .edge_values import is_arm
 from .vector_math import ROUNDING, Expr, shared
 
@@ -127,9 +127,9 @@ class Steps:
         """The steps of an int32 expression or vector; None where it was not rounded so."""
         more, added, totals = _BITS, list[tuple[int, Expr]](), list[Expr]()
         for sign, one in _terms(expr):
-            if isinstance(_each(one), tirx.IntImm):
-                more += sign * int(_each(one).value)
-            elif (byte := _byte(_each(one))) is not None:
+            if isinstance(lane(one), tirx.IntImm):
+                more += sign * int(lane(one).value)
+            elif (byte := _byte(lane(one))) is not None:
                 added.append((sign, byte))
             elif sign == 1 and op_name(one) == "tirx.reinterpret":
                 totals.append(one.args[0])
@@ -137,11 +137,11 @@ class Steps:
                 return None
         if len(totals) != 1 or not isinstance(total := totals[0], tirx.Add):
             return None
-        if not _rounds(_each(total.b)) or not isinstance(total.a, tirx.Min):
+        if not _rounds(lane(total.b)) or not isinstance(total.a, tirx.Min):
             return None
         if (above := _above(total.a.b)) is None:
             return None
-        (low, read), (high, _) = (_end(_each(one)) for one in (above[1], total.a.a))
+        (low, read), (high, _) = (_end(lane(one)) for one in (above[1], total.a.a))
         return cls(total, above[0], more, low, high, read, _without_pairs(added))
 
     def fits(self, kind: str) -> bool:
@@ -223,11 +223,6 @@ def _above(expr: Expr) -> tuple[Expr, Expr] | None:
         return None
     value = expr.value if isinstance(expr, tirx.Let) else chosen.true_value
     return value, chosen.false_value
-
-
-def _each(value: Expr) -> Expr:
-    """The element of a vector whose lanes are all the same; any other value as it is."""
-    return value.value if isinstance(value, tirx.Broadcast) else value
 
 
 def _rounds(value: Expr) -> bool:

@@ -17,7 +17,7 @@ import math
 from itertools import product
 from typing import Any
 
-from ..._tvm import collect, structural_map, tirx
+from ..._tvm import collect, structural_map, substituted, tirx
 from ...marks.partition import PARTITION
 
 
@@ -85,8 +85,4 @@ def _tile(body: Any, loops: list[Any], kind: tuple[tuple[int, int], ...], number
     for (loop, _), (first, count) in zip(reversed(loops), reversed(kind), strict=True):
         places.append((loop.loop_var, first + number % count))
         number = number // count
-
-    def placed(var: Any) -> Any:
-        return next((at for own, at in places if own.same_as(var)), var)
-
-    return structural_map(body, (tirx.Var, placed))
+    return substituted(body, places)

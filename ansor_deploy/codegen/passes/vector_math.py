@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._tvm import op_name, structural_map, tirx, tvm
+from ..._tvm import lane, op_name, structural_map, tirx, tvm
 
 # exp(r) for |r| <= ln(2) / 2: 1.9e-9.
 _EXP = (
@@ -123,7 +123,7 @@ def _without_division(value: Expr) -> Expr:
     """
     if not isinstance(value, tirx.Div):
         return value
-    divisor = value.b.value if isinstance(value.b, tirx.Broadcast) else value.b
+    divisor = lane(value.b)
     return value.a * _like(value, 1 / divisor.value) if has_reciprocal(divisor) else value
 
 

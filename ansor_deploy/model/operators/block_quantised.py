@@ -83,15 +83,15 @@ def _in_bytes(steps: np.ndarray) -> np.ndarray | None:
 def _steps(emit: Emitter) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The steps (N, blocks, size), zero points and scales; without zero points, one for all."""
     rows, bits = emit.attribute("N"), emit.attribute("bits", 4)
-    steps = unpacked(_constant(emit, 1), bits).reshape(rows, -1, emit.attribute("block_size"))
-    scales = _constant(emit, 2).reshape(rows, -1, 1).astype(np.float32)
+    steps = unpacked(emit.constant_input(1), bits).reshape(rows, -1, emit.attribute("block_size"))
+    scales = emit.constant_input(2).reshape(rows, -1, 1).astype(np.float32)
     middle = np.full((1, 1, 1), 2 ** (bits - 1), np.uint8)
     return steps, _zeros(emit, bits, *steps.shape[:2]) if emit.input(3) else middle, scales
 
 
 def _zeros(emit: Emitter, bits: int, rows: int, blocks: int) -> np.ndarray:
     """The zero point of each block, (N, blocks, 1): packed like the weights, or floats."""
-    given = _constant(emit, 3)
+    given = emit.constant_input(3)
     if given.dtype != np.uint8:
         return given.reshape(rows, blocks, 1).astype(np.float32)
     return unpacked(given.reshape(rows, -1), bits)[:, :blocks].reshape(rows, blocks, 1)
@@ -104,9 +104,10 @@ def mat_mul_bnb4(emit: Emitter) -> str:
         raise emit.refuse("this form of weights is not supported: quantise it to NF4 or FP4")
     rows, depth = emit.attribute("N"), emit.attribute("K")
     emit.room_for(rows, depth)
-    first = unpacked(_constant(emit, 1), 4).reshape(-1, 2)[:, ::-1]  # the high half comes first
+    halves = unpacked(emit.constant_input(1), 4).reshape(-1, 2)
+    first = halves[:, ::-1]  # the high half comes first
     numbers = levels[first].reshape(-1)[: rows * depth]
-    scales = np.repeat(_constant(emit, 2).astype(np.float32), emit.attribute("block_size"))
+    scales = np.repeat(emit.constant_input(2).astype(np.float32), emit.attribute("block_size"))
     weight = (numbers * scales[: rows * depth]).reshape(rows, depth)
     result = emit("MatMul", emit.cast(emit.input(0), FLOAT), emit.constant(weight.T))
     return emit.cast(result, emit.dtype(emit.input(2)))
@@ -142,7 +143,7 @@ def _table(emit: Emitter) -> np.ndarray:
 
 def _whole(emit: Emitter, index: int) -> np.ndarray:
     """A constant of integers, unpacked if it consists of bytes."""
-    given = _constant(emit, index)
+    given = emit.constant_input(index)
     return (unpacked(given, _bits(emit)) if given.dtype == np.uint8 else given).astype(np.int16)
 
 
@@ -158,13 +159,6 @@ def _bits(emit: Emitter) -> int:
     if bits not in _BITS:
         raise emit.refuse(f"numbers of {bits} bits are not supported: quantise to 4 or 8")
     return bits
-
-
-def _constant(emit: Emitter, index: int) -> np.ndarray:
-    value = emit.graph.value(emit.input(index))
-    if value is None:
-        raise emit.refuse(f"its input '{emit.input(index)}' must be a constant")
-    return value
 
 
 OPERATORS = (

@@ -62,6 +62,13 @@ class Emitter(Use):
         self.graph.shapes[name], self.graph.dtypes[name] = array.shape, kind
         return name
 
+    def constant_input(self, index: int) -> np.ndarray:
+        """The value of an input; raises a ModelError if it is not a constant."""
+        value = self.graph.value(self.input(index))
+        if value is None:
+            raise self.refuse(f"its input '{self.input(index)}' must be a constant")
+        return value
+
     def wants(self, index: int) -> bool:
         """Whether the node names this output."""
         return index < len(self.node.output) and bool(self.node.output[index])

@@ -19,7 +19,6 @@ from .operator import Limit, contrib
 from .quantization import FLOAT, quantised_at_run
 from .recurrent import LENGTHS, LIMITS
 
-_GATES = 4
 _KEPT = (
     "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
     "input_forget",
@@ -63,13 +62,13 @@ def _inputs(emit: Emitter) -> str:
     made = emit("Mul", emit.cast(total, FLOAT), each)
     if not emit.input(3):
         return made
-    both = np.split(_constant(emit, 3), 2, axis=1)
+    both = np.split(emit.constant_input(3), 2, axis=1)
     return emit("Add", made, emit.constant(np.add(*both).reshape(-1)))
 
 
 def _weights(emit: Emitter, *indices: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights [D, rows, columns], and the scale and zero point of each column [D, columns]."""
-    weights, *ends = (_constant(emit, at) for at in indices)
+    weights, *ends = (emit.constant_input(at) for at in indices)
     columns = weights.shape[0], weights.shape[2]
     scales, zeros = (np.broadcast_to(one.reshape(len(one), -1), columns) for one in ends)
     return weights, scales, zeros
@@ -80,13 +79,6 @@ def _narrow(whole: np.ndarray) -> np.ndarray:
     ends = np.iinfo(np.int8)
     fits = ends.min <= whole.min(initial=0) and whole.max(initial=0) <= ends.max
     return whole.astype(np.int8) if fits else whole
-
-
-def _constant(emit: Emitter, index: int) -> np.ndarray:
-    value = emit.graph.value(emit.input(index))
-    if value is None:
-        raise emit.refuse(f"its input '{emit.input(index)}' must be a constant")
-    return value
 
 
 # With lengths, ONNX Runtime rounds all rows that have not ended by one range, which ours does not.

@@ -139,11 +139,7 @@ def _extents(emit: Emitter, shape: list[int]) -> tuple[list[np.float32], list[in
 
 
 def _constant(emit: Emitter, index: int) -> np.ndarray | None:
-    name = emit.input(index)
-    value = emit.graph.value(name) if name else None
-    if name and value is None:
-        raise emit.refuse(f"its input '{name}' must be a constant")
-    return value
+    return emit.constant_input(index) if emit.input(index) else None
 
 
 def _is_plain(emit: Emitter, manner: Manner, axes: list[Axis]) -> bool:

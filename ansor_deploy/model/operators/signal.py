@@ -92,13 +92,7 @@ def _axis(emit: Emitter) -> int:
 
 
 def _constant(emit: Emitter, index: int, absent: int) -> int:
-    name = emit.input(index)
-    if not name:
-        return absent
-    value = emit.graph.value(name)
-    if value is None:
-        raise emit.refuse(f"its input '{name}' must be a constant")
-    return int(value.reshape(()))
+    return int(emit.constant_input(index).reshape(())) if emit.input(index) else absent
 
 
 OPERATORS = (

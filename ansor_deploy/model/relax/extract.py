@@ -63,9 +63,9 @@ def _has_choices(func: Any) -> bool:
     return bool(axes) and not empty and not relax.analysis.has_reshape_pattern(func)
 
 
-def task_of(func: Any, name: str, target: Target, weight: int = 1) -> Task:
+def task_of(func: Any, name: str, target: Target) -> Task:
     """The task of one function (`tirx.PrimFunc`), outside any model."""
-    return _task(name, canonical_text(func), canonical_program(func), weight, target)
+    return _task(name, canonical_text(func), canonical_program(func), 1, target)
 
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:
