@@ -1,11 +1,11 @@
-"""Images that are made larger or smaller along axes of which a run decides how long they are.
+"""Images that are enlarged or reduced along axes with a size that a run decides.
 
     y = Resize(x), n of x count, and m of y
     -->
     at = clip((arange + 0.5) * n / m - 0.5, 0, n - 1)
     y = Gather(x, floor(at)) * (1 - at + floor(at)) + Gather(x, floor(at) + 1) * (at - floor(at))
 
-Where each element is there a whole number of times, it stays a Resize.
+Where each element is repeated an integer number of times, it stays a Resize.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .known import Axes, Step
 from .numbers import Number, Sum, most, quotient
 
 _REAL = TensorProto.FLOAT
-_FINEST = 16  # parts of a whole that scales are multiples of
+_FINEST = 16  # scales are multiples of 1 / n for some n up to this
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
-# Where each element is there n times, all ways to say so are one, and this is that of integers.
+# If each element is repeated n times, all forms of Resize are equal: this is one for integers.
 _WHOLE = {
     "mode": "nearest",
     "coordinate_transformation_mode": "asymmetric",
@@ -34,7 +34,7 @@ _WHOLE = {
 
 
 def resized(step: Step) -> list[tuple[str, Axes]] | None:
-    """The nearest elements, or what lies between them."""
+    """The nearest elements, or linear interpolation between elements."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
     plain = shape and own and step.graph.opset >= 11 and not step.attribute("axes")
     if not shape or not plain:
@@ -59,7 +59,7 @@ def resized(step: Step) -> list[tuple[str, Axes]] | None:
 def _spread(
     step: Step, name: str, shape: Sequence[int], factors: Sequence[Fraction | np.float32]
 ) -> list[tuple[str, Axes]] | None:
-    """Each element several times, or as many that lie between it and the next."""
+    """Repeat each element, or interpolate as many values between it and the next one."""
     sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
     plain = _is_nearest(step) and all(n == int(n) for n in factors)
     made = step("Resize", name, "", "", sizes, **(_WHOLE if plain else _words(step)))
@@ -73,7 +73,7 @@ def _words(step: Step) -> Mapping[str, Any]:
 
 
 def _is_nearest(step: Step) -> bool:
-    """Whether an element n times as far is one of n that are the same."""
+    """Whether enlarging n times repeats each element n times."""
     where = step.attribute("coordinate_transformation_mode", "half_pixel")
     to = step.attribute("nearest_mode", "round_prefer_floor")
     pairs = (where == "asymmetric", to == "floor"), (where == "half_pixel", "round" in to)
@@ -81,17 +81,17 @@ def _is_nearest(step: Step) -> bool:
 
 
 def _is_between(step: Step) -> bool:
-    """Whether results lie between elements at places that hang on no size."""
+    """Whether it interpolates at places that do not depend on any size."""
     where = step.attribute("coordinate_transformation_mode", "half_pixel")
     return step.attribute("mode", "nearest") == "linear" and where != "align_corners"
 
 
 def _edged(step: Step) -> str:
-    """The input with its last elements once more behind them, which is what lies beside an edge."""
+    """The input with its last counted element repeated behind it, as beyond an edge."""
     name = step.input(0)
     for axis, number in step.axes(0).items():
         if not axis:
-            continue  # images of a batch have no edge
+            continue  # a batch of images has no edge
         places = step.constant(np.arange(step.shape(name)[axis]), INT64)
         last = step("Max", step.scalar(number + -1), step.constant(0, INT64))
         name = step("Gather", name, step("Min", places, last), axis=axis)
@@ -99,7 +99,7 @@ def _edged(step: Step) -> str:
 
 
 def _is_other(step: Step) -> bool:
-    """Whether it is neither of the nearest elements nor linear, or of no numbers that are real."""
+    """Whether it is neither nearest nor linear, or not of floats."""
     coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
     mode, policy = step.attribute("mode", "nearest"), step.attribute("keep_aspect_ratio_policy")
     known = mode in ("nearest", "linear") and coordinates in _COORDINATES
@@ -113,9 +113,9 @@ def _scales(step: Step) -> list[float] | None:
 
 
 def _factors(step: Step) -> list[Fraction | np.float32] | None:
-    """How many times as long each axis becomes; None where that hangs on a run."""
+    """The factor by which each axis grows; None if that depends on a run."""
     if scales := _scales(step):
-        return list(map(np.float32, scales))  # by which sizes are rounded
+        return list(map(np.float32, scales))  # sizes are rounded by these
     sizes = step.values(3) if step.input(3) else None
     if sizes is None:
         return None
@@ -125,7 +125,7 @@ def _factors(step: Step) -> list[Fraction | np.float32] | None:
 
 
 def _times(size: Number, own: Number) -> Fraction | None:
-    """How many times as long an axis becomes; None where that hangs on a run."""
+    """The factor by which an axis grows; None if that depends on a run."""
     if not isinstance(own, Sum):
         return None if isinstance(size, Sum) else Fraction(int(size), own)
     times = quotient(size, own)
@@ -133,7 +133,7 @@ def _times(size: Number, own: Number) -> Fraction | None:
 
 
 def _sizes(step: Step) -> list[Number] | None:
-    """How much counts of the result along each axis; None where that is not known."""
+    """How much of the result counts along each axis; None if that is not known."""
     if scales := _scales(step):
         parts = [Fraction(scale).limit_denominator(_FINEST) for scale in scales]
         if any(float(part) != scale for part, scale in zip(parts, scales, strict=True)):
@@ -145,7 +145,7 @@ def _sizes(step: Step) -> list[Number] | None:
 
 
 def _along(step: Step, name: str, axis: int, number: Number, size: Number) -> str:
-    """A tensor of another size along an axis."""
+    """A tensor resized along one axis."""
     at = _places(step, axis, number, size)
     if step.attribute("mode", "nearest") == "nearest":
         return step("Gather", name, _index(step, name, axis, _rounded(step, at)), axis=axis)
@@ -163,7 +163,7 @@ def _along(step: Step, name: str, axis: int, number: Number, size: Number) -> st
 
 
 def _places(step: Step, axis: int, number: Number, size: Number) -> str:
-    """Where in the tensor each element of the result lies: float32, none outside of what counts."""
+    """The place in the tensor of each element of the result: float32, within what counts."""
     where = step.attribute("coordinate_transformation_mode", "half_pixel")
     places = step.constant(np.arange(most(size)), _REAL)
     zero, one, half = (step.constant(n, _REAL) for n in (0, 1, 0.5))
@@ -191,7 +191,7 @@ def _rounded(step: Step, at: str) -> str:
 
 
 def _index(step: Step, name: str, axis: int, at: str) -> str:
-    """Indices of a tensor's room; those of what does not count are any."""
+    """Indices within a tensor's room; they are arbitrary for results that do not count."""
     last = step.constant(step.shape(name)[axis] - 1, INT64)
     whole = step("Max", step.cast(at, INT64), step.constant(0, INT64))
     return step("Min", whole, last)

@@ -1,4 +1,4 @@
-"""Inputs that stay open while nodes are gone through, and are as large as can be afterwards."""
+"""Inputs with sizes that stay open during the walk, and become those of their rooms after it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .numbers import Number
 
 
 def own_model(graph: Graph) -> None:
-    """Give a graph a model of its own, to be changed."""
+    """Give a graph a copy of its model, which may be changed."""
     graph.proto = with_initializers(graph.proto, graph.proto.graph.initializer)
 
 
 def say(known: Known, counted: Iterable[tuple[str, int, Number]]) -> None:
-    """Say how much counts of inputs, each along an axis, and that they have their rooms."""
+    """Declare how much counts along axes of inputs, and give inputs the shapes of their rooms."""
     axes: dict[str, dict[int, Number]] = {}
     for name, axis, number in counted:
         axes.setdefault(name, {})[axis] = number
@@ -28,7 +28,7 @@ def say(known: Known, counted: Iterable[tuple[str, int, Number]]) -> None:
 
 
 def close(graph: Graph, *lengths: str) -> None:
-    """Let inputs be as large as their rooms. lengths: inputs that say how much counts."""
+    """Give inputs the sizes of their rooms. lengths: new inputs that say how much counts."""
     inner = graph.proto.graph
     for value in inner.input:
         if value.name in graph.rooms:

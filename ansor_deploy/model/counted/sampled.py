@@ -1,10 +1,10 @@
-"""Images of a size that a run decides, sampled at places that lie between their edges.
+"""Images with a size that a run decides, sampled at places relative to their edges.
 
     y = GridSample(x, at), n of x count, and there is room for m
     -->
     y = GridSample(Where(arange < n, x, 0), (at + 1) * n / m - 1)
 
-With align_corners the outer places are the middles of elements, of which there are n - 1.
+With align_corners the outer places are the centres of elements, which are n - 1 apart.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from onnx import TensorProto
 from .known import Axes, Step
 
 _REAL = TensorProto.FLOAT
-_BETWEEN = ("linear", "bilinear")  # a place that is rounded may not fall on another element
+_BETWEEN = ("linear", "bilinear")  # modes in which a rounding error picks no other element
 
 
 def sampled(step: Step) -> list[tuple[str, Axes]] | None:
-    """Elements between those of an image, where what lies outside is zeros or the last ones."""
+    """Values between elements of an image; outside it they are zeros or those of the edge."""
     own, asked = step.axes(0), step.axes(1)
     data, grid = (step.known_shape(step.input(at)) for at in (0, 1))
     outside = step.attribute("padding_mode", "zeros")
@@ -28,7 +28,7 @@ def sampled(step: Step) -> list[tuple[str, Axes]] | None:
     at = step.masked(step.input(1), asked)
     if own:
         at = _placed(step, at, data)
-    # What counts of the places, but for the last axis, lies behind the channels.
+    # The counted axes of the places, except the last axis, are behind the channels in the result.
     axes = {axis + (axis > 0): number for axis, number in asked.items()}
     return [(step.again(step.masked(step.input(0), own), at), axes)]
 
@@ -39,7 +39,7 @@ def _has_rows(own: Axes) -> bool:
 
 
 def _placed(step: Step, at: str, room: tuple[int, ...]) -> str:
-    """The places in images with room around; their last axis is from the last axis of these on."""
+    """The places, relative to images with room around; coordinates are in reverse order of axes."""
     dims = step.dims(0)[:1:-1]
     form = [1] * (len(step.shape(at)) - 1) + [len(dims)]
     parts = [step.reshape(step.cast(step.scalar(number), _REAL), 1) for number in dims]

@@ -1,8 +1,8 @@
-"""Numbers that floats hold: of a size, a half, or a half less one, until it is rounded.
+"""Numbers in tensors of floats: parts of a size, such as n / 2 - 1, until they are rounded.
 
-    ceil((n - 3 + 2) / 2 + 1)        n / 2 + 1 / 2, and then a whole number again
+    ceil((n - 3 + 2) / 2 + 1)        n / 2 + 1 / 2, and then an integer again
 
-What a run computes in float32 is the same: sizes are small, and so are what they are divided by.
+A run that computes in float32 gets the same results, since sizes and their divisors are small.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from math import ceil, floor
 
 from .numbers import Number, Sum, least, most, symbol
 
-_FINEST = 64  # parts of a whole
-_LARGEST = 1 << 16  # of a number that is divided: float32 tells all parts of it apart
+_FINEST = 64  # denominators are divisors of this
+_LARGEST = 1 << 16  # the bound of a number that is divided: float32 distinguishes all its parts
 
 
 def plain(number: float | Fraction) -> int:
-    """An int where it is whole, else a fraction, which stands for one in what floats hold."""
+    """An int if the number is an integer, else a fraction, which is typed as an int here."""
     made = Fraction(number)
     return made.numerator if made.denominator == 1 else made  # type: ignore[return-value]
 
 
 def is_fine(number: float) -> bool:
-    """Whether a constant of floats is one of these numbers."""
+    """Whether a float constant is one of these numbers."""
     return abs(number) < _LARGEST and (number * _FINEST).is_integer()
 
 
 def is_whole(number: Number) -> bool:
-    """Whether it is so in every run."""
+    """Whether the number is an integer in every run."""
     return all(Fraction(one).denominator == 1 for one in _parts(number))
 
 
 def raised(number: Number) -> Number | None:
-    """A number rounded up; None where what is to be rounded hangs on a run."""
+    """A number rounded up; None if the part to be rounded depends on a run."""
     if not isinstance(number, Sum):
         return ceil(number)
     if any(Fraction(by).denominator > 1 for _, by in number.factors):
@@ -42,14 +42,14 @@ def raised(number: Number) -> Number | None:
 
 
 def _parts(number: Number) -> list[int]:
-    """The constant and the factors."""
+    """The constant and the factors of a number."""
     if not isinstance(number, Sum):
         return [number]
     return [number.constant, *(by for _, by in number.factors)]
 
 
 def share(one: Number, other: Number) -> Number | None:
-    """A number over another; None where that is no sum of symbols, or of too fine parts."""
+    """A number divided by another; None if the result is no sum of symbols, or too fine."""
     if isinstance(other, Sum) or not other or most(one) > _LARGEST or least(one) < -_LARGEST:
         return None
     by = Fraction(1, 1) / Fraction(other)
@@ -58,7 +58,7 @@ def share(one: Number, other: Number) -> Number | None:
 
 
 def rounded(how: str, number: Number, tensor: str, at: int) -> Number:
-    """A number as Ceil, Floor or Cast makes it whole. tensor, at: where a run holds that."""
+    """A number rounded by Ceil, Floor or Cast. tensor, at: the element that holds it in a run."""
     least_, most_ = (_rounded(how, end) for end in (least(number), most(number)))
     if not isinstance(number, Sum):
         return least_

@@ -1,4 +1,4 @@
-"""Nodes that make tensors of computed sizes, and those that give sizes."""
+"""Rules for nodes that make tensors of computed sizes, and for those that return sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .values import Values, objects
 
 
 def sizes(values: Values) -> tuple[tuple[int, ...], Axes]:
-    """A shape as large as it can be, and what counts of it. values: of a list of sizes."""
+    """The largest shape that a list of sizes can be, and its counted axes."""
     numbers: list[Number] = list(values.reshape(-1))
     counted = {at: number for at, number in enumerate(numbers) if isinstance(number, Sum)}
     return tuple(max(0, most(number)) for number in numbers), counted
@@ -40,7 +40,7 @@ def listed(step: Step, numbers: list[Number]) -> str:
 
 
 def size_of(step: Step) -> list[tuple[str, Axes]] | None:
-    """How many elements count."""
+    """How many elements of a tensor count."""
     numbers = [number for number in step.dims(0) if isinstance(number, Sum)]
     if len(numbers) != 1:
         return None
@@ -51,7 +51,7 @@ def size_of(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def filled(step: Step) -> list[tuple[str, Axes]] | None:
-    """One value everywhere."""
+    """One value in all elements."""
     if (values := step.values(0)) is None:
         return None
     shape, axes = sizes(values)
@@ -63,7 +63,7 @@ def filled(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def ranged(step: Step) -> list[tuple[str, Axes]] | None:
-    """Numbers from one to before another, in whole steps."""
+    """Numbers from a start to before a limit, in integer steps."""
     given = [step.values(at) for at in range(3)]
     if any(one is None for one in given):
         return None
@@ -86,7 +86,7 @@ def ranged(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _steps(step: Step, room: Number, delta: int) -> Number:
-    """How many whole steps there is room for."""
+    """How many whole steps fit."""
     positive = step("Max", step.scalar(room), step.constant(0, INT64))
     made = step("Div", positive, step.constant(delta, INT64))
     bounds = max(0, least(room) // delta), max(0, most(room) // delta)
@@ -94,7 +94,7 @@ def _steps(step: Step, room: Number, delta: int) -> Number:
 
 
 def expanded(step: Step) -> list[tuple[str, Axes]] | None:
-    """A tensor spread to a shape, and to its own where that is larger."""
+    """A tensor broadcast to a shape; its own size stays where that is larger."""
     values, shape = step.values(1), step.known_shape(step.input(0))
     if values is None or shape is None:
         return None
@@ -109,7 +109,7 @@ def expanded(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def tiled(step: Step) -> list[tuple[str, Axes]] | None:
-    """A tensor laid side by side."""
+    """A tensor repeated along its axes."""
     values, shape = step.values(1), step.known_shape(step.input(0))
     if values is None or shape is None:
         return None

@@ -1,4 +1,4 @@
-"""Nodes that make one number of many: what does not count is made to change nothing."""
+"""Rules for nodes that reduce many elements to one: masked elements do not change the result."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .numbers import Number, Sum, least
 
 
 def lowest(step: Step, name: str) -> Any:
-    """What is less than anything else, or as much."""
+    """The lowest value of a tensor's type."""
     return _end(step, name, -1)
 
 
 def least_known(step: Step, name: str) -> Any:
-    """What is no more than anything else; of numbers that bytes stand for, the least byte's."""
+    """A value that no element is below; for dequantised bytes, that of the lowest byte."""
     return step.facts.least.get(name, lowest(step, name))
 
 
 def highest(step: Step, name: str) -> Any:
-    """What is more than anything else, or as much."""
+    """The highest value of a tensor's type."""
     return _end(step, name, 1)
 
 
@@ -63,7 +63,7 @@ _NEUTRAL: dict[str, Callable[[Step, str], Any]] = {
 
 
 def reduced(step: Step) -> list[tuple[str, Axes]] | None:
-    """One element of many along some axes."""
+    """Reductions along some axes."""
     shape = step.known_shape(step.input(0))
     axes = _axes(step, len(shape or ()))
     if not shape or axes is None:
@@ -78,7 +78,8 @@ def reduced(step: Step) -> list[tuple[str, Axes]] | None:
     if op.startswith("Arg"):
         made = step.again(data)
         if within and step.attribute("select_last_index", 0):
-            # Of equals the last: where nothing is more than what lies behind, the last that counts.
+            # Of equal elements the last counts. If none is above what is behind, that is the last
+            # counted one.
             made = step("Min", made, step("Sub", step.scalar(*within.values()), step.scalar(1)))
     elif op == "ReduceSum":
         made = step.reduce_in_turn(op, data, axes, keep) if axes else step("Identity", data)
@@ -104,7 +105,7 @@ def _axes(step: Step, rank: int) -> list[int] | None:
 
 
 def elements(step: Step, axes: list[int]) -> str:
-    """How many elements a mean is of; one where it is of none, as in ONNX Runtime."""
+    """The number of elements in each mean; one instead of zero, as in ONNX Runtime."""
     made = step.constant(1, step.dtype(step.input(0)))
     for axis in axes:
         number = step.cast(step.scalar(step.dims(0)[axis]), step.dtype(step.input(0)))
@@ -113,24 +114,24 @@ def elements(step: Step, axes: list[int]) -> str:
 
 
 def shared_out(step: Step) -> list[tuple[str, Axes]] | None:
-    """Softmax and its like."""
+    """Softmax and LogSoftmax."""
     shape, own = step.known_shape(step.input(0)), step.axes(0)
     last = -1 if step.graph.opset >= 13 else 1
     if not shape:
         return None
     axis = step.attribute("axis", last) % len(shape)
-    rest = step.graph.opset < 13  # all axes from this one on
+    rest = step.graph.opset < 13  # over all axes from this one on
     within = {at: n for at, n in own.items() if at == axis or (rest and at > axis)}
     data = step.masked(step.input(0), within, -np.inf)
     made = step.again(data) if rest else _along_last(step, data, axis)
     if step.node.op_type == "Softmax" and all(least(n) > 0 for n in within.values()):
-        # Zeros lie behind; or all of a row is NaN, as it is by itself.
+        # Behind what counts there are zeros, or a whole row is NaN, as it would be without room.
         step.facts.finite[step.node.output[0]] = frozenset(within)
     return [(made, own)]
 
 
 def _along_last(step: Step, data: str, axis: int) -> str:
-    """The node along an axis, which is the last meanwhile: so rows that count are whole ones."""
+    """The node along an axis, which is made the last, so that whole rows count or do not."""
     order = [at for at in range(len(step.shape(data))) if at != axis] + [axis]
     back = [order.index(at) for at in range(len(order))]
     if order == back:
@@ -140,7 +141,7 @@ def _along_last(step: Step, data: str, axis: int) -> str:
 
 
 def cumulated(step: Step) -> list[tuple[str, Axes]] | None:
-    """Sums of what comes before, or behind."""
+    """Sums of the elements before each, or behind it."""
     shape, axis, own = step.known_shape(step.input(0)), step.listed(1), step.axes(0)
     if not shape or not axis:
         return None
@@ -150,7 +151,7 @@ def cumulated(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
-    """Products of matrices: rows, columns and batches may be counted, and what is summed over."""
+    """Matrix products: rows, columns, batches and the summed axis may be counted."""
     shapes = [step.known_shape(step.input(at)) for at in (0, 1)]
     if not all(shapes) or any(len(one or ()) < 2 for one in shapes):
         return None
@@ -162,9 +163,9 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
     summed = (a - 1 - flipped[0], b - 2 + flipped[1])
     within = [summed[at] in step.axes(at) for at in (0, 1)]
     if any(within) and step.node.op_type == "MatMulInteger":
-        return None  # a zero stands for another number there
+        return None  # there a zero stands for another number
     both = all(within)
-    # Of a product with zero nothing is left, if the other factor is finite.
+    # A product with zero is zero if the other factor is finite, so that one is not masked.
     finite = step.facts.finite
     left = [at for at in (0, 1) if both and summed[at] in finite.get(step.input(at), ())][-1:]
     names = [
@@ -182,7 +183,7 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def contracted(step: Step) -> list[tuple[str, Axes]] | None:
-    """Einsum: what is summed over and does not count is zero in each factor."""
+    """Einsum: along summed axes, what does not count is zero in each factor."""
     ranks = [len(step.shape(name)) for name in step.node.input if step.known_shape(name)]
     found = labels(step.attribute("equation"), ranks)
     if found is None or len(ranks) < len(step.node.input):
@@ -204,7 +205,7 @@ def contracted(step: Step) -> list[tuple[str, Axes]] | None:
 def _alike(
     step: Step, names: list[str], terms: Sequence[str], label: str
 ) -> tuple[list[str], Number]:
-    """The tensors as long as each other along all axes of a label, and how much of these counts."""
+    """The tensors cut to equal sizes along all axes of a label, and how much of these counts."""
     places = [(at, k) for at, term in enumerate(terms) for k, n in enumerate(term) if n == label]
     long = [(at, k) for at, k in places if step.shape(names[at])[k] != 1]
     numbers = [step.dims(at)[k] for at, k in long]
@@ -215,7 +216,7 @@ def _alike(
 
 
 def quantised(step: Step) -> list[tuple[str, Axes]]:
-    """Bytes, with a scale by the least and the most of what counts, and of zero."""
+    """Bytes, with a scale by the minimum and maximum of what counts, and of zero."""
     data = step.masked(step.input(0), step.axes(0))
     made, *of_all = step.several("DynamicQuantizeLinear", [data], 3)
     return [(made, step.axes(0)), *((one, {}) for one in of_all)]

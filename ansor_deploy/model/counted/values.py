@@ -1,6 +1,6 @@
-"""What small tensors of numbers hold, element by element, as far as nodes say.
+"""The elements of small tensors of numbers, as far as nodes determine them.
 
-Exporters compute sizes as floats as well: ceil(n / 2 - 0.5). Those are fractions (`shares.py`).
+Exporters also compute sizes as floats: ceil(n / 2 - 0.5). These are fractions (`shares.py`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .numbers import Number, Sum, floored, is_less, larger, least, most, quotien
 from .quotients import Quotients
 from .shares import is_whole, plain, rounded, share
 
-Values: TypeAlias = np.ndarray  # of objects: a `Number` each
-_MOST = 64  # elements of a tensor that is followed
-_MOST_TERMS = 4  # of a number that is multiplied by another
+Values: TypeAlias = np.ndarray  # of objects, each of them a `Number`
+_MOST = 64  # the most elements of a tensor that is tracked
+_MOST_TERMS = 4  # the most terms of two numbers that are multiplied
 
 
 def tracked(
     node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Quotients
 ) -> Values | None:
-    """What a node makes of what is known; None where nothing is known, or no node of these.
+    """The result of a node from what is known of its inputs; None if that is not known.
 
-    given: for each input; None for one that is left out. whole: whether its result is of integers.
-    divided: what numbers came to that were divided before, and come to now.
+    given: for each input; None for one that is left out. whole: whether the result is of integers.
+    divided: the divisions so far, to which new ones are added.
     """
     function = _MOVES.get(node.op_type)
     if node.op_type in ("Ceil", "Floor") or (node.op_type == "Cast" and whole):
@@ -44,21 +44,21 @@ def tracked(
 
 
 def certain(values: Values | None) -> list[int] | None:
-    """The elements of a tensor of one axis at most, as numbers; None where one is open."""
+    """The elements of a tensor as ints; None unless all are known."""
     if values is None or not all(isinstance(one, int) for one in values.flat):
         return None
     return list(values.flat)
 
 
 def objects(array: Any) -> Values:
-    """Whole numbers as values."""
+    """An array of numbers as values."""
     made = np.empty(np.shape(array), object)
     flat = np.asarray(array, object).reshape(-1)
     made.reshape(-1)[:] = [one if isinstance(one, Sum) else plain(one) for one in flat]
     return made
 
 
-# ---- elements from their places --------------------------------------------------------------
+# ---- moving elements -------------------------------------------------------------------------
 
 
 def _axes(node: NodeProto, given: Sequence[Values | None], rank: int) -> tuple[int, ...] | None:
@@ -130,7 +130,7 @@ def _same(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
 
 
 def _clipped(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
-    """Numbers between bounds."""
+    """Numbers clipped to bounds."""
     low, high = (None if one is None else one.item() for one in (*given[1:], None, None)[:2])
     if given[0] is None or not all(isinstance(n, int | None) for n in (low, high)):
         return None
@@ -143,7 +143,7 @@ def _clipped(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
 def _between(
     number: Number, low: int | None, high: int | None, tensor: str, at: int
 ) -> Number | None:
-    """A number between bounds; an element of the result where it may be either."""
+    """A number clipped to bounds; an element of the result if that is open."""
     made: Number | None = number
     for bound, pick in ((low, larger), (high, smaller)):
         made = made if bound is None or made is None else pick(made, bound)
@@ -171,7 +171,7 @@ _MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]]
 
 
 def _rounded(node: NodeProto, values: Values | None) -> Values | None:
-    """Whole numbers; one that is open is an element of the result."""
+    """Rounded numbers; one that is open is an element of the result."""
     if values is None:
         return None
     made = np.empty(values.shape, object)
@@ -180,7 +180,7 @@ def _rounded(node: NodeProto, values: Values | None) -> Values | None:
     return made
 
 
-# ---- elements from elements ------------------------------------------------------------------
+# ---- computing elements ----------------------------------------------------------------------
 
 
 def _both(one: Number, other: Number) -> Number | None:
@@ -219,9 +219,9 @@ def _not(one: Number) -> Number | None:
 
 
 def _remainder(one: Number, other: Number) -> Number | None:
-    """Of numbers that are known; `remainders.py` takes others apart."""
+    """The remainder of known numbers; `remainders.py` rewrites others."""
     if isinstance(one, Sum) or isinstance(other, Sum) or one < 0 or other <= 0:
-        return None  # the sign of one below zero is an attribute's
+        return None  # for a negative number an attribute decides the sign
     return one % other
 
 
@@ -266,7 +266,7 @@ _TRUTHS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "
 def _computed(
     node: NodeProto, given: Sequence[Values | None], whole: bool, divided: Quotients
 ) -> Values | None:
-    """Element by element; what is open is an element of the result, between its bounds."""
+    """Compute each element; one that is open is an element of the result, with bounds."""
     operator = _REDUCED.get(node.op_type, node.op_type)
     found = _rows(node, given) if node.op_type in _REDUCED else _columns(given)
     if found is None:
@@ -284,7 +284,7 @@ def _computed(
 def _columns(
     given: Sequence[Values | None],
 ) -> tuple[tuple[int, ...], list[tuple[Number, ...]]] | None:
-    """The shape that tensors are spread to, and their elements at each place."""
+    """The shape that tensors broadcast to, and their elements at each place."""
     if any(one is None for one in given):
         return None
     spread = np.broadcast_arrays(*given)
@@ -294,7 +294,7 @@ def _columns(
 def _rows(
     node: NodeProto, given: Sequence[Values | None]
 ) -> tuple[tuple[int, ...], list[tuple[Number, ...]]] | None:
-    """The shape of a reduction, and what each of its elements is of."""
+    """The shape of a reduction, and the elements that each of its results is made from."""
     if (data := given[0]) is None:
         return None
     axes = _axes(node, given, data.ndim) or tuple(range(data.ndim))
@@ -331,7 +331,7 @@ def _folded(function: Callable[..., Number | None], given: Sequence[Number]) -> 
 def _bounds(
     operator: str, function: Callable[..., Number | None], given: tuple[Number, ...], *, fold: bool
 ) -> tuple[int, int] | None:
-    """Between what a result lies that is open: what it comes to where all are at their ends."""
+    """The bounds of an open result: its extremes where all operands are at their bounds."""
     if operator in _TRUTHS:
         return 0, 1
     ends = [(least(one), most(one)) for one in given]
@@ -350,5 +350,5 @@ def _bounds(
 
 
 def named(node: NodeProto) -> str:
-    """What a person knows a node by, with its operator."""
+    """The node's operator and name, for messages."""
     return f"{node.op_type} '{name_of(node)}'"

@@ -1,13 +1,14 @@
-"""Nodes whose results are as large as the data say become nodes of static shapes.
+"""Rewrite nodes with results of a data-dependent size to nodes of static shapes.
 
     i = NonZero(x) ; y = Gather(z, i) ; m = ReduceSum(y)
     -->
     i, n = NonZero(x) ; y = Gather(z, i) ; m = ReduceSum(Where(arange < n, y, 0))
 
-What counts something makes as many elements as there can be, and a second result says how many
-there are. What reads that has a rule (`RULES`): which axes of its results are counted, and what is
-to be done that nothing which does not count gets into them. Sizes are followed as numbers, and may
-be static again. A result of the model goes with its numbers, as results of their own.
+A node that counts makes as many elements as there can be, and a second result holds their number.
+Each node that reads such a tensor has a rule (`RULES`): it says which axes of the results are
+counted, and masks inputs so that nothing which does not count gets into what does. Sizes are
+tracked as numbers, and may become static again. A result of the model gets its numbers as further
+results.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ from . import (
 from .known import Axes, Known, Step
 from .numbers import Number, Sum
 
-Made = Sequence[tuple[str, Axes]]  # the results, and their counted axes
+Made = Sequence[tuple[str, Axes]]  # a node's results, with their counted axes
 Rule = Callable[[Step], Made | None]
 
-# Of nodes that count, or whose sizes may be computed; and of those that read what was counted.
+# Rules for nodes that count, or have computed sizes; and for nodes that read what was counted.
 _OPEN: Mapping[str, Rule] = {
     **found.RULES, **spread.RULES, **parts.RULES, **reshapes.RULES, **branches.RULES,
     "TopK": picks.first_of_order,
@@ -54,20 +55,20 @@ RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
     **recurrences.RULES, **resized.RULES, **sampled.RULES,
 }  # fmt: skip
-# What makes no other elements than it reads.
-_MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")  # in their order
+# Operators that keep all elements in their order.
+_MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")
 
 
 def bound_sizes(graph: Graph) -> bool:
-    """Give every node static shapes of which the data decide how much there is.
+    """Give static shapes to all nodes with data-dependent sizes.
 
-    graph: sorted, its constants folded. What no rule is for stays, and is refused later.
+    graph: sorted, its constants folded. Nodes without a rule stay, and are refused later.
 
     Returns:
         Whether there was such a node.
 
     Raises:
-        ModelError: a node that no rule takes reads a tensor of which a run decides the size.
+        ModelError: a node that no rule accepts reads a tensor with a size that a run decides.
     """
     known = all(name in graph.shapes for node in graph.nodes for name in node.output if name)
     if known and not graph.rooms:
@@ -109,7 +110,7 @@ class _Walk:
         if branches.counts(node) or (counted and is_op(node, "If")):
             branches.opened(self.known, node, self.ahead)
         elif counted and attentions.opened(self.graph, node, self.ahead):
-            pass  # what it is made of comes next
+            pass  # its parts come next
         elif not self._is_ruled(node, RULES if counted else _OPEN):
             if counted:
                 raise _refused(node, self._causes(counted))
@@ -118,7 +119,7 @@ class _Walk:
         self._changed = True
 
     def _is_settled(self, node: NodeProto) -> bool:
-        """Whether the shapes of its results follow from those of what it reads."""
+        """Whether the shapes of the node's results follow from those of its inputs."""
         if is_op(node, "Constant"):
             self._literal.update(node.output)
         self._hold_constants(node)
@@ -126,7 +127,7 @@ class _Walk:
         return all(name in self.graph.shapes for name in node.output if name)
 
     def _hold_constants(self, node: NodeProto) -> None:
-        """Let a node read constants in the place of what is computed and known all the same."""
+        """Let a node read constants in place of computed tensors with known elements."""
         graph = self.graph
         for at, name in enumerate(node.input):
             if not name or name in graph.constants or name in self._literal:
@@ -136,12 +137,12 @@ class _Walk:
                 graph.shapes[held], graph.dtypes[held] = array.shape, graph.dtypes[name]
 
     def _is_ruled(self, node: NodeProto, rules: Mapping[str, Rule]) -> bool:
-        """Whether a rule took the node."""
+        """Whether a rule accepted the node."""
         rule = rules.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         step = Step(self.known, node)
         made = rule(step) if rule else None
         if made is None or any(result not in self.graph.shapes for result, _ in made):
-            return False  # where shapes contradict each other, none is known either
+            return False  # contradicting shapes are not known either
         self.done += step.nodes
         for name, (result, axes) in zip(node.output, made, strict=False):
             if name:
@@ -151,7 +152,7 @@ class _Walk:
         return True
 
     def _stays_finite(self, node: NodeProto) -> None:
-        """Note where a result is finite of which the counted axes are those of what is read."""
+        """Note where a result is finite if its counted axes are those of its input."""
         known, name = self.known, node.output[0]
         own, made = known.axes.get(node.input[0], {}), known.axes[name]
         if [own[at] for at in sorted(own)] == [made[at] for at in sorted(made)]:
@@ -160,7 +161,7 @@ class _Walk:
             known.finite[name] = frozenset(new for old, new in pairs if old in finite)
 
     def _pass_on(self, name: str, result: str, axes: Axes) -> None:
-        """Give a result the name that the node has for it."""
+        """Give a result the name that it has as the node's output."""
         graph, known = self.graph, self.known
         self.done.append(helper.make_node("Identity", [result], [name]))
         graph.shapes[name], graph.dtypes[name] = graph.shapes[result], graph.dtypes[result]
@@ -174,7 +175,7 @@ class _Walk:
         return ", ".join(one if one.startswith("the ") else f"what {one} finds" for one in causes)
 
     def _name_lengths(self) -> None:
-        """Add to the graph's results the numbers of those that have counted axes."""
+        """Add the numbers of results with counted axes to the graph's results."""
         names: dict[Number, str] = {}
         for output in [value.name for value in self.graph.proto.graph.output]:
             step = Step(self.known, helper.make_node("Identity", [output], [output], name=output))

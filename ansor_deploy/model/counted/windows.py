@@ -1,10 +1,10 @@
-"""Convolutions, pools and what averages images, along axes of which a run decides.
+"""Convolutions, pools and normalisations of images along axes with sizes that a run decides.
 
     y = Conv(x), padded by one, n of x count
     -->
     y = Conv(Where(arange < n, x, 0)),  (n + 2 - 3) / stride + 1 of y count
 
-What a window reads behind the last element that counts is padding: it holds what padding does.
+What a window reads behind the last element that counts has to hold the value of padding.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .known import Axes, Step
 from .numbers import Number, least
 from .sums import elements, least_known
 
-_FIRST = 2  # the axes before it are of images and channels
+_FIRST = 2  # the first spatial axis, behind those of images and channels
 
 
 class _Window(NamedTuple):
-    """What is read of an axis for one element. span: from the first to the last."""
+    """The window along an axis. span: from its first to its last element."""
 
     span: int
     stride: int
@@ -31,7 +31,7 @@ class _Window(NamedTuple):
 
 
 def windowed(step: Step) -> list[tuple[str, Axes]] | None:
-    """A convolution, or a pool."""
+    """A convolution or a pool."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
     others = any(step.axes(at) for at in range(1, len(step.node.input)))
     if not shape or others or step.wants(1) or 1 in own:
@@ -41,7 +41,7 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
     for axis in (at for at in own if at >= _FIRST):
         window = _window(step, axis)
         if window is None or (ceil and window.behind + window.stride > window.span):
-            return None  # the last window may begin behind what counts, and is none then
+            return None  # the last window may begin behind what counts, and then does not exist
         room = own[axis] + (window.before + window.behind - window.span)
         places = step.divided(room + (window.stride - 1) * ceil, window.stride)
         axes[axis] = places + 1
@@ -54,7 +54,7 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _mean_of_what_counts(step: Step, axes: Axes) -> str:
-    """The means of windows without padding: of what counts, over the share that does."""
+    """The means of windows without padding: the means of all over the shares that count."""
     name, shape = step.input(0), step.shape(step.input(0))
     ones = step.constant(np.ones((1, 1, *shape[_FIRST:])), step.dtype(name))
     names = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
@@ -71,7 +71,7 @@ def _where_known(step: Step, made: str, axes: Axes) -> list[tuple[str, Axes]] | 
 
 
 def _window(step: Step, axis: int) -> _Window | None:
-    """The window along an axis; None where how it is padded hangs on how long that is."""
+    """The window along an axis; None if its padding depends on the size of the axis."""
     at, weights = axis - _FIRST, step.input(1) if "Conv" in step.node.op_type else ""
     rank = len(step.shape(step.input(0))) - _FIRST
     taps = step.attribute("kernel_shape") or list(step.shape(weights)[_FIRST:])
@@ -102,7 +102,7 @@ def opened(step: Step) -> list[tuple[str, Axes]] | None:
             return None
         behind = window.span + more[axis - _FIRST] - window.behind - window.stride
         axes[axis] = own[axis] * window.stride + (behind - window.before)
-        if behind > 0:  # what lies behind would be seen
+        if behind > 0:  # elements behind what counts would reach into the result
             reached[axis] = own[axis]
     return _where_known(step, step.again(step.masked(step.input(0), reached)), axes)
 
@@ -122,7 +122,7 @@ def framed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def averaged(step: Step) -> list[tuple[str, Axes]] | None:
-    """The mean, or the most, of each channel."""
+    """The mean or maximum of each channel."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
     if not shape or 1 in own:
         return None
@@ -138,7 +138,7 @@ def averaged(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def normalised(step: Step) -> list[tuple[str, Axes]] | None:
-    """Rows that are each normalised alone; or channels of images."""
+    """Normalisation of each row by itself, or by constants of channels."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
     if not shape or step.wants(1) or any(step.axes(at) for at in range(1, len(step.node.input))):
         return None
@@ -150,7 +150,7 @@ def normalised(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def by_instance(step: Step) -> list[tuple[str, Axes]] | None:
-    """Images each channel of which is normalised by its own mean and variance."""
+    """Normalisation of each channel of an image by its own mean and variance."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
     if not shape or 1 in own or step.dtype(step.input(0)) not in FLOATS:
         return None
