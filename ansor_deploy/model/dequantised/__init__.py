@@ -1,1 +1,1 @@
-"""What lies between DequantizeLinear and QuantizeLinear, computed on bytes."""
+"""What is between DequantizeLinear and QuantizeLinear, computed on bytes."""

@@ -1,6 +1,6 @@
-"""Means of a tensor of bytes as integers: of all, of windows, or of what counts of either.
+"""Means of a tensor of bytes as integers: of all, of windows, or of what counts in either.
 
-What counts is added up, or windows are over the share of theirs that counts:
+What counts is summed up and divided by its number, or means of windows by the share that counts:
 
     ReduceSum(Where(arange < n, x, 0)) / n    -->    ReduceSum(x - zero) * (scale / (step * n))
 """
@@ -25,10 +25,10 @@ Makers = Mapping[str, NodeProto]
 
 @dataclass(frozen=True)
 class _Means:
-    """What a node's results are the means of.
+    """The means that a node computes.
 
-    data: the tensor. pool: the node that has the windows; None where there are none. count: the
-    tensor that sums are divided by; empty where they are not.
+    data: the tensor. pool: the node that has the windows; None if there are none. count: the tensor
+    that sums are divided by; "" if there is none.
     """
 
     data: str
@@ -38,14 +38,14 @@ class _Means:
 
 
 def is_average(graph: Graph, node: NodeProto, makers: Makers, reals: Mapping[str, Real]) -> bool:
-    """Whether a node is one that `averaged` computes, of a tensor of bytes."""
+    """Whether `averaged` computes this node, for a tensor of bytes."""
     return _means(graph, node, makers, reals) is not None
 
 
 def averaged(
     emit: Emitter, node: NodeProto, makers: Makers, reals: Mapping[str, Real], to: Real
 ) -> str | None:
-    """The means of a tensor of bytes as integers; None of other nodes."""
+    """The means of a tensor of bytes as integers; None for other nodes."""
     graph = emit.graph
     found = _means(graph, node, makers, reals)
     made = graph.shapes.get(node.output[0])
@@ -59,14 +59,14 @@ def averaged(
 
 
 def _mean(emit: Emitter, name: str, shape: Shape, ends: tuple[Ends, Ends], found: _Means) -> str:
-    """Of bytes; with all axes."""
+    """The means of bytes; all axes are kept."""
     if found.pool is None:
         count = found.count or emit.constant(prod(shape[axis] for axis in found.axes))
         return mean_of(emit, name, *ends, found.axes, count)
     if not found.count:
         return window_means(emit, name, shape, *ends)
     taps = emit.constant(prod(emit.attribute("kernel_shape")))
-    counts = emit("Round", emit("Mul", found.count, taps))  # of shares of these
+    counts = emit("Round", emit("Mul", found.count, taps))  # the count is a share of the taps
     return window_means(emit, name, shape, *ends, counts)
 
 
@@ -80,9 +80,9 @@ def _means(
 
 
 def _plain(graph: Graph, node: NodeProto) -> _Means | None:
-    """Of a node that averages by itself."""
+    """The means of a node that averages by itself."""
     if node.op_type == "AveragePool":
-        # No window may end beyond padding that counts.
+        # If padding counts, no window may end beyond it.
         padded = attribute(node, "ceil_mode", 0) and attribute(node, "count_include_pad", 0)
         return None if padded else _Means(node.input[0], node, (), "")
     axes = _axes(graph, node) if node.op_type in _OF_ALL else None
@@ -90,7 +90,7 @@ def _plain(graph: Graph, node: NodeProto) -> _Means | None:
 
 
 def _divided(graph: Graph, node: NodeProto, makers: Makers) -> _Means | None:
-    """Of sums over a number that a run decides, or of means over the shares that count."""
+    """Sums divided by a number that a run decides, or means divided by the share that counts."""
     total, share = (makers.get(name) for name in node.input)
     if total is None or share is None:
         return None
@@ -106,7 +106,7 @@ def _divided(graph: Graph, node: NodeProto, makers: Makers) -> _Means | None:
 
 
 def _axes(graph: Graph, node: NodeProto) -> list[int] | None:
-    """The axes over which a node reduces; None where they are not known."""
+    """The axes over which a node reduces; None if they are not known."""
     rank = len(graph.shapes.get(node.input[0], ()))
     if node.op_type == "GlobalAveragePool":
         return list(range(2, rank))

@@ -1,10 +1,10 @@
-"""Products of activations whose scale and zero point are found in a run, as sums of integers.
+"""Products of activations whose scale and zero point are found in a run, as integer sums.
 
     DynamicQuantizeLinear ; DequantizeLinear ; MatMul(x, w)
     -->
     DynamicQuantizeLinear ; MatMulInteger(x, w) ; Cast ; Mul(the scales' product)
 
-So ONNX Runtime's quantiser writes them itself; others leave conversions.
+ONNX Runtime's quantiser writes this form itself; others leave conversions.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .real import Real, is_dequantize
 
 @dataclass(frozen=True, eq=False)
 class _OfRun(Real):
-    """A tensor of bytes in steps of its scale, which a run finds, as it finds the zero point.
+    """A tensor of bytes with a scale and a zero point that a run finds.
 
-    names: of both.
+    names: of the scale and the zero point.
     """
 
     names: tuple[str, str] = ("", "")
@@ -39,7 +39,7 @@ class _OfRun(Real):
 def product_of_run(
     emit: Emitter, makers: Mapping[str, NodeProto], reals: Mapping[str, Real]
 ) -> str | None:
-    """A Conv, MatMul or Gemm of such activations and of weights; None of other nodes."""
+    """A Conv, MatMul or Gemm of such activations with weights; None for other nodes."""
     node, bias = emit.node, emit.input(2)
     found = _of_run(emit, makers.get(emit.input(0)))
     if found is None or (bias and emit.attribute("beta", 1.0) != 1):
@@ -69,6 +69,6 @@ def _of_run(emit: Emitter, maker: NodeProto | None) -> _OfRun | None:
 
 
 def _shaped(emit: Emitter, bias: str) -> str:
-    """A bias of one number a channel, beside a convolution's results."""
+    """A bias with one number for each channel, shaped to broadcast against the results."""
     axes = len(emit.shape(emit.input(0))) - 2
     return emit.reshape(bias, -1, *[1] * axes) if emit.node.op_type == "Conv" and axes else bias

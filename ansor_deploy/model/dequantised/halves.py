@@ -1,12 +1,12 @@
-"""Networks of half precision whose activations are quantised: float32 between their integers.
+"""Half-precision networks with quantised activations: float32 between their integers.
 
     QuantizeLinear(x: float16) ; DequantizeLinear ; Conv: float16 ; QuantizeLinear
     -->
     QuantizeLinear(x: float32) ; DequantizeLinear ; Conv: float32 ; QuantizeLinear
 
-All halves are computed in float32 in the end (`relax/precision.py`). Here they are so at once, and
-sums of bytes are found whichever precision a quantiser left around them. Inputs and outputs of the
-model stay as they are.
+Half precision is computed in float32 in the end (`relax/precision.py`). Here it is changed at once,
+so that sums of bytes are found whichever precision a quantiser left around them. Inputs and outputs
+of the model stay as they are.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ..onnx.bind import model_inputs
 from .real import is_quantize
 
 _FLOAT = TensorProto.FLOAT
-# Of attributes, those that name an element type.
+# Attributes that name an element type.
 _TYPES = ("to", "dtype", "output_dtype", "precision", "stash_type", "softmax_precision")
 
 
 def without_halves(graph: Graph) -> None:
-    """Compute in float32, where activations of halves are quantised.
+    """Compute in float32 if half-precision activations are quantised.
 
-    graph: its constants folded, its types known. One with nested graphs stays as it is.
+    graph: its constants folded, its types known. A graph with nested graphs stays as it is.
     """
     if not any(_quantises_halves(graph, node) for node in graph.nodes) or graph.captured():
         return
@@ -51,7 +51,7 @@ def _single(tensor: TensorProto) -> np.ndarray:
 
 
 def _in_single(attribute: AttributeProto) -> None:
-    """Let an attribute that names a type of halves, or holds numbers of one, be of float32."""
+    """Make an attribute float32 if it names a half-precision type, or is a tensor of one."""
     if attribute.type == AttributeProto.TENSOR and attribute.t.data_type in HALVES:
         attribute.t.CopyFrom(numpy_helper.from_array(_single(attribute.t), attribute.t.name))
     if attribute.name in _TYPES and attribute.i in HALVES:
@@ -59,7 +59,7 @@ def _in_single(attribute: AttributeProto) -> None:
 
 
 def _widened_inputs(graph: Graph) -> list[NodeProto]:
-    """Casts of the model's inputs, which the nodes read in their place."""
+    """Casts of the model's inputs; the nodes read these instead of the inputs."""
     halves = [one.name for one in model_inputs(graph.proto) if graph.dtypes[one.name] in HALVES]
     wide = {name: graph.fresh(name) for name in halves}
     graph.rename_uses(wide)
@@ -67,7 +67,7 @@ def _widened_inputs(graph: Graph) -> list[NodeProto]:
 
 
 def _rounded_outputs(graph: Graph) -> list[NodeProto]:
-    """Casts to the model's outputs, of what the nodes make in their place."""
+    """Casts to the model's outputs from the float32 tensors that the nodes make instead."""
     casts = []
     for node in graph.nodes:
         for at, name in enumerate(node.output):

@@ -1,13 +1,14 @@
-"""A graph in which integers stand for numbers, computed on the integers where that is the same.
+"""Compute on integers where they stand for numbers, if the results are the same.
 
     DequantizeLinear(x), DequantizeLinear(w) ; Conv ; Relu ; QuantizeLinear
     -->
     ConvInteger(x, w) ; Cast ; Mul ; Round ; Add ; Max ; Min ; Cast
 
-The graph is walked once, in order. What is known to stand for integers is kept as such:
-convolutions and products of them become sums of integers, what only moves elements moves bytes, and
-a function of one tensor is looked up in a table. Signed activations are kept as unsigned ones, and
-unsigned ones of two bytes as signed ones. All else is computed as it stands, between conversions.
+The graph is walked once, in order. Tensors that are known to stand for integers are kept as
+integers: convolutions and products of them become sums of integers, operators that only move
+elements move bytes, and a function of one tensor is looked up in a table. Signed bytes of
+activations are kept as unsigned ones, and unsigned 16-bit integers as signed ones. Everything else
+is computed as it stands, between conversions.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ from .real import Real, Sum, is_dequantize, is_quantize, real_of
 from .tables import Tables, rescaled
 from .transposed import transposed
 
-_TURN, _TURN_WORDS = 1 << 7, 1 << 15  # between signed and unsigned ones
+# The distance between signed and unsigned bytes.
+_TURN = 1 << 7
+# The distance between signed and unsigned 16-bit integers.
+_TURN_WORDS = 1 << 15
 
 
 def integers(graph: Graph) -> None:
-    """Compute on integers what lies between DequantizeLinear and QuantizeLinear.
+    """Compute on integers what is between DequantizeLinear and QuantizeLinear.
 
     graph: its nodes in topological order, its constants folded, its shapes known.
     """
@@ -49,8 +53,9 @@ def integers(graph: Graph) -> None:
 class _Walk:
     """What is known of the tensors so far.
 
-    reals: of float tensors that stand for integers. sums: of those that stand for sums of them.
-    unsigned: of bytes that were made here, the same as unsigned ones. signed: so of words.
+    reals: the float tensors that stand for integers. sums: those that stand for sums of integers.
+    unsigned: for bytes that were made here, an equal tensor of unsigned ones. signed: the same for
+    16-bit integers, as signed ones.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -63,7 +68,7 @@ class _Walk:
         self.tables = Tables(graph, self.makers, self.reals)
 
     def made_of(self, node: NodeProto) -> list[NodeProto]:
-        """The nodes that take a node's place."""
+        """The nodes that replace a node."""
         emit = Emitter(self.graph, node)
         if is_dequantize(node):
             return [*self._noted(emit), node]
@@ -79,7 +84,7 @@ class _Walk:
         return [node]
 
     def _noted(self, emit: Emitter) -> list[NodeProto]:
-        """Note a DequantizeLinear; what makes signed bytes unsigned, and unsigned words signed."""
+        """Note a DequantizeLinear; returns nodes that make bytes unsigned, or words signed."""
         real = real_of(self.graph, emit.node)
         if real is None:
             return []
@@ -98,7 +103,7 @@ class _Walk:
         return emit.nodes
 
     def _signed(self, emit: Emitter, real: Real) -> Real:
-        """Unsigned words as signed ones."""
+        """Unsigned 16-bit integers as signed ones."""
         data = self.signed.get(real.data)
         if data is None:
             wide = emit("Sub", emit.cast(real.data, INT32), emit.constant(_TURN_WORDS, INT32))
@@ -108,7 +113,7 @@ class _Walk:
         return replace(real, data=data, zero=zero, kind=TensorProto.INT16)
 
     def _in_bytes(self, real: Real) -> Real:
-        """A constant of less than a byte each as bytes: the same integers."""
+        """A constant with less than a byte for each element, with the same integers as bytes."""
         values = self.graph.value(real.data)
         if values is None or not real.is_short:
             return real
@@ -132,13 +137,13 @@ class _Walk:
         return emit.nodes
 
     def _know(self, data: str, like: str, kind: int) -> None:
-        """Integers have the shape of the numbers that they stand for."""
+        """Note the type of integers, and that their shape is that of the numbers they stand for."""
         self.graph.dtypes[data] = kind
         if like in self.graph.shapes:
             self.graph.shapes[data] = self.graph.shapes[like]
 
     def _quantised(self, emit: Emitter) -> list[NodeProto]:
-        """The nodes for integers that are made of numbers."""
+        """The nodes that replace a QuantizeLinear."""
         name, made = emit.node.input[0], emit.node.output[0]
         to = real_of(self.graph, emit.node)
         if to is not None and name in self.graph.constants:
@@ -154,7 +159,7 @@ class _Walk:
         return _named(emit, emit.cast(signed, TensorProto.INT8))
 
     def _known_integers(self, node: NodeProto, to: Real) -> list[NodeProto]:
-        """Integers of a constant, such as of weights that a model has as float32: one as well."""
+        """A constant's integers as a constant, such as weights that the file has as float32."""
         made, numbers = node.output[0], self.graph.value(node.input[0])
         if numbers is None or numbers.dtype != np.float32 or made in self.graph.output_names:
             return [node]
@@ -164,7 +169,7 @@ class _Walk:
         return []
 
     def _bytes(self, emit: Emitter, name: str, to: Real) -> str:
-        """A float tensor as unsigned bytes of a scale, by the first way that there is."""
+        """A float tensor as unsigned bytes with a scale, by the first way that applies."""
         clip = self._within(name)
         found = self._looked_up(emit, name, to)
         if found is None and (data := self._computed(emit, clip.data, to)) is not None:
@@ -175,7 +180,7 @@ class _Walk:
         return found
 
     def _looked_up(self, emit: Emitter, name: str, to: Real) -> str | None:
-        """By a table, where it is a function of one tensor that takes longer than that."""
+        """Look bytes up in a table, if it is a function of one tensor that is worth a table."""
         found = self.tables.of(name, to)
         shapes = self.graph.shapes
         if found is None or shapes.get(found[0]) != shapes.get(name):
@@ -186,7 +191,7 @@ class _Walk:
         return data
 
     def _computed(self, emit: Emitter, name: str, to: Real) -> str | None:
-        """As it is, or by operators on integers."""
+        """The tensor's own bytes, or bytes computed by operators on integers."""
         real, found = self.reals.get(name), self.sums.get(name)
         if real is not None and real.is_whole and real.is_bytes:
             return real.data if real.is_of(to) else rescaled(emit, real, to)
@@ -199,7 +204,7 @@ class _Walk:
         return paired(emit, node, self.reals, to) or averaged(*mean)
 
     def _moved_bytes(self, emit: Emitter, name: str, to: Real) -> str | None:
-        """By moving bytes: those of what a node moves, or of each part that it puts together."""
+        """Move bytes: those of a node's input, or of each part that it concatenates."""
         node = self.makers.get(name)
         if node is None or name in self.reals or not is_move(node):
             return None
@@ -213,7 +218,7 @@ class _Walk:
         return None if reals is None else reals[list(node.output).index(name)].data
 
     def _is_integer(self, name: str) -> bool:
-        """Whether a float tensor is made of integers, by functions of elements or none."""
+        """Whether a float tensor comes from integers by moves, or by functions of elements."""
         inner = self._within(name).data
         node = self.makers.get(inner)
         through = node is not None and is_move(node) and self._is_integer(node.input[0])
@@ -223,7 +228,7 @@ class _Walk:
         return inner in self.reals or inner in self.sums or through or computed
 
     def _within(self, name: str) -> Clip:
-        """The tensor that a float tensor is, held to bounds, and these."""
+        """The tensor that a float tensor clips, and the bounds."""
         clip = Clip(name, -np.inf, np.inf)
         while (node := self.makers.get(clip.data)) is not None:
             if (first := clip_of(self.graph, node)) is None:
@@ -238,7 +243,7 @@ def _turned(real: Real, data: str) -> Real:
 
 
 def _clamped(emit: Emitter, data: str, to: Real, clip: Clip) -> str:
-    """Unsigned bytes held to the steps of two numbers: rounding keeps the order of numbers."""
+    """Unsigned bytes clipped to the steps of two numbers, since rounding is monotone."""
     least, most = to.steps(np.array([clip.low, clip.high], np.float32)).tolist()
     if least > 0:
         data = emit("Max", data, emit.constant(least, UINT8))
@@ -246,5 +251,5 @@ def _clamped(emit: Emitter, data: str, to: Real, clip: Clip) -> str:
 
 
 def _named(emit: Emitter, result: str) -> list[NodeProto]:
-    """The nodes that were emitted, the result under the name of the node's output."""
+    """The emitted nodes, with the result under the name of the node's output."""
     return [*emit.nodes, helper.make_node("Identity", [result], [emit.node.output[0]])]

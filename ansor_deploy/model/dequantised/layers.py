@@ -1,6 +1,6 @@
-"""Convolutions and products of what stands for bytes: sums of bytes, as integers.
+"""Convolutions and products of tensors that stand for bytes: integer sums of bytes.
 
-Activations may be of two bytes, where sums of their products by all weights fit 32 bits.
+Activations may be 16-bit integers, if their products with all weights have sums that fit 32 bits.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .real import Real, Sum
 
 _SUMS = Range.of(INT32)
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-# Of two operands, the sums of their products; None where there are none of integers.
+# For two operands, the integer sums of their products; None if there are no such sums.
 _Total = Callable[[Emitter, Real, Real], str | None]
 
 
 def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
-    """The sums of a Conv, MatMul or Gemm of bytes; None for any other node, or operands."""
+    """The sums of a Conv, MatMul or Gemm of bytes; None for any other node or operands."""
     op = emit.node.op_type
     operands = [reals.get(name) for name in emit.node.input[:2]]
     if op not in _TOTALS or len(operands) < 2 or emit.node.domain not in ("", "ai.onnx"):
@@ -32,7 +32,7 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
         return None
     with np.errstate(over="ignore"):
         scale = x.scale * w.scale * np.float32(emit.attribute("alpha", 1.0) if op == "Gemm" else 1)
-    if not np.isfinite(scale).all():  # of which zero times would be no number
+    if not np.isfinite(scale).all():  # zero times it would be NaN
         return None
     column = (-1, *[1] * (len(emit.shape(emit.input(1))) - 2))
     if op != "Conv":
@@ -40,12 +40,12 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
     if (found := _TOTALS[op](emit, x, w)) is None:
         return None
     sums = Sum(found, _column(scale, column))
-    # No room is known for a bias beside sums of words.
+    # Beside sums of 16-bit integers there may be no room for a bias.
     return _with_bias(emit, sums, column, reals.get(emit.input(2)) if x.is_bytes else None)
 
 
 def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
-    """Whether 32 bits hold all sums of products of words by weights, which are signed bytes."""
+    """Whether 32 bits hold all sums of 16-bit integers times weights, which are signed bytes."""
     known = emit.graph.value(w.data)
     if known is None or not x.is_whole or x.data in emit.graph.constants:
         return False
@@ -76,7 +76,7 @@ def _product(emit: Emitter, x: Real, w: Real) -> str | None:
 
 
 def _of_weight_and(emit: Emitter, weight: Real, x: Real) -> str | None:
-    """A product by a weight of a scale for each of its rows: that of both transposed."""
+    """A product by a weight with a scale for each of its rows: the transposed product."""
     known, rank = emit.graph.value(weight.data), len(emit.shape(emit.input(1)))
     if known is None or known.ndim != 2 or weight.axis or not x.is_whole or rank < 2:
         return None
@@ -110,7 +110,7 @@ def _column(scale: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _with_bias(emit: Emitter, found: Sum, column: tuple[int, ...], bias: Real | None) -> Sum:
-    """The sums with the node's third input: integers of their scale, or float32."""
+    """The sums plus the node's third input, as integers of their scale or as float32."""
     name = emit.input(2)
     times = np.float32(emit.attribute("beta", 1.0) if emit.node.op_type == "Gemm" else 1)
     if not name or not times:
@@ -123,14 +123,14 @@ def _with_bias(emit: Emitter, found: Sum, column: tuple[int, ...], bias: Real | 
 
 
 def _adds_to(scale: np.ndarray, bias: Real, sums: Sum) -> bool:
-    """Whether the integers of a bias, of this scale, are of that of sums."""
+    """Whether the integers of a bias with this scale have the scale of the sums."""
     whole = bias.kind == INT32 and not bias.zero.any()
     scales = (one.reshape(-1) for one in (sums.scale, scale))
     return whole and np.allclose(*scales, rtol=1e-5, atol=0)
 
 
 def _shaped(emit: Emitter, name: str, like: str, shape: tuple[int, ...]) -> str:
-    """A bias of one number a column, beside what it is added to. like: of the same shape."""
+    """A bias with one number for each column, shaped to broadcast. like: a tensor of its shape."""
     return emit.reshape(name, *shape) if len(emit.shape(like)) == 1 and len(shape) > 1 else name
 
 

@@ -1,4 +1,4 @@
-"""Operators that move elements, or choose among them: on bytes as on the numbers they stand for."""
+"""Operators that move or choose elements: the same on bytes as on the numbers they stand for."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _on_bytes(emit: Emitter, real: Real) -> list[Real]:
 
 
 def _chosen(emit: Emitter, real: Real | None) -> list[Real] | None:
-    """A tensor of bytes with a number that one of them stands for in the place of some."""
+    """A tensor of bytes, some of them replaced by a number that a byte stands for."""
     value = emit.graph.value(emit.input(2))
     if value is None or value.size != 1 or real is None or not (real.is_whole and real.is_bytes):
         return None
@@ -72,7 +72,7 @@ def _chosen(emit: Emitter, real: Real | None) -> list[Real] | None:
 
 
 def _turned(emit: Emitter, real: Real) -> list[Real] | None:
-    """A weight of a scale for each index of an axis, transposed; a constant stays one."""
+    """A transposed weight that has a scale for each index of an axis; a constant stays one."""
     perm, known = emit.attribute("perm"), emit.graph.value(real.data)
     if perm is None:
         return None
@@ -92,7 +92,7 @@ def _beside(emit: Emitter, parts: list[Real | None]) -> list[Real] | None:
 
 
 def is_beside(node: NodeProto) -> bool:
-    """Whether the node puts tensors beside one another."""
+    """Whether the node concatenates tensors."""
     return node.op_type == "Concat"
 
 

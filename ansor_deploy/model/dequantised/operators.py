@@ -1,9 +1,9 @@
-"""Operators that take integers, as conversions around the operators of numbers that they are.
+"""Write operators on integers as conversions around the float operators that they stand for.
 
     QLinearConv(x, w, b)  -->  DequantizeLinear(x), (w), (b) ; Conv ; QuantizeLinear
 
-So all that is known of integers is in one place (`integers.py`), whoever has quantised a network,
-and in whichever form. An operator stays as it is where its scales are found in a run.
+So everything about integers is in one place (`integers.py`), whoever has quantised a network, and
+in whichever form. An operator stays as it is if its scales are found in a run.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from ..operators.operator import Expand
 from ..operators.quantization import in_its_layout
 
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-_CONVERSIONS, _AXES = 10, 13  # the first opsets that have conversions, and those along an axis
+# The first opset that has conversions.
+_CONVERSIONS = 10
+# The first opset that has conversions along an axis.
+_AXES = 13
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 
 
 def as_conversions(graph: Graph) -> None:
-    """Write operators that take integers as conversions around others.
+    """Write operators on integers as conversions around float operators.
 
     graph: its nodes in topological order, its constants folded.
     """
@@ -40,14 +43,14 @@ def as_conversions(graph: Graph) -> None:
         done += [node] if made is None else made
         if made is not None:
             changed = True
-            graph.nodes = [*done, *nodes[at + 1 :]]  # for the next one to ask of
+            graph.nodes = [*done, *nodes[at + 1 :]]  # the next node may look at the graph
     if changed:
         drop_identity(graph)
         graph.infer()
 
 
 def _is_known(emit: Emitter, *scales: int) -> bool:
-    """Whether scales, each before its zero point, are such that bytes are computed with."""
+    """Whether scales, and the zero points behind them, are constants that bytes can have."""
     for at in scales:
         scale, zero = emit.graph.value(emit.input(at)), emit.input(at + 1)
         if scale is None or scale.dtype != np.float32 or not _are_scales(scale):
@@ -79,7 +82,7 @@ def _mean(emit: Emitter) -> str | None:
 
 
 def _means(emit: Emitter) -> str | None:
-    """The mean of each window; None where some of it is beyond padding, which counts."""
+    """The mean of each window; None if padding counts and windows may end beyond it."""
     how = {name: emit.attribute(name) for name in _POOL}
     if not _is_known(emit, 1, 3) or (how["ceil_mode"] and how["count_include_pad"]):
         return None
@@ -107,7 +110,7 @@ def _convolution(emit: Emitter) -> str | None:
 
 
 def _product(emit: Emitter) -> str | None:
-    """A product of matrices, the right one of a scale, or of one for each column."""
+    """A matrix product; the right matrix has one scale, or one for each column."""
     if not _is_known(emit, 1, 4, 6):
         return None
     left, right = (emit.shape(emit.input(at)) for at in (1, 4))
@@ -128,7 +131,7 @@ def _gemm(emit: Emitter) -> str | None:
 
 
 def _standard(emit: Emitter) -> str | None:
-    """Microsoft's own of ONNX's conversions as these; None where ONNX's has no axis yet."""
+    """Microsoft's conversions as ONNX's; None if the opset's conversions have no axis yet."""
     of_one = emit.graph.opset >= _CONVERSIONS and not emit.shape(emit.input(1))
     if not domain_of(emit.node) or not (of_one or emit.graph.opset >= _AXES):
         return None
@@ -141,7 +144,7 @@ def _weight(emit: Emitter, axis: int) -> str:
 
 
 def _bias(emit: Emitter, at: int) -> list[str] | None:
-    """A bias of int32 as numbers, in the scale of sums, if any; None where there is no such one."""
+    """An int32 bias as floats in the sums' scale; [] without a bias, None for other forms."""
     if not emit.input(at):
         return []
     left, right = (np.asarray(emit.graph.value(emit.input(one))) for one in (1, 4))

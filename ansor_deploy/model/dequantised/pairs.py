@@ -14,7 +14,7 @@ _PAIRS: dict[str, Callable[[Emitter], str]] = {"Add": q_linear_add, "Mul": q_lin
 
 
 def paired(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) -> str | None:
-    """The sum or the product of two tensors of bytes as integers; None of other nodes."""
+    """The sum or product of two tensors of bytes as integers; None for other nodes."""
     compute = _PAIRS.get(node.op_type)
     given = [reals.get(name) for name in node.input]
     if compute is None or len(given) != 2 or node.domain not in ("", "ai.onnx"):
@@ -33,7 +33,7 @@ def paired(emit: Emitter, node: NodeProto, reals: Mapping[str, Real], to: Real) 
 
 
 def is_pair(node: NodeProto, reals: Mapping[str, Real]) -> bool:
-    """Whether a node is one that `paired` computes, of tensors of bytes."""
+    """Whether `paired` computes this node, for tensors of bytes."""
     known = [reals.get(name) for name in node.input]
     return node.op_type in _PAIRS and all(
         one is not None and one.is_whole and one.is_bytes for one in known

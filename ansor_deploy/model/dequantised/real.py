@@ -17,10 +17,10 @@ _WORDS = (TensorProto.INT16, TensorProto.UINT16)
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """A float32 tensor that is (data - zero) * scale.
+    """A float32 tensor that equals (data - zero) * scale.
 
-    data: the name of the integers. scale, zero: arrays of float32 and integers, of one element or
-    of one for each index of an axis. kind: the integers' ONNX type.
+    data: the name of the integers. scale, zero: arrays of float32 and of integers, with one element
+    or one for each index of an axis. kind: the integers' ONNX type.
     """
 
     data: str
@@ -41,20 +41,20 @@ class Real:
 
     @property
     def is_words(self) -> bool:
-        """Whether the integers are of two bytes."""
+        """Whether the integers have 16 bits."""
         return self.kind in _WORDS
 
     @property
     def is_short(self) -> bool:
-        """Whether the integers are of less than a byte."""
+        """Whether the integers are smaller than a byte."""
         return Range.of(self.kind).stored != self.kind
 
     def like(self, data: str) -> Real:
-        """The same of other integers."""
+        """The same scale and zero point with other integers."""
         return replace(self, data=data)
 
     def is_of(self, other: Real) -> bool:
-        """Whether equal integers stand for equal numbers in both, each of one scale."""
+        """Whether equal integers stand for equal numbers in both, if each has one scale."""
         same = self.scale.reshape(-1) == other.scale.reshape(-1)
         return (
             self.kind == other.kind and self.zero.item() == other.zero.item() and bool(same.all())
@@ -70,12 +70,12 @@ class Real:
         return np.where(np.isnan(held), found.low, held).astype(int)
 
     def along(self, given: np.ndarray, rank: int) -> np.ndarray:
-        """A scale or zero point, to broadcast over numbers of so many axes."""
+        """A scale or zero point, to broadcast over numbers of this rank."""
         shape = [-1 if at == self.axis else 1 for at in range(rank)]
         return given.reshape(()) if given.size == 1 else given.reshape(shape)
 
     def ratio(self, scale: np.ndarray) -> np.ndarray:
-        """Other scales in steps of this one, which is one for all; infinite beyond float32."""
+        """Other scales divided by this one, which is one for all; infinite beyond float32."""
         with np.errstate(over="ignore"):
             return np.asarray(scale / self.scale.reshape(()))
 
@@ -86,9 +86,10 @@ class Real:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """A float32 tensor that is total * scale + bias.
+    """A float32 tensor that equals total * scale + bias.
 
-    total: the name of an int32 tensor. scale: broadcasts to it. bias: a float32 tensor, or empty.
+    total: the name of an int32 tensor. scale: broadcasts to it. bias: the name of a float32 tensor,
+    or "".
     """
 
     total: str
@@ -101,9 +102,9 @@ class Sum:
         return emit("Add", made, self.bias) if self.bias else made
 
     def requantised(self, emit: Emitter, to: Real) -> str | None:
-        """The numbers as integers of another scale, by one product, as QLinearConv has it.
+        """The numbers as integers of another scale, by one product, as in QLinearConv.
 
-        None where there is no such product.
+        None if there is no such product.
         """
         ratio = to.ratio(self.scale)
         if self.bias or not np.isfinite(ratio).all():
@@ -113,21 +114,21 @@ class Sum:
 
 
 def is_quantize(node: NodeProto) -> bool:
-    """Whether the node makes integers of numbers."""
+    """Whether the node makes integers from numbers."""
     return node.op_type == "QuantizeLinear"
 
 
 def is_dequantize(node: NodeProto) -> bool:
-    """Whether the node makes numbers of integers."""
+    """Whether the node makes numbers from integers."""
     return node.op_type == "DequantizeLinear"
 
 
 def real_of(graph: Graph, node: NodeProto) -> Real | None:
-    """The scale and zero point of a QuantizeLinear or DequantizeLinear, of its second tensor.
+    """The scale and zero point of a QuantizeLinear or DequantizeLinear, with its integers.
 
-    None where they are not known when the model is built, not of float32, or of blocks, and of
-    integers of less than a byte that are no constant. By a scale of zero all numbers
-    are zero, as those of a channel of weights may be.
+    None if they are not constant, not float32 or for blocks; also if the integers are smaller than
+    a byte and not constant. A scale of zero, which makes all numbers zero, is accepted for a
+    DequantizeLinear: channels of weights may have one.
     """
     scale, zero = graph.value(node.input[1]), graph.value(optional_input(node, 2))
     if scale is None or scale.dtype != np.float32 or attribute(node, "block_size", 0):

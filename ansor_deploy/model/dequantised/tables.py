@@ -1,9 +1,9 @@
-"""Functions of one tensor of bytes: a table of what each of the 256 becomes.
+"""Functions of one tensor of bytes, as a table of their 256 results.
 
     y = quantise(x * sigmoid(x)), x = (b - zero) * scale    -->    y = table[b]
 
-Each operator is computed in float64 and rounded to float32, as it would be rounded in a run, so
-that the table is the same on every host, and what is looked up the same on every target.
+Each operator is computed in float64 and rounded to float32, as a run would round it. So the table
+is the same on every host, and its results are the same on every target.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ..operators.indexing import BYTES
 from ..operators.quantization import UINT8, centred, requantise
 from .real import Real
 
-# Operators that take longer than to look up what they make.
+# Operators that take longer to compute than to look up.
 _COSTLY = frozenset((
     "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Log", "Mish", "Pow", "Sigmoid",
     "Softplus", "Sqrt", "Tanh",
 ))  # fmt: skip
-_NEAR = 2e-3  # of zero, where a few powers are all of tanh
+_NEAR = 2e-3  # so close to zero, a few powers are exact enough for tanh
 Function = Callable[[NodeProto, list[np.ndarray]], np.ndarray]
 
 
 @dataclass
 class Tables:
-    """The tables of a graph: of tensors of bytes, what they are looked up by, and where.
+    """The tables of a graph: for tensors of bytes, the bytes and table they are looked up from.
 
-    makers: the node that makes each float tensor. reals: what is known to stand for bytes.
+    makers: the node that makes each float tensor. reals: the tensors known to stand for bytes.
     """
 
     graph: Graph
@@ -45,7 +45,7 @@ class Tables:
     _found: dict[str, tuple[str, np.ndarray]] = field(default_factory=dict)
 
     def of(self, name: str, to: Real) -> tuple[str, np.ndarray] | None:
-        """(the bytes, the table) by which a float tensor is found as integers; None if by none."""
+        """(the bytes, the table) that give a float tensor's integers; None if there are none."""
         walk = _Evaluation(self)
         values = walk.values(name)
         if values is None or walk.root is None or not walk.is_costly or values.size != BYTES:
@@ -53,19 +53,20 @@ class Tables:
         return walk.root, to.steps(values).astype(np.uint8)
 
     def note(self, data: str, root: str, table: np.ndarray) -> None:
-        """Remember that a tensor of bytes was looked up."""
+        """Note that a tensor of bytes is looked up."""
         self._found[data] = (root, table)
 
     def source(self, data: str) -> tuple[str, np.ndarray]:
-        """Where a tensor of bytes was looked up: by which bytes, in which table."""
+        """The bytes and the table that a tensor of bytes is looked up from."""
         return self._found.get(data, (data, np.arange(BYTES, dtype=np.uint8)))
 
 
 @dataclass
 class _Evaluation:
-    """A function of one tensor at all bytes that it may hold.
+    """A function of one tensor, evaluated for all bytes that it may hold.
 
-    root: that tensor, once it is met. is_costly: whether it takes longer than to look it up.
+    root: that tensor, once it is found. is_costly: whether the function takes longer than a
+    look-up.
     """
 
     tables: Tables
@@ -74,7 +75,7 @@ class _Evaluation:
     _seen: dict[str, np.ndarray | None] = field(default_factory=dict)
 
     def values(self, name: str) -> np.ndarray | None:
-        """A float tensor's values, of a constant number its value; None if it is no such one."""
+        """A float tensor's value for each byte, or its single constant; None for other tensors."""
         if name not in self._seen:
             self._seen[name] = self._values(name)
         return self._seen[name]
@@ -112,7 +113,7 @@ class _Evaluation:
 
 
 def rescaled(emit: Emitter, real: Real, to: Real) -> str | None:
-    """Bytes as unsigned ones of another scale: by one product, if that makes the same of each."""
+    """Bytes as unsigned ones of another scale: by one product if that is exact, else by a table."""
     all_bytes = np.arange(BYTES).astype(np.uint8).view(helper.tensor_dtype_to_np_dtype(real.kind))
     ratio, table = to.ratio(real.scale.reshape(())), to.steps(_real(all_bytes, real))
     steps = replace(to, scale=np.float32(1)).steps(_real(all_bytes, replace(real, scale=ratio)))
@@ -149,7 +150,7 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 
 def _tanh(x: np.ndarray) -> np.ndarray:
     far = np.sign(x) * (1 - 2 / (exponential(2 * np.abs(x)) + 1))
-    # Near zero little is left of that difference, and the next power is beyond a float64.
+    # Near zero the difference loses its digits, and the next power is too small for a float64.
     return np.where(np.abs(x) < _NEAR, x - x**3 / 3 + x**5 * (2 / 15), far)
 
 

@@ -1,10 +1,11 @@
-"""A ConvTranspose of what stands for bytes, as a Conv whose channels are put between each other.
+"""A ConvTranspose of tensors that stand for bytes, as a Conv with interleaved channels.
 
     ConvTranspose(x, w), strides s  -->  Conv(x, v) ; Reshape ; Transpose ; Reshape ; Slice
 
-Results that are fewer than s apart are made of the same x, by taps of their own: they are channels
-of one Conv without strides. `v` has the taps of w in reverse, and zeros where it has none. So its
-sums are of bytes as any Conv's are (`layers.py`), and bytes are put in order (`moves.py`).
+Results less than s apart are computed from the same elements of x, with different taps: they become
+channels of one Conv without strides. `v` has the taps of w in reverse, and zeros where w has none.
+So its sums are sums of bytes, as for any Conv (`layers.py`), and the interleaving moves bytes
+(`moves.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .real import Real, is_dequantize, real_of
 
 
 def transposed(graph: Graph) -> None:
-    """Write each ConvTranspose of bytes as a Conv. graph: as that of `integers.integers`."""
+    """Write each ConvTranspose of bytes as a Conv. graph: as for `integers.integers`."""
     makers, nodes = graph.producers(), list[NodeProto]()
     for node in graph.nodes:
         made = _made(graph, node, makers) if node.op_type == "ConvTranspose" else None
@@ -35,7 +36,7 @@ def transposed(graph: Graph) -> None:
 
 
 def _made(graph: Graph, node: NodeProto, makers: Mapping[str, NodeProto]) -> list[NodeProto] | None:
-    """The nodes in the place of one; None where it is of no bytes, or of no plain window."""
+    """The nodes that replace a ConvTranspose; None if it is not of bytes, or not a plain window."""
     x, w, *rest = (_real(graph, makers.get(name)) for name in node.input if name)
     if x is None or w is None or graph.value(w.data) is None:
         return None
@@ -57,7 +58,7 @@ def _real(graph: Graph, made_by: NodeProto | None) -> Real | None:
 
 
 def _bias(graph: Graph, node: NodeProto, rest: list[Real | None]) -> list[np.ndarray] | None:
-    """A bias as integers and their scale, as numbers, or as nothing; None where it is not known."""
+    """A bias: [integers, scale], [floats], or [] if there is none; None if it is not constant."""
     if not rest:
         return []
     known = graph.value(rest[0].data if rest[0] else node.input[2])
@@ -68,7 +69,7 @@ def _bias(graph: Graph, node: NodeProto, rest: list[Real | None]) -> list[np.nda
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis of a window: where results lie in what a Conv makes of it.
+    """One axis of a window, with the place of the results in the Conv's output.
 
     front: zeros before the taps. taps: of the Conv. before, after: its padding. start, extent: of
     the results.
@@ -85,7 +86,7 @@ class _Axis:
 
     @classmethod
     def of(cls, emit: Emitter) -> list[_Axis] | None:
-        """The axes of a node; None where it is dilated, or crops more than padding can."""
+        """The axes of a node; None if it is dilated, or crops more than padding can."""
         data, kernel = (emit.shape(emit.input(at))[2:] for at in (0, 1))
         made, rank = emit.known_shape(emit.node.output[0]), len(data)
         how = [emit.attribute(name) for name in ("strides", "dilations", "pads")]
@@ -102,7 +103,7 @@ class _Axis:
     def _of(cls, size: int, kernel: int, stride: int, pad: int, extent: int) -> _Axis:
         front = -pad % stride
         if -(-(front + kernel) // stride) > -(-kernel // stride):
-            front = 0  # to begin with a whole group of results would take one more tap
+            front = 0  # starting with a whole group of results would need one more tap
         taps = -(-(front + kernel) // stride)
         first, start = divmod(pad + front, stride)
         before, groups = taps - 1 - first, -(-(start + extent) // stride)
@@ -116,13 +117,13 @@ class _Axis:
 
     @property
     def is_cut(self) -> bool:
-        """Whether what the Conv makes has more than the results."""
+        """Whether the Conv makes more than the results."""
         return bool(self.start or (self.start + self.extent) % self.stride)
 
 
 @dataclass(frozen=True)
 class _Shuffle:
-    """Channels of a Conv that are results beside each other: [groups, *strides, columns]."""
+    """Channels of a Conv that are neighbouring results: [groups, *strides, columns]."""
 
     groups: int
     strides: list[int]
@@ -130,7 +131,7 @@ class _Shuffle:
     def written(
         self, emit: Emitter, w: Real, bias: list[np.ndarray], axes: list[_Axis]
     ) -> list[NodeProto]:
-        """The Conv and what puts its channels in order."""
+        """The Conv, and the nodes that interleave its channels."""
         given = [emit.input(0), self._weight(emit, w, axes)]
         given += [self._constant(emit, *bias)] if bias else []
         pads = [one.before for one in axes] + [one.after for one in axes]
@@ -139,7 +140,7 @@ class _Shuffle:
         return [*emit.nodes, helper.make_node("Identity", [result], [emit.node.output[0]])]
 
     def _weight(self, emit: Emitter, w: Real, axes: list[_Axis]) -> str:
-        """The weight [channels, columns, taps] as [results beside each other, channels, taps]."""
+        """The weight [channels, columns, taps] as [neighbouring results, channels, taps]."""
         known = np.asarray(emit.graph.value(w.data))
         columns, rank = known.shape[1], len(axes)
         zero = w.zero.astype(known.dtype).reshape((-1,) + (1,) * rank)
@@ -156,7 +157,7 @@ class _Shuffle:
         return self._integers(emit, turned, w.kind, w.scale, w.zero)
 
     def _constant(self, emit: Emitter, bias: np.ndarray, scale: np.ndarray | None = None) -> str:
-        """A bias as a constant, of integers of a scale if they are."""
+        """A bias as a constant; if it has a scale, as dequantised integers."""
         values = self._spread(emit, bias)
         if scale is None:
             return emit.constant(values)
@@ -165,7 +166,7 @@ class _Shuffle:
     def _integers(
         self, emit: Emitter, values: np.ndarray, kind: int, scale: np.ndarray, zero: np.ndarray
     ) -> str:
-        """What integers stand for, of a scale for all or for each column."""
+        """Dequantised integers with one scale for all, or one for each column."""
         whole = scale.size == zero.size == 1
         scale, zero = (
             one.reshape(()) if whole else self._spread(emit, one) for one in (scale, zero)
@@ -174,7 +175,7 @@ class _Shuffle:
         return emit("DequantizeLinear", *given, axis=None if whole else 0)
 
     def _spread(self, emit: Emitter, given: np.ndarray) -> np.ndarray:
-        """One for all columns, or each of them, as one for each of these channels."""
+        """One value for all columns, or one for each, repeated for the channels of the Conv."""
         by_group = np.resize(given, self._columns(emit)).reshape(self.groups, 1, -1)
         return np.repeat(by_group, prod(self.strides), 1).reshape(-1)
 
@@ -182,7 +183,7 @@ class _Shuffle:
         return emit.shape(emit.node.output[0])[1]
 
     def _in_order(self, emit: Emitter, name: str, axes: list[_Axis]) -> str:
-        """Channels of a Conv as results beside each other, channels last on the way."""
+        """Interleave channels of a Conv to neighbouring results; channels come last meanwhile."""
         rank, (batch, channels) = len(axes), emit.shape(emit.node.output[0])[:2]
         sizes = [-(-(one.start + one.extent) // one.stride) for one in axes]
         last = emit("Transpose", name, perm=[0, *range(2, rank + 2), 1])
