@@ -1,4 +1,4 @@
-"""Static shapes for a model's inputs: code is generated and tuned for sizes that are known."""
+"""Static shapes for a model's inputs: code is generated and tuned for known sizes."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from .skeleton import nodes, with_initializers
 
 
 class OpenInputsError(ModelError):
-    """Inputs are left with sizes that nobody gave."""
+    """Inputs have sizes that nobody gave."""
 
 
 def model_inputs(proto: ModelProto) -> list[ValueInfoProto]:
@@ -22,8 +22,8 @@ def model_inputs(proto: ModelProto) -> list[ValueInfoProto]:
 def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) -> ModelProto:
     """A copy of the model in which every input has a static shape, given or already declared.
 
-    A TopK that may give its elements in any order gives them in order: that is one of them, and
-    what is compared with it needs to have the same.
+    A TopK that may return its elements in any order returns them sorted: that is one of the allowed
+    orders, and whatever is compared with it needs the same order.
 
     Raises:
         ModelError: a name that is no input, a rank that disagrees, a fixed dimension that a node
@@ -54,7 +54,7 @@ def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) 
 def exported_shapes(
     proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes given, but for the dimensions that the model fixes: these as it has them."""
+    """The given shapes, with dimensions that the model fixes as the model has them."""
     declared = {value.name: declared_shape(value) for value in model_inputs(proto)}
     return {
         name: tuple(

@@ -1,7 +1,7 @@
-"""What a model may ask for: a file of a kilobyte can ask for terabytes, and is refused before that.
+"""Bounds on what a model may ask for: a file of a kilobyte can ask for terabytes, and is refused.
 
-The bounds lie far above what networks have. Constants that are computed at the import have a bound
-of their own (`Graph.keep`).
+The bounds are far above what networks have. Constants that are computed during the import have a
+bound of their own (`Graph.keep`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .skeleton import domain_of, name_of, nested, with_nested
 MOST_NODES = 50_000  # with functions and loops written out
 MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels count them in 32 bits
 _MOST_TENSORS = 200_000  # named in a graph
-_MOST_ENDS = 4096  # inputs of one node or graph, and outputs
+_MOST_ENDS = 4096  # the most inputs, and the most outputs, of one node or graph
 _MOST_NUMBERS = 1 << 20  # in one attribute
-_MOST_AXES = 32  # which every NumPy takes
-_SHAPED = ("Reshape", "Expand", "Tile", "Unsqueeze", "Squeeze")
-_MOST_CALLS = 100  # of functions in each other: ONNX's own limit
+_MOST_AXES = 32  # every version of NumPy supports these
+_SHAPED = ("Reshape", "Expand", "Tile", "Unsqueeze", "Squeeze")  # read a shape, or axes
+_MOST_CALLS = 100  # of functions within each other: ONNX's own limit
 _SIMPLER = "Simplify the model (onnxslim model.onnx simple.onnx), or cut it into several."
 
 Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 
 def check_graph(proto: ModelProto) -> None:
-    """ModelError where a model has more nodes, functions written out, or longer lists than fit."""
+    """ModelError if a model has too many nodes, with functions written out, or too long lists."""
     functions = {(domain_of(f), f.name, f.overload): f for f in proto.functions}
     _check_lists(proto.graph)
     count_nodes(sum(len(function.node) for function in proto.functions))
@@ -39,7 +39,7 @@ def check_graph(proto: ModelProto) -> None:
 
 
 def count_nodes(count: int) -> None:
-    """ModelError where a graph has more nodes than are compiled."""
+    """ModelError if a graph has more nodes than are compiled."""
     if count > MOST_NODES:
         what = f"the graph has more than {MOST_NODES} nodes with functions and loops written out"
         raise ModelError(what, _SIMPLER)
@@ -51,7 +51,7 @@ def check_shape(name: str, shape: Sequence[int]) -> None:
     if len(shape) > _MOST_AXES:
         fault = f"tensor '{name}' has {len(shape)} dimensions; at most {_MOST_AXES} are compiled"
         raise ModelError(fault, hint)
-    # Of each dimension, too: a size of 0 would hide the others.
+    # Each dimension is tested, too: a size of 0 would hide the others in the product.
     if max(shape, default=1) > MOST_ELEMENTS or prod(shape) > MOST_ELEMENTS:
         sizes = "x".join(map(str, shape))
         fault = f"tensor '{name}' of shape {sizes} is too large: 2**31 elements or more"
@@ -59,9 +59,9 @@ def check_shape(name: str, shape: Sequence[int]) -> None:
 
 
 def check_rank(node: NodeProto, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """ModelError where a node is given a shape, or axes, of more dimensions than can be compiled.
+    """ModelError if a node gets a shape, or axes, with more dimensions than can be compiled.
 
-    Shape inference does not see it: it is shown short constants alone.
+    Shape inference does not notice, because it is given only short constants.
     """
     given = node.input[1:2] if node.op_type in _SHAPED else ()
     for name in given:
@@ -75,7 +75,7 @@ def _written_out(
     known: dict[Key, int],
     callers: tuple[Key, ...],
 ) -> int:
-    """How many nodes a body is, with its functions in the place of their calls; or too many."""
+    """How many nodes a body has with its functions written out; it stops above `MOST_NODES`."""
     count = 0
     for node in with_nested(body):
         key = (domain_of(node), node.op_type, node.overload)
@@ -98,7 +98,8 @@ def _check_node(node: NodeProto) -> None:
         raise ModelError(f"{where} {fault}", _SIMPLER)
     for entry in node.attribute:
         longest = max(len(entry.ints), len(entry.floats), len(entry.strings))
-        if entry.name == "num_outputs" and entry.i > _MOST_ENDS:  # which inference makes room for
+        # Shape inference would allocate all these outputs.
+        if entry.name == "num_outputs" and entry.i > _MOST_ENDS:
             raise ModelError(f"{where} has {entry.i} outputs", _SIMPLER)
         if longest > _MOST_NUMBERS and not _has_data(node):
             fault = f"attribute '{entry.name}' has {longest} values"
@@ -108,7 +109,7 @@ def _check_node(node: NodeProto) -> None:
 
 
 def _has_data(node: NodeProto) -> bool:
-    """Whether a node's attributes are weights, as those of a forest of trees are."""
+    """Whether a node's attributes are weights, such as those of a forest."""
     return node.op_type == "Constant" or domain_of(node) == "ai.onnx.ml"
 
 

@@ -1,8 +1,8 @@
-"""What a classifier says in maps and in text, said in tensors of numbers.
+"""Outputs of classifiers that are maps and text, changed to tensors of numbers.
 
-A ZipMap makes a map of each row, from the label of a column to its number: its output is the rows
-themselves instead. Labels that are text are places in a list of them. Which labels these are goes
-beside the model, for its manifest, and into one that is written anew.
+A ZipMap makes a map of each row, from the labels of columns to their numbers: the output becomes
+the rows themselves. Text labels become their places in a list of labels. The lists are kept beside
+the model for its manifest, and are written into a model that is saved again.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from .skeleton import attribute, uses
 
 Labels = tuple[int | str, ...]
 _KEPT = "ansor_deploy.labels"
-_CLASSIFIERS = {  # and where they have labels that are numbers
+_CLASSIFIERS = {  # with the attribute for integer labels
     "LinearClassifier": "classlabels_ints",
     "SVMClassifier": "classlabels_ints",
     "TreeEnsembleClassifier": "classlabels_int64s",
 }
-_MOVING = (  # elements of the first input to places that the others say
+_MOVING = (  # they move elements of the first input to places that the other inputs give
     "ArrayFeatureExtractor", "Flatten", "Gather", "Identity", "Reshape", "Squeeze", "Transpose",
     "Unsqueeze",
 )  # fmt: skip
 
 
 def say_in_numbers(proto: ModelProto) -> dict[str, Labels]:
-    """Change outputs that are maps or text to numbers, in place; what these mean, by output.
+    """Change outputs that are maps or text to numbers, in place; their meanings, by output.
 
-    Of rows, the label of each column; of labels, the text of each number. What is read again, or
-    comes from elsewhere, stays as it is.
+    For rows, the label of each column; for labels, the text of each number. Maps and text that
+    nodes read, or that come from elsewhere, stay as they are.
     """
     return {**_kept(proto), **_without_maps(proto.graph), **_without_text(proto.graph)}
 
 
 def keep_labels(proto: ModelProto, labels: Mapping[str, Labels]) -> None:
-    """Write labels into a model that says them in numbers, where `say_in_numbers` finds them."""
+    """Write labels into a model that already has numbers, where `say_in_numbers` finds them."""
     if labels:
         entry = proto.metadata_props.add()
         entry.key, entry.value = _KEPT, json.dumps(labels)
@@ -76,12 +76,12 @@ def _retype(value: ValueInfoProto, element: int) -> None:
 
 
 def _texts(node: NodeProto) -> tuple[str, ...]:
-    """The labels of a node's classes that are text."""
+    """The text labels of a node's classes."""
     return tuple(text.decode() for text in attribute(node, "classlabels_strings", ()))
 
 
 def _without_text(graph: GraphProto) -> dict[str, Labels]:
-    """Places for all text that comes of classifiers, encoders and weights and is only moved."""
+    """Replace text from classifiers, encoders and weights by places, if it is only moved."""
     weights = [one for one in graph.initializer if one.data_type == TensorProto.STRING]
     texts = {one.name: tuple(dict.fromkeys(_strings(one))) for one in weights}
     for node in graph.node:
@@ -105,7 +105,7 @@ def _strings(tensor: TensorProto) -> list[str]:
 
 
 def _reads(node: NodeProto, texts: Collection[str]) -> bool:
-    """Whether a node does more with text than to move it."""
+    """Whether a node reads text other than to move it."""
     moved = {node.input[0]} if node.op_type in _MOVING or reads_text(node) else set()
     return not (uses(node) - moved).isdisjoint(texts)
 
@@ -113,7 +113,7 @@ def _reads(node: NodeProto, texts: Collection[str]) -> bool:
 def _write_places(
     graph: GraphProto, weights: list[TensorProto], texts: Mapping[str, tuple[str, ...]]
 ) -> None:
-    """Places instead of text, in weights and of classifiers."""
+    """Replace text by its places, in weights and in attributes of nodes."""
     for one in weights:
         places = [texts[one.name].index(text) for text in _strings(one)]
         one.CopyFrom(make_tensor(one.name, TensorProto.INT64, one.dims, places))

@@ -1,4 +1,4 @@
-"""Reading an ONNX file: everything that can be wrong with one is found here, and named."""
+"""Read an ONNX file: everything that can be wrong with it is found here, and named."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ from .tensor_data import check_external, check_size, external_file, is_external,
 from .text import check_text
 
 _PROTOBUF_LIMIT = 2**31 - 1
-_POINTER = b"version https://git-lfs.github.com/spec/"  # begins what Git LFS has not fetched
-_AGAIN = "Export or download the model again."  # of a file that is damaged
-_OTHERS = (  # what a file is instead, and what to do; a place in it, and what stands there
+_POINTER = b"version https://git-lfs.github.com/spec/"  # a file that Git LFS has not fetched
+_AGAIN = "Export or download the model again."  # for a file that is damaged
+_OTHERS = (  # (what a file is instead, what to do), a place in it, and the bytes there
     (("a zip archive, as PyTorch saves them", "Export it: torch.onnx.export."), 0, b"PK\3\4"),
     (("a library or a program", "Name the model that it was built of."), 0, b"\x7fELF"),
     (("an HDF5 file, as Keras saves them", "Convert it: tf2onnx."), 0, b"\x89HDF"),
     (("a model of TensorFlow Lite", "Convert it: tf2onnx --tflite."), 4, b"TFL3"),
 )
 _OTHERWISE = "The file is whole: export the model by a newer exporter, or for another opset."
-# ONNX Runtime has these among ONNX's own operators, of any opset.
+# ONNX Runtime accepts these as ONNX's own operators, in any opset.
 _OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
 
 
@@ -39,9 +39,9 @@ _OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
 class OnnxModel:
     """A model that was read and found well-formed.
 
-    proto: with all tensor data inside, and outputs that are maps or text said in numbers. digest:
-    SHA-256 over the file and `external`. external: the data files it names, each once, sorted.
-    labels: what these numbers mean, by output.
+    proto: with all tensor data inside, and with numbers instead of outputs that are maps or text.
+    digest: SHA-256 over the file and `external`. external: the data files that it names, each once,
+    sorted. labels: the meanings of these numbers, by output.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class OnnxModel:
 
 
 def load(path: Path) -> OnnxModel:
-    """Read and check an ONNX file and the external data that it names; its nodes come in order.
+    """Read and check an ONNX file and the external data that it names; its nodes are sorted.
 
     Raises:
         ModelError: missing, unreadable, damaged, incomplete or not valid ONNX; a tensor's
@@ -111,7 +111,7 @@ def _parse(path: Path) -> ModelProto:
 
 
 def _fetch(path: Path, proto: ModelProto, was: dict[Path, list[str]]) -> tuple[Path, ...]:
-    """Bring external data in; the files it came from. was: gets what these were before."""
+    """Load external data; returns its files. was: gets the files' signs from before reading."""
     named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
     files = {file for _, file in named}
     was.update((file, _signs(file)) for file in files)
@@ -148,7 +148,7 @@ def _check_tensor_names(proto: ModelProto) -> None:
 
 
 def _type_outputs(proto: ModelProto) -> None:
-    """Give types to outputs of which the file has the names alone, as of tensors made visible."""
+    """Give types to outputs without one in the file, such as intermediate tensors made visible."""
     bare = [value for value in proto.graph.output if not value.HasField("type")]
     if not bare:
         return
@@ -162,7 +162,7 @@ def _type_outputs(proto: ModelProto) -> None:
 
 
 def _check_tensors(proto: ModelProto) -> None:
-    """ModelError where an input or output of the model is a sequence, a map or an optional."""
+    """ModelError if an input or output of the model is a sequence, a map or an optional."""
     values = (("input", proto.graph.input), ("output", proto.graph.output))
     named = [(what, value) for what, several in values for value in several]
     for what, value in named:
@@ -174,7 +174,7 @@ def _check_tensors(proto: ModelProto) -> None:
 
 
 def _check(proto: ModelProto) -> None:
-    """Well-formed as ONNX says, and something to compile."""
+    """ModelError unless the model is well-formed by ONNX's rules and has something to compile."""
     if not proto.graph.node:
         same = "Its outputs are its inputs or weights: use these as they are."
         hint = same if proto.graph.output else _AGAIN
@@ -189,12 +189,12 @@ def _check(proto: ModelProto) -> None:
     try:
         onnx.checker.check_model(_checkable(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
-        reason = str(error).split("\n\n==> Context")[0]  # which only repeats the node
+        reason = str(error).split("\n\n==> Context")[0]  # the context only repeats the node
         raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _OTHERWISE) from error
 
 
 def _check_reads(proto: ModelProto) -> None:
-    """ModelError where a node reads what there is not: the checker says that nodes are unsorted."""
+    """ModelError if a node reads a missing tensor; the checker would call the nodes unsorted."""
     graph = proto.graph
     known = {value.name for value in (*graph.input, *graph.initializer)}
     for node in graph.node:
@@ -206,10 +206,10 @@ def _check_reads(proto: ModelProto) -> None:
 
 
 def _checkable(proto: ModelProto) -> ModelProto:
-    """The model as ONNX's checker takes it: without weights, and what it does not know set aside.
+    """The model for ONNX's checker: without weights, and without what the checker rejects.
 
-    It lets nodes of a domain that is not ONNX's be what they are. It wants a shape of every input
-    and output, which ONNX Runtime does without.
+    The checker accepts any node of a foreign domain. It wants inputs and outputs to have shapes,
+    which ONNX Runtime does not need.
     """
     bare = skeleton(proto)
     for value in (*bare.graph.input, *bare.graph.output):
@@ -225,15 +225,15 @@ def _checkable(proto: ModelProto) -> ModelProto:
 
 
 def _is_foreign(node: NodeProto, opset: int) -> bool:
-    """Whether a node is said to be one of ONNX's own operators, and is ONNX Runtime's."""
+    """Whether a node claims to be ONNX's own operator but is ONNX Runtime's."""
     named = node.op_type in _OF_ONNX_RUNTIME and not domain_of(node)
     return named and not onnx.defs.has(node.op_type, opset)
 
 
 def _check_fetched(path: Path, what: str) -> None:
-    """ModelError where a file is a pointer, which Git LFS has not replaced by its content.
+    """ModelError if a file is a pointer that Git LFS has not replaced by its content.
 
-    what: that it is, for the message.
+    what: the name of the file in the message.
     """
     try:
         with open_regular(path) as file:

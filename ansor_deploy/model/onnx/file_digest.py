@@ -1,4 +1,4 @@
-"""The digest of a model; loads nothing heavy, because an unchanged build asks for it, too."""
+"""The digest of a model; loads nothing heavy, because an unchanged build needs it, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def digest(path: Path, external: Iterable[Path] = ()) -> str:
     """SHA-256, in hex, of the model file and of its external-data files in the order given.
 
-    Without external data it is what `sha256sum` prints for the file. ModelError where a file is
+    Without external data it is what `sha256sum` prints for the file. ModelError if a file is
     missing or cannot be read.
     """
     others = [bytes.fromhex(_of(known_sha256, file)) for file in external]
@@ -35,7 +35,7 @@ def _of(digest_of: Callable[[Path], T], file: Path) -> T:
 
 
 def unreadable(path: Path, error: OSError) -> ModelError:
-    """The user's error for a file that cannot be opened or read."""
+    """The error for a file that cannot be opened or read."""
     if isinstance(error, FileNotFoundError):
         return ModelError("no such file", "Check the path of the model.", path)
     reason = error.strerror or type(error).__name__
@@ -43,5 +43,5 @@ def unreadable(path: Path, error: OSError) -> ModelError:
 
 
 def changed(did: str) -> ModelError:
-    """The user's error for a model of which a file became another. did: what it was meanwhile."""
+    """The error for a model with a file that changed. did: what was done to it meanwhile."""
     return ModelError(f"it was changed while it was {did}", "Repeat the command once it is whole.")

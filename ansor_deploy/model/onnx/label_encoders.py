@@ -1,4 +1,4 @@
-"""LabelEncoder from and to text: places in the list of all texts that there are, in its stead."""
+"""LabelEncoder from or to text: the text is replaced by its place in a list of all texts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from onnx.helper import make_attribute
 from .skeleton import attribute
 
 Texts = Mapping[str, tuple[str, ...]]
-_WITHOUT = "_Unused"  # what ONNX has for a key that there is not
-_NO_PLACE = -1
+_WITHOUT = "_Unused"  # ONNX's default value for an unknown key
+_NO_PLACE = -1  # for a key that is no text of the input
 
 
 def texts_of(node: NodeProto) -> tuple[str, ...]:
-    """All texts that a LabelEncoder may make, each once; none where it makes numbers."""
+    """All texts that a LabelEncoder may make, each once; none if it makes numbers."""
     values = _listed(node, "values")
     return () if values is None else tuple(dict.fromkeys([*values, _default(node)]))
 
@@ -26,10 +26,10 @@ def reads_text(node: NodeProto) -> bool:
 
 
 def with_places(node: NodeProto, texts: Texts) -> None:
-    """Change its keys and its values to their places in the texts of its input and its output."""
+    """Change its keys and values to their places in the texts of its input and output."""
     keys, values = _listed(node, "keys"), _listed(node, "values")
     known = texts.get(node.input[0], ())
-    if keys is not None:  # one that never comes has no place, and is as good as any other
+    if keys is not None:  # a key that never occurs gets no place: it matches nothing
         _replace(node, "keys", [_place(known, key) for key in keys])
     if values is not None:
         made, default = texts[node.output[0]], _default(node)
@@ -42,7 +42,7 @@ def _place(known: tuple[str, ...], key: str) -> int:
 
 
 def _listed(node: NodeProto, what: str) -> list[str] | None:
-    """Keys or values that are text; None where they are numbers."""
+    """Keys or values that are text; None if they are numbers."""
     if given := attribute(node, f"{what}_strings"):
         return [text.decode() for text in given]
     tensor = attribute(node, f"{what}_tensor")

@@ -1,21 +1,22 @@
-"""What ONNX Runtime lets pass, written as ONNX says it.
+"""Change what ONNX Runtime accepts beyond the standard to what the standard says.
 
-Files of old exporters, and such as tools joined, differ from the standard in these ways and mean
-the same.
+Files of old exporters, and files that tools have joined, differ from the standard in these ways and
+mean the same.
 """
 
 from onnx import ModelProto
 
 from .skeleton import with_nested
 
-_OF_INPUTS = 3  # the last version in which every weight has to be an input
+_OF_INPUTS = 3  # the last IR version in which every weight has to be an input
 _CONTRIB = "com.microsoft"
 
 
 def as_onnx_says(proto: ModelProto) -> None:
-    """Change a model in place: weights need be no inputs, and ONNX's own domain has one name.
+    """Change a model in place: weights need not be inputs, and ONNX's own domain has one name.
 
-    ONNX Runtime's own operators need no import: its quantisers of weights leave it out.
+    An import of ONNX Runtime's own operators is added where it is missing: its weight quantisers
+    leave it out.
     """
     inputs = {value.name for value in proto.graph.input}
     if any(tensor.name not in inputs for tensor in proto.graph.initializer):

@@ -1,4 +1,4 @@
-"""The order of nodes: producers before consumers. ONNX asks for it, not all files have it."""
+"""The order of nodes: producers before consumers. ONNX asks for it, but not all files have it."""
 
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -34,13 +34,13 @@ def order(nodes: Sequence[NodeProto]) -> list[int]:
 
 
 def sort_model(proto: ModelProto) -> None:
-    """Put the nodes of a model in order, those of its functions and of nested graphs too."""
+    """Sort the nodes of a model, also those of its functions and of nested graphs."""
     for body in (proto.graph, *proto.functions):
         _sort(body)
 
 
 def _sort(body: GraphProto | FunctionProto) -> None:
-    """Put nodes in order, in place: they may hold as much as the file."""
+    """Sort nodes in place, since they may be as large as the file."""
     found = order(body.node)
     if found != sorted(found):
         places = iter(sorted(range(len(found)), key=found.__getitem__))
