@@ -1,12 +1,13 @@
-"""What a tile's results are added to, and where they go, fetched before the tile is computed.
+"""Prefetch what a tile's results are added to, and where they are stored, before computing a tile.
 
     for t (marked): acc[..] = 0 ; for k: acc[..] += .. ; for i: out[t, i] = acc[i] + x[t, i]
     -->
     for t: for i: fetch x[t, i], out[t, i] ; acc[..] = 0 ; for k: .. ; for i: out[t, i] = ..
 
-A residual was made some kernels before, and comes from beyond the second cache, as a line of the
-result does before it is written: of a short reduction that takes as long as all its steps. Here
-both are under way meanwhile. Of the two, one alone makes no difference.
+A residual was computed some kernels earlier and comes from beyond the second cache, and so does a
+line of the result before it is written. For a short reduction, waiting for them takes as long as
+all its steps. With the prefetch, both arrive meanwhile. Prefetching only one of the two makes no
+difference.
 """
 
 from collections.abc import Sequence
@@ -17,17 +18,17 @@ from ..system.checks import flag
 from . import Mark, Place
 from .prefetch import at_zero, fetch, places, with_body
 
-# Of the innermost loop over tiles.
+# Annotation of the innermost loop over tiles.
 ADDED = "ansor.added"
 
 
 def fetching_added(sch: Any, loop: Any) -> None:
-    """Let the innermost loop over tiles fetch what each tile's results are added to."""
+    """Let the innermost loop over tiles prefetch what each tile's results are added to."""
     sch.annotate(loop, ADDED, True)
 
 
 def added_prefetch(func: Any) -> Any:
-    """The function, with fetches in its marked loops. Its buffers have been flattened."""
+    """The function with prefetches in its marked loops. Its buffers must be flat."""
     return func.with_body(structural_map(func.body, (tirx.For, _fetching)))
 
 
@@ -44,14 +45,17 @@ def _fetching(tile: Any) -> Any:
 
 
 def _first_place(fetches: Any, stages: Sequence[Any]) -> int:
-    """The first place among stages where all is known that says where to fetch."""
+    """The first place among the stages after which all indices of the prefetches are computed."""
     asked = set(places(collect(fetches, tvm.ir.TensorLoad)))
     made = ((at, collect(stage, tirx.BufferStore)) for at, stage in enumerate(stages, 1))
     return max((at for at, some in made if any(one.buffer in asked for one in some)), default=0)
 
 
 def _fetches(stage: Any, stores: list[Any]) -> Any:
-    """The loops of a stage, around fetches of what it reads where it stores, and stores there."""
+    """A stage's loops around prefetches instead of stores.
+
+    Prefetched are the elements that a store reads at its own index, and the place that it writes.
+    """
 
     def added(store: Any) -> Any:
         (index,) = store.indices

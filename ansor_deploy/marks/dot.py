@@ -1,33 +1,33 @@
-"""Four steps of a sum of bytes at once, as processors add them up: a dot product in each lane.
+"""Four steps of a sum of bytes become one instruction: a dot product in each lane.
 
     for v: for i in range(4) (marked): for lane: acc[v, lane] += x[k + i] * w[.., lane, i]
     -->
     x4 = x[k .. k + 3] for all lanes        four unsigned bytes, as one number of 32 bits
     acc[v] = dot(acc[v], x4, w[v])          one instruction with VNNI, `vpdpbusd`
 
-Where each lane has a column of its own, as in a depthwise convolution, the four bytes are of four
-lines, which are put between each other first:
+In a depthwise convolution each lane has its own column. The four bytes then come from four lines,
+which are interleaved first:
 
     for i in range(4) (marked): for lane: acc[v, lane] += x[y + i, lane] * w[.., lane, i]
     -->
     acc[v] = dot(acc[v], (x[y, 0], x[y + 1, 0], x[y + 2, 0], x[y + 3, 0], x[y, 1], ..), w[v])
 
-Without it, a row's bytes have been widened to 16 bits, of which x86 multiplies pairs and adds them
-up in 32 bits (`vpmaddwd`), two steps at once: no sum saturates. Weights are widened as they are
-loaded, once for all rows of a tile:
+Without VNNI, a row's bytes have been widened to 16 bits. x86 multiplies pairs of these and adds
+them up in 32 bits (`vpmaddwd`), two steps at once, and no sum saturates. Weights are widened when
+they are loaded, once for all rows of a tile:
 
     x2 = x[k], x[k + 1] for all lanes
     acc[v] += pairs added up of (x2 * int16(w[v]))
 
-AArch64 multiplies signed bytes alone, eight at a time, to 16 bits, in which two products have room
-as long as no weight is -128. Both of its rows and weights are signed, and weights lie as pairs:
+AArch64 multiplies signed bytes only, eight at a time, to 16 bits. Two such products can be added in
+16 bits as long as no weight is -128. Rows and weights are both signed, and weights lie in pairs:
 
     low  = x[k], x[k + 1] for all lanes      w[.., lane, 0 .. 1]
     high = x[k + 2], x[k + 3] for all lanes  w[.., lane, 2 .. 3]
     acc[v] += pairs added up of (low * w_low + high * w_high)     smull, smlal2, sadalp
 
-Columns that are left over, fewer than a vector's, are some lanes of one: what lies behind them in
-their panel is multiplied as well. What is none of these stays as it is.
+The last columns may be fewer than a vector has lanes. They use some lanes of one, and the others
+multiply whatever lies behind those columns in their panel. Loops of other forms stay as they are.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ from . import Mark, Place
 if TYPE_CHECKING:
     from ..target import Target
 
-# Of a loop over these steps, around one over lanes.
+# Annotation of a loop over the steps, around one over lanes.
 DOT = "ansor.dot"
-# Steps that are added up at once, and of 16 bits.
-STEPS, PAIR = 4, 2
-# LLVM's instructions for so many lanes of 32 bits, and the features that they need.
+# Steps of bytes that one instruction adds up.
+STEPS = 4
+# Steps of 16-bit numbers that one instruction adds up.
+PAIR = 2
+# For a number of 32-bit lanes, the features that an instruction needs, and LLVM's name of it.
 _Table = dict[int, tuple[tuple[str, ...], str]]
 _ONE = "llvm.x86.avx512.vpdpbusd"
 _VNNI: _Table = {
@@ -62,35 +64,40 @@ _PAIRS: _Table = {
     8: (("avx2",), "llvm.x86.avx2.pmadd.wd"),
     4: (("sse4.1",), "llvm.x86.sse2.pmadd.wd"),
 }
-# AArch64's eight products of 16 bits, the sums of pairs of them, and the lanes that these fill.
-PRODUCTS, _PAIRED, _PAIRED_LANES = "llvm.aarch64.neon.smull", "llvm.aarch64.neon.saddlp", 4
-# How many bytes the weights of lanes are apart, and where those of each step lie.
+# AArch64's instruction for eight products of 16 bits.
+PRODUCTS = "llvm.aarch64.neon.smull"
+# AArch64's instruction for the sums of pairs of these, in 32 bits.
+_PAIRED = "llvm.aarch64.neon.saddlp"
+# The lanes of such a vector of sums.
+_PAIRED_LANES = 4
+# Layouts of weights: how many elements apart those of two lanes are, and where those of each step
+# lie.
 _FOURS, _TWOS, _TWICE_PAIRS = (STEPS, (0, 1, 2, 3)), (PAIR, (0, 1)), (2, (0, 1, 8, 9))
 
 
 def multiplies_signed(target: Target) -> bool:
-    """Whether a processor multiplies signed bytes, by weights but -128."""
+    """Whether a processor multiplies signed bytes by weights other than -128."""
     return target.gpu is None and is_signed(tvm_target(target))
 
 
 def current_is_signed() -> bool:
-    """Whether the target that TVM is at multiplies signed bytes, by weights but -128."""
+    """Whether TVM's current target multiplies signed bytes by weights other than -128."""
     target = tvm.target.Target.current(allow_none=True)
     return target is not None and target.kind.name == "llvm" and is_signed(target)
 
 
 def is_signed(target: Any) -> bool:
-    """Whether a target, of TVM's, multiplies signed bytes."""
+    """Whether a TVM target multiplies signed bytes."""
     return architecture(str(target.attrs.get("mtriple") or "")) == "aarch64"
 
 
 def current_has_dot() -> bool:
-    """Whether the target that TVM is at sums up four products in some vector by one instruction."""
+    """Whether TVM's current target sums up four products of a lane by one instruction."""
     return _current_rows() == "uint8"
 
 
 def current_widens() -> bool:
-    """Whether the target that TVM is at multiplies pairs of 16 bits, and no bytes."""
+    """Whether TVM's current target multiplies 16-bit pairs, and not bytes."""
     return _current_rows() == "int16"
 
 
@@ -100,7 +107,7 @@ def _current_rows() -> str:
 
 
 def multiplied_rows(target: Target) -> str:
-    """The type of rows that a processor multiplies by signed bytes at once; empty if by none."""
+    """The type of rows that a processor's dot product multiplies by signed bytes; "" for none."""
     return "" if target.gpu is not None else _rows(tvm_target(target))
 
 
@@ -113,9 +120,9 @@ def _rows(target: Any) -> str:
 
 
 def steps_at_once(target: Target, lanes: int, kind: str | None = None) -> int:
-    """How many steps a processor sums up at once in each of so many lanes; 0 where none.
+    """How many steps an instruction sums up in each of this many lanes; 0 without one.
 
-    kind: of rows; None of those that it multiplies fastest.
+    kind: the type of rows; None for the one that the processor multiplies fastest.
     """
     kind = multiplied_rows(target) if kind is None else kind
     if kind == "int8":
@@ -126,23 +133,23 @@ def steps_at_once(target: Target, lanes: int, kind: str | None = None) -> int:
 
 
 def instruction(target: Any, lanes: int) -> str:
-    """LLVM's name of that for four products in each of so many lanes; empty where there is none."""
+    """LLVM's name of the instruction for four products in each of this many lanes; "" for none."""
     return _of(target, lanes, _VNNI, _AVX_VNNI)
 
 
 def _of(target: Any, lanes: int, *tables: _Table) -> str:
-    """LLVM's name of the first instruction that a processor has; empty where it has none."""
+    """LLVM's name of the first of these instructions that a processor has; "" for none."""
     found = (table[lanes] for table in tables if lanes in table)
     return next((name for needed, name in found if has_features(str(target), needed)), "")
 
 
 def summed_at_once(sch: Any, loop: Any) -> None:
-    """Let lowering add up the few steps of a loop, which is around one over lanes, at once."""
+    """Let lowering add up all steps of a loop by one instruction. It is around one over lanes."""
     sch.annotate(loop, DOT, True)
 
 
 def dots(func: Any) -> Any:
-    """The function, its marked loops as dot products; its loops over lanes are vectors already."""
+    """The function with marked loops as dot products. Loops over lanes must be vectors already."""
     target = func.attrs["target"]
     if target.kind.name != "llvm":
         return func
@@ -161,7 +168,7 @@ def _added_up(loop: Any, target: Any) -> Any:
 
 
 def _instructed(sums: _Sums, target: Any) -> Any | None:
-    """The store by the instruction for such rows; None where there is none for their lanes."""
+    """The store with the instruction for such rows; None where there is none for these lanes."""
     if sums.given.kind == "int8":
         return sums.stored(sums.by_signed_pairs()) if sums.lanes == _PAIRED_LANES else None
     tables = (_PAIRS,) if sums.given.kind == "int16" else (_VNNI, _AVX_VNNI)
@@ -170,9 +177,9 @@ def _instructed(sums: _Sums, target: Any) -> Any | None:
 
 
 def _of_fewer(sums: _Sums, target: Any, tables: tuple[_Table, ...]) -> Any | None:
-    """The sums of the last columns, fewer than a vector's, as some of the least that has them.
+    """The sums of the last columns, as some lanes of the smallest vector with an instruction.
 
-    None where no instruction is for it, or the weights of all its lanes do not lie there.
+    None where there is no such vector, or its other lanes would read beyond the panel.
     """
     for lanes in sorted(tables[0]):
         name = _of(target, lanes, *tables)
@@ -184,9 +191,9 @@ def _of_fewer(sums: _Sums, target: Any, tables: tuple[_Table, ...]) -> Any | Non
 
 @dataclass(frozen=True)
 class _Sums:
-    """What a marked loop adds up: a store of sums, of a row's steps and of each lane's weights.
+    """The sums of a marked loop: products of a row's steps and of each lane's weights.
 
-    before: the sums so far. given: what each lane multiplies; factors: by which.
+    before: the sums so far. given: the row's elements. factors: the weights.
     """
 
     loop: Any
@@ -199,7 +206,7 @@ class _Sums:
     def of(cls, loop: Any, kind: str, packed: tuple[int, tuple[int, ...]]) -> _Sums | None:
         """The sums of a loop; None where it has another form.
 
-        kind: of the row. packed: how far apart lanes' weights are, and where each step's.
+        kind: the type of the row. packed: the layout of weights, such as `_FOURS`.
         """
         value = getattr(loop.body, "value", None)
         if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
@@ -214,7 +221,10 @@ class _Sums:
         return cls(loop, value.a, given, weights, lanes) if fits else None
 
     def widened(self, lanes: int) -> _Sums | None:
-        """The same steps alone, of so many lanes, of which the last ones mean nothing."""
+        """The same steps with more lanes, of which the last ones are not used, and sums of zero.
+
+        None where these lanes cannot be read.
+        """
         if self.given.load.ty.dtype.lanes > 1 or not self.factors.has_behind(self.loop, lanes):
             return None
         zeros = tirx.Broadcast(tirx.const(0, "int32"), lanes)
@@ -222,16 +232,16 @@ class _Sums:
 
     @property
     def row(self) -> Any:
-        """What is multiplied at the steps, for each lane, as one vector."""
+        """The row's elements of all steps, for each lane, as one vector."""
         return self.given.rows(self.loop, self.lanes)
 
     @property
     def weights(self) -> Any:
-        """By which it is multiplied, as one vector."""
+        """The weights of all steps and lanes, as one vector."""
         return self.factors.packed(self.loop, self.lanes)
 
     def by(self, name: str) -> Any:
-        """The sums by an instruction for all steps, or for pairs of 16 bits."""
+        """The sums by one instruction, for all steps or for pairs of 16 bits."""
         kind = f"int32x{self.lanes}"
         if self.given.kind != "int16":
             given = (self.before, self.row, self.weights)
@@ -240,23 +250,23 @@ class _Sums:
         return self.before + tirx.call_llvm_pure_intrin(kind, name, self.row, weights)
 
     def by_signed_pairs(self) -> Any:
-        """The sums by products of 16 bits, of which two are added up before they are widened."""
+        """The sums by 16-bit products; two of them are added up before they are widened."""
         pairs = tirx.reinterpret("int16x8", self.row)
         places = [tirx.const(at // 4, "int32") for at in range(8)]
         row = tirx.reinterpret("int8x16", tirx.Shuffle([pairs], places))
         return self.before + signed_pairs(row, self.weights)
 
     def stored(self, value: Any) -> Any:
-        """The store of other sums."""
+        """The loop's store, with another value."""
         store = self.loop.body
         return tirx.BufferStore(store.buffer, value, store.indices)
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A factor of a product: what is read, or where that lies outside of a border, this one.
+    """A factor of a product: the elements that a load reads, or a border's value outside an image.
 
-    inside: the condition under which they are read; None where they always are.
+    inside: the condition under which elements are read; None where they always are.
     """
 
     load: Any
@@ -265,7 +275,7 @@ class Factor:
 
     @classmethod
     def of(cls, factor: Any) -> Factor | None:
-        """What is read as a factor; None where it is computed."""
+        """The factor that an expression reads; None where it is computed."""
         while isinstance(factor, (tirx.Broadcast, tirx.Cast)):
             factor = factor.value
         if isinstance(factor, tvm.ir.TensorLoad):
@@ -278,23 +288,23 @@ class Factor:
 
     @property
     def kind(self) -> str:
-        """The type of what is read."""
+        """The type of the elements that are read."""
         return str(self.load.source.dtype.with_lanes(1))
 
     def is_packed(self, loop: Any, apart: int, places: tuple[int, ...]) -> bool:
-        """Whether they are weights, of lanes so far apart, and of each step at its place."""
+        """Whether these are weights with lanes `apart` elements apart and steps at these places."""
         index = self.load.indices[0]
         lanes = not isinstance(index, tirx.Ramp) or int(index.stride) == apart
         found = self.kind in ("int8", "int16") and self.inside is None
         return lanes and found and _places(self._base, loop) == places
 
     def packed(self, loop: Any, lanes: int) -> Any:
-        """Weights of the steps of a loop, of so many lanes, as one vector."""
+        """The weights of a loop's steps, for this many lanes, as one vector."""
         first = at_step(self._base, loop, 0)
         return _load(self.load.source, first, loop.extent.value * lanes)
 
     def has_behind(self, loop: Any, lanes: int) -> bool:
-        """Whether the weights of so many lanes lie there: before a place that a panel ends at."""
+        """Whether the weights of this many lanes lie within the panel."""
         first = tvm.sym.Analyzer().modular_set(at_step(self._base, loop, 0))
         size = math.prod(int(extent) for extent in self.load.source.shape)
         apart = int(first.coeff) or size
@@ -308,7 +318,7 @@ class Factor:
         return index.base if isinstance(index, tirx.Ramp) else index
 
     def has_rows(self, loop: Any, lanes: int) -> bool:
-        """Whether those of the steps of a loop lie in one of two ways, for so many lanes."""
+        """Whether a loop's steps read contiguous elements, or a contiguous line for these lanes."""
         index = self.load.indices[0]
         if self._is_one:
             beside = _places(index, loop) == tuple(range(loop.extent.value))
@@ -317,16 +327,16 @@ class Factor:
         return beside and self.kind == "uint8" and self.load.ty.dtype.lanes == lanes
 
     def rows(self, loop: Any, lanes: int) -> Any:
-        """Those of the steps of a loop, as a vector of as many for each lane."""
+        """The elements of a loop's steps for each lane, as one vector."""
         return self._word(loop, lanes) if self._is_one else self._lines(loop, lanes)
 
     @property
     def _is_one(self) -> bool:
-        """Whether all lanes read the same."""
+        """Whether all lanes read the same element."""
         return bool(self.load.ty.dtype.lanes == 1)
 
     def _word(self, loop: Any, lanes: int) -> Any:
-        """Those that lie beside each other, 32 bits in all, for all lanes."""
+        """Contiguous elements of 32 bits in all, repeated for all lanes."""
         index, steps = self.load.indices[0], loop.extent.value
         found = _load(self.load.source, at_step(index, loop, 0), steps)
         read = tirx.reinterpret("int32", found)
@@ -336,17 +346,17 @@ class Factor:
         return tirx.reinterpret(f"{self.kind}x{steps * lanes}", tirx.Broadcast(read, lanes))
 
     def _depends_on(self, var: Any) -> bool:
-        """Whether a variable decides if they are read, or what stands for them."""
+        """Whether a variable decides if elements are read, or which border replaces them."""
         return self.inside is not None and (uses(self.inside, var) or uses(self.border, var))
 
     def _lines(self, loop: Any, lanes: int) -> Any:
-        """Those of four lines, in which each lane has a column of its own."""
+        """The elements of four lines, interleaved: each lane has a column of its own."""
         found = [self._line(loop, step, lanes) for step in range(STEPS)]
         order = [line * lanes + lane for lane in range(lanes) for line in range(STEPS)]
         return tirx.Shuffle(found, [tirx.const(one, "int32") for one in order])
 
     def _line(self, loop: Any, step: int, lanes: int) -> Any:
-        """The bytes of all lanes at a step of a loop."""
+        """The bytes of all lanes at one step of a loop."""
         read = at_step(self.load, loop, step)
         if self.inside is None:
             return read
@@ -357,21 +367,21 @@ class Factor:
 
 
 def _places(index: Any, loop: Any) -> tuple[int, ...]:
-    """Where an index is at each step of a loop, from the first; -1 where that is not known."""
+    """How far an index has moved at each step of a loop; -1 where that is not known."""
     first, simplify = at_step(index, loop, 0), tvm.sym.Analyzer().simplify
     found = [simplify(at_step(index, loop, step) - first) for step in range(loop.extent.value)]
     return tuple(int(one.value) if isinstance(one, tirx.IntImm) else -1 for one in found)
 
 
 def _first(vector: Any, lanes: int) -> Any:
-    """The first lanes of a vector; of one the number itself."""
+    """The first lanes of a vector; a single lane as a number."""
     return tirx.Shuffle([vector], [tirx.const(at, "int32") for at in range(lanes)])
 
 
 def signed_pairs(row: Any, weights: Any) -> Any:
-    """Four sums of the products of sixteen signed bytes each: what AArch64 has instructions for.
+    """Sums of the products of two vectors of sixteen signed bytes, in four lanes (AArch64).
 
-    Products eight bytes apart are added up in 16 bits, and pairs of these sums in 32.
+    Products eight bytes apart are added in 16 bits, and pairs of these sums in 32 bits.
     """
     halves = [[_half(one, first) for one in (row, weights)] for first in (0, 8)]
     low, high = (tirx.call_llvm_pure_intrin("int16x8", PRODUCTS, *one) for one in halves)
@@ -379,7 +389,7 @@ def signed_pairs(row: Any, weights: Any) -> Any:
 
 
 def _half(vector: Any, first: int) -> Any:
-    """Eight bytes of a vector."""
+    """Eight bytes of a vector, from `first` on."""
     return tirx.Shuffle([vector], [tirx.const(first + at, "int32") for at in range(8)])
 
 

@@ -1,10 +1,10 @@
-"""Elements of a few vectors put between each other, and stored as they then lie.
+"""Elements of a few vectors are interleaved in registers and stored together.
 
     for c in range(3) (marked): for lane (vector): y[3 lane + c] = v(c)[lane]
     -->
     y[..] = v(0)[0], v(1)[0], v(2)[0], v(0)[1], ..          one store of three vectors
 
-Without it each vector is stored an element at a time, since the next one belongs elsewhere.
+Otherwise each vector is stored one element at a time, since its elements are not contiguous.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from .._lazy_tvm import at_step, structural_map, tirx, tvm
 from ..system.checks import flag
 from . import Mark, Place
 
-# Of a loop over vectors, around one over lanes: the next element of each is as far as there are.
+# Annotation of a loop over vectors, around one over lanes. The stride of a vector's elements is
+# the number of vectors.
 INTERLEAVED = "ansor.interleaved"
-# Vectors that are put between each other at most.
+# Most vectors that are interleaved.
 MOST_INTERLEAVED = 4
 
 
 def interleave(sch: Any, loop: Any) -> None:
-    """Let lowering store at once what the steps of a loop around one over lanes store in turns."""
+    """Let lowering interleave the vectors that a loop's steps store, and store them at once."""
     sch.annotate(loop, INTERLEAVED, True)
 
 
 def interleaved(func: Any) -> Any:
-    """The function, its marked loops as stores; its loops over lanes are vectors already."""
+    """The function with each marked loop as one store. Loops over lanes must be vectors already."""
     return func.with_body(structural_map(func.body, (tirx.For, _stored_at_once)))
 
 

@@ -1,17 +1,17 @@
-"""Sixteen steps of a sum of signed bytes at once, with partial results in lanes.
+"""Sixteen steps of a sum of signed bytes are added up at once, with partial results in lanes.
 
     for r, c (unrolled): for i in range(16) (marked): acc[r, c] += x[r, k + i] * w[.., c, i]
     -->
     low, high = eight products of 16 bits each: of x[r, k ..] and w[.., c, ..]
     part[r, c] (4 lanes) += pairs added up of (low + high)        smull, smlal2, sadalp
 
-and around all loops that add to the same sums, before the outermost and behind it:
+and before and after the outermost of all loops that add to the same sums:
 
     part = 0  ..  for c by fours: acc[r, c ..] += each lane's sum of part[r, c ..]
 
-AArch64 without dot products has these three instructions for sixteen products; here neither rows
-nor weights are moved between lanes, as they are where lanes are columns (`dot.py`). No weight is
--128, so that two products fit 16 bits.
+AArch64 without dot products needs these three instructions for sixteen products. Neither rows nor
+weights move between lanes here, unlike where lanes are columns (`dot.py`). No weight is -128, so
+two products fit 16 bits.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ from ..system.checks import flag
 from . import Mark, Place
 from .dot import is_signed, signed_pairs
 
-# Of an innermost loop over steps.
+# Annotation of an innermost loop over steps.
 LONG_DOT = "ansor.long_dot"
 # Steps that are added up at once.
 LONG_STEPS = 16
-# Sums of pairs of lanes, and of all.
-_FOLDED, _TOTAL = "llvm.aarch64.neon.addp", "llvm.vector.reduce.add"
+# LLVM's instruction for sums of pairs of lanes.
+_FOLDED = "llvm.aarch64.neon.addp"
+# LLVM's instruction for the sum of all lanes.
+_TOTAL = "llvm.vector.reduce.add"
 # Lanes of a partial result.
 _LANES = 4
-# LLVM would load the rows of several steps together, and send sums to the stack.
+# Without this option LLVM loads the rows of several steps together, and spills sums.
 _STEP_BY_STEP = ("-misched-cluster:bool=false",)
 
 
 def summed_by_sixteens(sch: Any, loop: Any) -> None:
-    """Let lowering add up the sixteen steps of an innermost loop at once."""
+    """Let lowering add up the sixteen steps of an innermost loop at once, and unroll it."""
     sch.unroll(loop)
     sch.annotate(loop, LONG_DOT, True)
 
 
 def long_dots(func: Any) -> Any:
-    """The function, its marked loops with partial results in lanes."""
+    """The function, in which marked loops have partial results in lanes."""
     loops = collect(func.body, tirx.For)
     if not any(map(_is_marked, loops)) or not is_signed(func.attrs["target"]):
         return func
@@ -68,9 +70,9 @@ def _is_marked(loop: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Nest:
-    """All loops that add to the same sums, the marked one within them.
+    """The nest of all loops that add to the same sums, with the marked loop inside.
 
-    pair: of what is multiplied, the bytes of all its steps. places: of the sums.
+    pair: both factors, as the bytes of all steps. places: where each sum is stored, by its number.
     """
 
     loops: tuple[Any, ...]
@@ -80,7 +82,7 @@ class _Nest:
 
     @classmethod
     def of(cls, loop: Any) -> _Nest | None:
-        """The nest that begins with a loop; None where it is no such thing."""
+        """The nest that begins with a loop; None where the loops have another form."""
         (*around, steps), conditions = _chain(loop)
         if not _is_marked(steps) or getattr(steps.extent, "value", 0) != LONG_STEPS:
             return None
@@ -100,7 +102,7 @@ class _Nest:
         return cls(tuple(around) or (steps,), steps, tuple(pair), places)
 
     def summed(self) -> Any:
-        """The statements that add up all."""
+        """The statements that replace the nest."""
         part = tirx.decl_buffer((math.prod(self._sizes) * _LANES,), "int32", "part")
         zero = tirx.Broadcast(tirx.const(0, "int32"), _LANES)
         starts = [tirx.BufferStore(part, zero, [_row(at * _LANES)]) for at in self.places]
@@ -126,7 +128,7 @@ class _Nest:
         return [int(loop.extent) for loop in self._over]
 
     def _folded(self, part: Any) -> Iterator[Any]:
-        """The statements that add partial results to the sums, by fours that lie side by side."""
+        """The statements that add partial results to the sums, four contiguous sums at a time."""
         left, buffer = dict(self.places), self.steps.body.buffer
         while left:
             first = next(iter(left))
@@ -145,7 +147,7 @@ class _Nest:
 
 
 def _chain(loop: Any) -> tuple[list[Any], list[Any]]:
-    """A loop and all within it, one in each other, and the conditions between them."""
+    """A loop, the perfectly nested loops inside it, and the conditions between them."""
     loops, conditions = [], []
     while loop is not None:
         if isinstance(loop, tirx.For):
@@ -158,7 +160,7 @@ def _chain(loop: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _beside_fetches(body: Any) -> Any:
-    """The one loop or condition of a body that has calls alone beside it; else None."""
+    """The only loop or condition in a body that otherwise has only calls; else None."""
     parts = list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]
     found = [one for one in parts if not isinstance(one, tirx.Evaluate)]
     alone = len(found) == 1 and isinstance(found[0], (tirx.For, tirx.IfThenElse))
@@ -166,9 +168,9 @@ def _beside_fetches(body: Any) -> Any:
 
 
 def _places(over: list[Any], store: Any, conditions: list[Any]) -> dict[int, Any] | None:
-    """Where each sum lies, by its number among those of all steps of the loops over sums.
+    """Where each sum is stored, by its number among the steps of all loops over sums.
 
-    None where it is not known of some whether they are there.
+    None where it is not known at compile time which sums the conditions leave.
     """
     found = {}
     for at, each in enumerate(product(*(range(int(loop.extent)) for loop in over))):
@@ -182,21 +184,21 @@ def _places(over: list[Any], store: Any, conditions: list[Any]) -> dict[int, Any
 
 
 def _at_steps(expr: Any, steps: list[tuple[Any, int]]) -> Any:
-    """What an expression is at a step of each loop."""
+    """An expression at the given step of each loop."""
     for loop, step in steps:
         expr = at_step(expr, loop, step)
     return tvm.sym.Analyzer().simplify(expr)
 
 
 def _is_known(loop: Any, store: Any) -> bool:
-    """Whether a loop adds to each sum again and again, or is over sums and written out."""
+    """Whether a loop is over steps of the sums, or is an unrolled loop over sums."""
     constant = isinstance(loop.extent, tirx.IntImm)
     over = uses(store.indices[0], loop.loop_var)
     return not over or (constant and loop.kind == tirx.ForKind.UNROLLED)
 
 
 def _sixteen(factor: Any, loop: Any) -> Any:
-    """The signed bytes of a factor at all steps of a loop, which lie side by side; else None."""
+    """The signed bytes of a factor at all steps of a loop, if they are contiguous; else None."""
     while isinstance(factor, tirx.Cast):
         factor = factor.value
     if op_name(factor) == "prim.if_then_else":
@@ -220,7 +222,7 @@ def _varies(loop: Any, *found: Any) -> bool:
 
 
 def _are_beside(places: list[Any]) -> bool:
-    """Whether four places are there and follow one another."""
+    """Whether four places exist and are contiguous."""
     if any(one is None for one in places):
         return False
     simplify = tvm.sym.Analyzer().simplify

@@ -1,4 +1,4 @@
-"""Sums of products of bytes by tiles of a matrix: registers of sixteen rows by sixteen columns.
+"""Sums of products of bytes in matrix registers, which have sixteen rows by sixteen columns (AMX).
 
     acc[.., ..] = 0
     for k: for r in 32: for c in 32: for g in 16 (marked): for i in 4:
@@ -8,13 +8,14 @@
     for k: of two tiles of rows and two of weights, multiply each by each and add up
     acc = sums
 
-A tile has up to sixteen rows of up to 64 bytes: of rows, sixteen groups of four steps; of weights,
-such a group for sixteen columns, as `dot.py` has them; of sums, sixteen columns. One instruction
-(AMX's `tdpbusd`) adds up 16384 products. Rows of a tile lie at equal distances: where they do not,
-as where a row of an image ends, another tile begins.
+A register has up to sixteen rows of 64 bytes each. A row of it holds sixteen groups of four steps
+of one row of data, or one such group of weights for sixteen columns, as in `dot.py`, or sums of
+sixteen columns. One instruction (AMX's `tdpbusd`) adds up 16384 products. The rows of a register
+lie at equal distances in memory: where they do not, as at the end of an image's row, another
+register begins.
 
-How much of each register is used is set beforehand. That takes as long as ten instructions, so it
-is done once around all tiles of the same sizes, but within what is one core's.
+The sizes in use must be set for all registers first. That takes as long as ten instructions, so it
+is done once around all tiles of the same sizes, but within the code of one core.
 """
 
 from __future__ import annotations
@@ -33,16 +34,20 @@ from .dot import STEPS, Factor
 if TYPE_CHECKING:
     from ..target import Target
 
-# Of a loop over groups of four steps, around one over these.
+# Annotation of a loop over groups of four steps, around one over the four.
 MATRIX = "ansor.matrix"
-# Rows, columns or groups of steps that a register has room for, and how many registers there are.
-SIDE, REGISTERS = 16, 8
-# The features that it takes.
+# Most rows, and most columns or groups of steps, of a register.
+SIDE = 16
+# How many registers a processor has.
+REGISTERS = 8
+# The processor's features that are needed.
 _NEEDED = ("amx-tile", "amx-int8")
-# Around statements that want registers of some sizes, until these are set.
+# Attribute around statements that need registers of some sizes, until these are set.
 _SIZES = "ansor.matrix_sizes"
-# Bytes of a number of 32 bits, and of what sets the sizes of all registers.
-_WORD, _SETTING = 4, 64
+# Bytes of a 32-bit number.
+_WORD = 4
+# Bytes of the configuration with the sizes of all registers.
+_SETTING = 64
 
 
 def has_matrices(target: Target) -> bool:
@@ -55,12 +60,12 @@ def _has(target: Any) -> bool:
 
 
 def summed_by_matrices(sch: Any, loop: Any) -> None:
-    """Let lowering add up the groups of steps of a loop by tiles of a matrix."""
+    """Let lowering add up the groups of steps of a loop in matrix registers."""
     sch.annotate(loop, MATRIX, True)
 
 
 def is_summed_by_matrices(sch: Any, loops: Sequence[Any]) -> bool:
-    """Whether one of a block's loops is marked so."""
+    """Whether one of a block's loops has this mark."""
     return any(_is_marked(sch.get(loop)) for loop in loops)
 
 
@@ -69,7 +74,7 @@ def _is_marked(loop: Any) -> bool:
 
 
 def matrix_tiles(func: Any) -> Any:
-    """The function, its marked loops by tiles, the sizes of which are set."""
+    """The function with marked loops in matrix registers, and code that sets their sizes."""
     if not any(map(_is_marked, collect(func.body, tirx.For))) or not _has(func.attrs["target"]):
         return func
     summed = structural_map(func.body, ((tirx.SeqStmt, tirx.For), _summed), order="pre")
@@ -78,7 +83,10 @@ def matrix_tiles(func: Any) -> Any:
 
 
 def _summed(stmt: Any) -> Any:
-    """A nest that adds up by tiles, without what set its sums to zero; others as they are."""
+    """A marked nest in matrix registers, without the statement before it that zeroes its sums.
+
+    Other statements stay as they are.
+    """
     if isinstance(stmt, tirx.For):
         nest = _Nest.of(stmt)
         return nest.summed() if nest else stmt
@@ -94,14 +102,14 @@ def _summed(stmt: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Operand:
-    """What is read or written, and where."""
+    """A buffer that is read or written, and the index."""
 
     buffer: Any
     index: Any
 
     @classmethod
     def of(cls, factor: Any) -> _Operand | None:
-        """What a factor reads; None where it is computed, or not always read."""
+        """The operand that a factor reads; None where it is computed, or read under a condition."""
         found = Factor.of(factor)
         if found is None or found.inside is not None:
             return None
@@ -113,27 +121,28 @@ class _Operand:
         return str(self.buffer.dtype)
 
     def apart(self, loop: Any) -> int | None:
-        """How many elements from a step of a loop to the next; None where that is not known."""
+        """The stride of a loop's steps in elements; None where that is not known."""
         return _number(at_step(self.index, loop, 1) - at_step(self.index, loop, 0))
 
     def at(self, loops: Sequence[Any], steps: Sequence[int]) -> Any:
-        """The index at these steps of some loops."""
+        """The index at the given steps of some loops."""
         index = self.index
         for loop, step in zip(loops, steps, strict=True):
             index = at_step(index, loop, step)
         return index
 
     def address(self, loops: Sequence[Any], steps: Sequence[int]) -> Any:
-        """Where it is at these steps of some loops."""
+        """The address at the given steps of some loops."""
         at = tvm.sym.Analyzer().simplify(self.at(loops, steps))
         return tirx.address_of(tirx.BufferLoad(self.buffer, [at]))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """The rows or the columns of a tile.
+    """The rows or the columns of a register.
 
-    first: steps of the loops over them. apart: elements from one to the next, of both operands.
+    first: where they begin, as steps of the loops over them. count: how many. apart: the strides in
+    elements, in the operand and in the sums.
     """
 
     first: tuple[int, ...]
@@ -143,11 +152,11 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Nest:
-    """All loops that add to the same sums, one in each other.
+    """The nest of all loops that add to the same sums.
 
-    around: over other steps than those of a tile. rows, columns: loops over those of the tiles,
-    which are `high` and `wide`. within: the marked loop and the innermost one. read, weights, sums:
-    what is multiplied, by what, and what it is added to.
+    around: loops over the other steps of the sums. rows, columns: loops over rows and columns.
+    within: the marked loop and the innermost one. read, weights, sums: the operands and the sums.
+    high, wide: the parts of the rows, and of the columns, that a register each holds.
     """
 
     around: list[Any]
@@ -162,7 +171,7 @@ class _Nest:
 
     @classmethod
     def of(cls, loop: Any) -> _Nest | None:
-        """The nest that begins with a loop; None where it is no such thing."""
+        """The nest that begins with a loop; None where the loops have another form."""
         if not (chain := _chain(loop)):
             return None
         *outer, steps, four = chain
@@ -182,14 +191,14 @@ class _Nest:
         return cls(around, rows, columns, [steps, four], read, weights, sums, high, wide)
 
     def is_started_by(self, stmt: Any) -> bool:
-        """Whether a statement sets the sums to zero, and does nothing else."""
+        """Whether a statement only sets the sums to zero."""
         stores = collect(stmt, tirx.BufferStore)
         return bool(stores) and all(
             one.buffer.same_as(self.sums.buffer) and _is_zero(one.value) for one in stores
         )
 
     def summed(self, *, started: bool = True) -> Any:
-        """The statements that add up all. started: whether to what is there, or to zeros."""
+        """The statements that replace the nest. started: whether sums are loaded, not zeroed."""
         sums = list(self._sums())
         begun = [_called("tileloadd64", *one) for one in sums]
         if not started:
@@ -202,13 +211,13 @@ class _Nest:
         return tirx.AttrStmt(tirx.const(0, "int32"), _SIZES, sizes, tirx.SeqStmt(every))
 
     def _sums(self) -> Iterator[tuple[int, Any, int]]:
-        """Each register of sums, with its address and the bytes from a row to the next."""
+        """Each register of sums, with its address and the bytes from one row to the next."""
         for number, (row, column) in enumerate(product(self.high, self.wide)):
             loops, steps = [*self.rows, *self.columns], (*row.first, *column.first)
             yield number, self.sums.address(loops, steps), _WORD * row.apart[1]
 
     def _loads(self) -> Iterator[Any]:
-        """The statements that load what is multiplied at a step of the loops around."""
+        """The statements that load both operands at a step of the loops around."""
         inside = (0,) * len(self.within)
         panel = self.weights.apart(self.within[0])
         for number, row in zip(self._of_rows, self.high, strict=True):
@@ -219,7 +228,7 @@ class _Nest:
             yield _called("tileloadd64", number, address, panel)
 
     def _products(self) -> Iterator[Any]:
-        """The statements that multiply, each tile of rows by each of weights."""
+        """The statements that multiply each register of rows by each register of weights."""
         for number, pair in enumerate(product(self._of_rows, self._of_weights)):
             yield _called("tdpbusd", number, *pair)
 
@@ -235,7 +244,7 @@ class _Nest:
         return range(self._of_rows.stop, self._of_rows.stop + len(self.wide))
 
     def _setting(self) -> bytes:
-        """What sets the sizes of all registers: a palette, bytes of a row, and rows."""
+        """The configuration of all registers: a palette, and each one's bytes of a row and rows."""
         groups = int(self.within[0].extent)
         sizes = [(row.count, _WORD * one.count) for row, one in product(self.high, self.wide)]
         sizes += [(row.count, STEPS * groups) for row in self.high]
@@ -248,7 +257,7 @@ class _Nest:
 
 
 def _operands(steps: Any, four: Any) -> tuple[_Operand, _Operand, _Operand] | None:
-    """What is multiplied, by what, and what it is added to; None where loops have another form."""
+    """The rows, the weights and the sums of two loops; None where these have another form."""
     store, value = four.body, getattr(four.body, "value", None)
     if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
         return None
@@ -263,9 +272,9 @@ def _operands(steps: Any, four: Any) -> tuple[_Operand, _Operand, _Operand] | No
 
 
 def _parts(loops: Sequence[Any], read: _Operand, sums: _Operand) -> list[_Part]:
-    """The steps of loops in parts of sixteen at most, at equal distances in both operands.
+    """The steps of loops, in parts of at most sixteen with equal strides in operand and sums.
 
-    None at all where a distance is not known.
+    Empty where a stride is not known.
     """
     every = list(product(*(range(int(loop.extent)) for loop in loops)))
     places = [[one.at(loops, steps) for steps in every] for one in (read, sums)]
@@ -280,7 +289,7 @@ def _parts(loops: Sequence[Any], read: _Operand, sums: _Operand) -> list[_Part]:
 
 
 def _runs(gaps: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Where places at equal distances begin, and how many they are, by the gaps between all."""
+    """Runs of places at equal distances, as (first, how many). gaps: the distances between them."""
     first = 0
     for at in range(1, len(gaps) + 1):
         if at == len(gaps) or gaps[at] != gaps[first]:
@@ -291,7 +300,7 @@ def _runs(gaps: Sequence[Any]) -> Iterator[tuple[int, int]]:
 
 
 def _even(runs: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Runs of sixteen at most, of nearly equal lengths."""
+    """The runs cut into runs of at most sixteen, with nearly equal lengths."""
     for first, count in runs:
         parts = math.ceil(count / SIDE)
         ends = [count * at // parts for at in range(parts + 1)]
@@ -313,7 +322,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _chain(loop: Any) -> list[Any]:
-    """A loop and those within it, one in each other; none where it is the only one."""
+    """A loop and the perfectly nested loops inside it; empty where it has none inside."""
     loops = []
     while isinstance(loop, tirx.For):
         loops.append(loop)
@@ -322,7 +331,7 @@ def _chain(loop: Any) -> list[Any]:
 
 
 def _called(name: str, *given: Any) -> Any:
-    """The statement of an instruction. given: registers, and of some an address and a distance."""
+    """The statement of an instruction. given: registers, or one with an address and a stride."""
     kinds = ("int8", "int8" if name == "tdpbusd" else "", "int8" if name == "tdpbusd" else "int64")
     made = [
         tirx.const(one, kind) if isinstance(one, int) else one
@@ -332,7 +341,7 @@ def _called(name: str, *given: Any) -> Any:
 
 
 def _with_sizes(stmt: Any) -> Any:
-    """The statement with the sizes set around it, if it is one core's and has tiles of one kind."""
+    """A statement with register sizes set around it, if one core runs it and all sizes agree."""
     marks = [one for one in collect(stmt, tirx.AttrStmt) if one.attr_key == _SIZES]
     sizes = {str(one.value.value) for one in marks}
     shared = any(one.kind == tirx.ForKind.PARALLEL for one in collect(stmt, tirx.For))
@@ -344,13 +353,13 @@ def _with_sizes(stmt: Any) -> Any:
     stores = list(_stores(buffer, bytes.fromhex(sizes.pop())))
     around = [_called("ldtilecfg", first), bare, _called("tilerelease")]
     every = tirx.SeqStmt([tirx.AllocBuffer(buffer), *stores, *around])
-    # A chunk of the tasks of a loop (`codegen/passes/chunks.py`), of which some are empty.
+    # A chunk of a loop's tasks (`codegen/passes/chunks.py`) may be empty.
     may_be_empty = isinstance(stmt, tirx.For) and not isinstance(stmt.extent, tirx.IntImm)
     return tirx.IfThenElse(stmt.extent > 0, every) if may_be_empty else every
 
 
 def _stores(buffer: Any, setting: bytes) -> Iterator[Any]:
-    """The statements that write bytes, a word each."""
+    """The statements that store bytes, a word at a time."""
     for at in range(len(setting) // _WORD):
         word = int.from_bytes(setting[_WORD * at : _WORD * (at + 1)], "little")
         yield tirx.BufferStore(buffer, tirx.const(word, "int32"), [tirx.const(at, "int32")])

@@ -1,11 +1,11 @@
-"""Taps that lie in the padding of an image for a whole tile, which are left out.
+"""Taps that lie in the padding of an image for a whole tile are left out.
 
     for r (marked): for c: for w (unrolled): acc[w] += p[w0 + w + r * D, c] * k[r, c]
     -->
     for r: if L <= w0 + 3 + r * D and w0 + r * D < H: for c: ..        of four results, w
 
-where p is zero but from L to H. So a convolution whose taps lie far apart, such as those of
-DeepLab, takes the time of those that meet the image.
+Here p is zero except from L to H. A convolution whose taps lie far apart, as in DeepLab, then only
+takes time for the taps that meet the image.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..system.checks import flag
 from . import Mark, Place
 from .prefetch import with_body
 
-# Of a loop over taps.
+# Annotation of a loop over taps.
 OUTSIDE = "ansor.outside"
-# Of an image, how large it is with its padding where that is worth it.
+# Testing taps pays where an image with its padding is at least this many times the image.
 PADDED = 2
 
 
@@ -29,8 +29,8 @@ PADDED = 2
 class _Padded:
     """A buffer that is zero outside of an image.
 
-    limits: from where to where the image is, by axis. reach: how far beyond that a tile reads which
-    meets it, of axes along which all others are left out.
+    limits: where the image begins and ends, by axis. reach: how far beyond these limits a tile that
+    meets the image may read, for axes along which all other tiles are left out.
     """
 
     buffer: Any
@@ -39,12 +39,12 @@ class _Padded:
 
 
 def leaving_outside(sch: Any, loop: Any) -> None:
-    """Let lowering leave out the taps of a loop that meet nothing but padding."""
+    """Let lowering leave out the taps of a loop that only meet padding."""
     sch.annotate(loop, OUTSIDE, True)
 
 
 def inside(func: Any) -> Any:
-    """The function, its marked loops with conditions. Its blocks are there still."""
+    """The function with conditions in its marked loops. It must still have its blocks."""
     blocks = collect(func.body, tvm.s_tir.SBlock)
     padded = [made for block in blocks if (made := _padded(block)) is not None]
     read = [load.source for load in collect(func.body, tvm.ir.TensorLoad)]
@@ -54,7 +54,7 @@ def inside(func: Any) -> Any:
 
 
 def _marked(loop: Any, padded: Sequence[_Padded]) -> Any:
-    """A loop over taps, if it is marked with the condition that a tile of one meets the image."""
+    """A loop over taps; if it is marked, with the condition that the tile's taps meet the image."""
     if OUTSIDE not in (loop.annotations or {}):
         return loop
     conditions: list[Any] = []
@@ -70,7 +70,7 @@ def _marked(loop: Any, padded: Sequence[_Padded]) -> Any:
 
 
 def _padding(loop: Any, padded: Sequence[_Padded]) -> Any:
-    """A loop that writes padding, with the condition that a tile reads it."""
+    """A loop that writes padding, with the condition that some tile reads it."""
     inner = collect(loop.body, tirx.For)
     conditions: list[Any] = []
     for one, at, index in _indices(loop, padded, tirx.BufferStore):
@@ -88,7 +88,7 @@ def _guarded(conditions: Sequence[Any], body: Any) -> Any:
 
 
 def _indices(loop: Any, padded: Sequence[_Padded], kind: Any) -> Iterator[tuple[_Padded, int, Any]]:
-    """Where padded buffers are read, or written, within a loop: of each axis the index by loops."""
+    """The accesses of one kind to padded buffers within a loop: (buffer, axis, index in loops)."""
     for realize in collect(loop.body, tvm.s_tir.SBlockRealize):
         axes = [axis.var for axis in realize.block.iter_vars]
         values = list(zip(axes, realize.iter_values, strict=True))
@@ -104,7 +104,7 @@ def _buffer(access: Any) -> Any:
 
 
 def _padded(block: Any) -> _Padded | None:
-    """What a block pads with zeros, if it does."""
+    """The buffer that a block pads with zeros, or None."""
     store = block.body
     if not isinstance(store, tirx.BufferStore) or op_name(store.value) != "prim.if_then_else":
         return None
@@ -123,12 +123,12 @@ def _padded(block: Any) -> _Padded | None:
 
 
 def _is_known(limit: Any) -> bool:
-    """Whether it is so wherever it stands: that of an image of any size is read from a tensor."""
+    """Whether a limit is constant: an image of variable size has limits read from a tensor."""
     return isinstance(limit, tirx.IntImm)
 
 
 def _grows(index: Any, loop: Any) -> bool:
-    """Whether an index grows with all loops within one."""
+    """Whether an index grows with all loops inside a loop."""
     inner = [one.loop_var for one in collect(loop.body, tirx.For)]
     others = collect(index, tirx.Sub, tirx.FloorMod)
     if any(uses(other, var) for other in others for var in inner):
@@ -138,7 +138,7 @@ def _grows(index: Any, loop: Any) -> bool:
 
 
 def _ends(index: Any, loop: Any) -> tuple[Any, Any]:
-    """An index that grows with all loops, at the first steps of those within one, and the last."""
+    """An index at the first and the last steps of the loops inside a loop, with which it grows."""
     inner = collect(loop.body, tirx.For)
     first = substituted(index, [(one.loop_var, one.min) for one in inner])
     last = substituted(index, [(one.loop_var, one.min + one.extent - 1) for one in inner])

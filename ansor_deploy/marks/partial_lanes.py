@@ -1,4 +1,4 @@
-"""Reductions of rows of any length, with a partial result in each lane of some registers.
+"""Reductions of rows of any length keep a partial result in each lane of some registers.
 
     for k in range(197) (marked 2x16): s = s + f(k)
     -->
@@ -7,17 +7,18 @@
     for lane in range(16) (vector): p[0, lane] += f(181 + lane) if lane >= 11 else 0
     p[0] += p[1] ; p[0, ..8] += p[0, 8..] ; .. ; s = s + p[0, 0]
 
-A row of integers that is one vector is left to LLVM: of products of bytes it makes four to a lane,
-and of a sum that is halved, as here, it forgets all lanes but the first (`combineVPDPBUSDPattern`).
+A row of integers that is exactly one vector is left to LLVM. It makes products of four bytes a lane
+of them, and where a sum is halved, as here, it drops all lanes but the first
+(`combineVPDPBUSDPattern`).
 
-A row of which a run decides how much counts (`codegen/lengths/`) has `if k < n:` in its loop. Then
-steps of several terms are left out together, since those behind `n` change nothing.
+A row whose length a run decides (`codegen/lengths/`) has `if k < n:` in its loop. Then whole steps
+of several terms are skipped, since terms from `n` on change nothing.
 
-A row that the kernel has just made ends in a shorter vector instead: what is read across two stores
-has to wait until both are in the cache.
+A row that the kernel itself has just written ends in a shorter vector instead of an overlapping
+one: a load across two stores has to wait until both are in the cache.
 
-TVM's `rfactor` makes partial results, too, but of rows that vectors divide: of others it would have
-to ask at each step where the row ends, and other primitives forget that it does.
+TVM's `rfactor` makes partial results as well, but only of rows that vectors divide. In other rows
+each step would have to test where the row ends, and other primitives lose that condition.
 """
 
 import math
@@ -29,17 +30,17 @@ from .._lazy_tvm import collect, structural_equal, structural_map, tirx, tvm, us
 from ..system.checks import text
 from . import Mark, Place
 
-# Of a reduction: so many registers with so many lanes, such as "4x16".
+# Annotation of a reducing loop: numbers of registers and of lanes, such as "4x16".
 PARTIAL_LANES = "ansor.partial_lanes"
 
 
 def kept_in_lanes(sch: Any, loop: Any, vectors: int, width: int) -> None:
-    """Let a reducing loop keep a partial result in each of so many lanes of so many registers."""
+    """Let a reducing loop keep a partial result in each of `width` lanes of `vectors` registers."""
     sch.annotate(loop, PARTIAL_LANES, f"{vectors}x{width}")
 
 
 def first_value(kind: Any, dtype: str) -> Any:
-    """What a sum, maximum or minimum (`tirx.Add`, `Max`, `Min`) begins with, and keeps as it is."""
+    """The neutral element of a sum, maximum or minimum (`tirx.Add`, `Max`, `Min`)."""
     if kind is tirx.Add:
         return tirx.const(0, dtype)
     if "float" in dtype:
@@ -48,13 +49,13 @@ def first_value(kind: Any, dtype: str) -> Any:
 
 
 def partial_lanes(func: Any) -> Any:
-    """The function, its marked loops written out; one that is no reduction stays as it is."""
+    """The function with its marked loops replaced; a loop that is no reduction stays as it is."""
     own = {one.buffer for one in collect(func.body, tirx.AllocBuffer)}
     return func.with_body(structural_map(func.body, (tirx.For, partial(_written_out, own))))
 
 
 def _written_out(own: set[Any], loop: Any) -> Any:
-    """A loop's statements. own: the buffers that the function writes, and reads again."""
+    """The statements that replace a loop. own: buffers that the function itself allocates."""
     if (mark := (loop.annotations or {}).get(PARTIAL_LANES)) is None or not _is_reduction(loop):
         return loop
     vectors, lanes = map(int, str(mark).split("x"))  # lanes: a power of two
@@ -69,7 +70,7 @@ def _written_out(own: set[Any], loop: Any) -> Any:
 
 
 def _counted(loop: Any) -> tuple[Any, Any]:
-    """What is done for each term, and the condition of its counting; None where all count."""
+    """The statement for each term, and the condition under which it counts; None if all count."""
     body = loop.body
     if isinstance(body, tirx.IfThenElse) and body.else_case is None:
         return body.then_case, body.condition
@@ -77,7 +78,7 @@ def _counted(loop: Any) -> tuple[Any, Any]:
 
 
 def _is_reduction(loop: Any) -> bool:
-    """Whether all that is done is s = op(s, f(k)), s one element that f does not read."""
+    """Whether a loop only computes s = op(s, f(k)), where s is one element that f does not read."""
     store, _ = _counted(loop)
     kinds = (tirx.Add, tirx.Max, tirx.Min)
     if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, kinds):
@@ -93,7 +94,7 @@ def _is_reduction(loop: Any) -> bool:
 
 
 class _Partials:
-    """The statements that replace a marked loop. made: whether the kernel has just made its row."""
+    """The statements that replace a marked loop. made: whether the kernel itself wrote the row."""
 
     def __init__(self, loop: Any, vectors: int, lanes: int, *, made: bool) -> None:
         self.loop, self.made = loop, made
@@ -104,7 +105,7 @@ class _Partials:
         self.partial = tirx.decl_buffer((vectors * lanes,), self.dtype, "partial")
 
     def statements(self) -> Iterator[Any]:
-        """In the order in which they run."""
+        """The statements, in the order in which they run."""
         extent, step = int(self.loop.extent), self.vectors * self.lanes
         yield tirx.AllocBuffer(self.partial)
         for vector in range(self.vectors):
@@ -125,16 +126,16 @@ class _Partials:
         yield from self._joined()
 
     def _added(self, start: Any, vector: int, width: int = 0) -> Any:
-        """A vector of terms, from `start` and this vector's place on, added to its lanes.
+        """Add a vector of terms to its lanes. The terms begin at `start` plus the vector's place.
 
-        width: of the vector, where it has fewer lanes than others.
+        width: the vector's lanes, if it has fewer than others.
         """
         at = vector * self.lanes
         value = lambda lane: self._sum(at + lane, self._term(start + at + lane))  # noqa: E731
         return self._vector(vector, width or self.lanes, value)
 
     def _last(self, start: int, fresh: int) -> Any:
-        """The last vector of terms, of which those before `fresh` have been added."""
+        """Add the last vector of terms, except those before `fresh`, which were added already."""
 
         def value(lane: Any) -> Any:
             term = tirx.Select(lane + start >= fresh, self._term(lane + start), self.identity)
@@ -143,7 +144,7 @@ class _Partials:
         return self._vector(0, self.lanes, value)
 
     def _joined(self) -> Iterator[Any]:
-        """All vectors in one, its halves in one another, and what is left in the result."""
+        """Add all vectors into the first, halve that until one lane is left, and add it to s."""
         for vector in range(1, self.vectors):
             yield self._moved(vector * self.lanes, self.lanes)
         half = self.lanes // 2
@@ -154,11 +155,11 @@ class _Partials:
         yield tirx.BufferStore(self.store.buffer, total, self.store.indices)
 
     def _moved(self, start: int, width: int) -> Any:
-        """So many partial results from `start` on, added to the first ones."""
+        """Add `width` partial results from `start` on to the first ones."""
         return self._vector(0, width, lambda lane: self._sum(lane, self._load(start + lane)))
 
     def _vector(self, vector: int, width: int, value: Callable[[Any], Any]) -> Any:
-        """So many lanes of a vector of partial results, each set to what `value` has for it."""
+        """Set `width` lanes of a vector of partial results, each to `value` of its lane."""
         lane = self._variable("lane")
         store = tirx.BufferStore(self.partial, value(lane), [vector * self.lanes + lane])
         return tirx.For(lane, 0, width, tirx.ForKind.VECTORIZED, store)
@@ -170,11 +171,11 @@ class _Partials:
         return tirx.BufferLoad(self.partial, [at])
 
     def _term(self, index: Any) -> Any:
-        """F of an index."""
+        """The term f of an index."""
         return self._at(self.store.value.b, index)
 
     def _if_counts(self, first: Any, terms: Any) -> Any:
-        """The statement of some terms, if the first of them counts."""
+        """The statement of some terms, under the condition that the first of them counts."""
         if self.counts is None:
             return terms
         return tirx.IfThenElse(self._at(self.counts, first), terms, None)

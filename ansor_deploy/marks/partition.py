@@ -1,15 +1,15 @@
-"""Loops whose last iterations are cut short by an extent: these become code of their own.
+"""Loops whose last iterations an extent cuts short: lowering makes separate code for these.
 
     for t in range(4) (marked): for i in range(8): if 8 t + i < 29: x[8 t + i]
     -->
     for t in range(3): for i in range(8): x[8 t + i]
     for i in range(5): x[24 + i]
 
-TVM's pass does that, which parts a loop at every condition in it, of each a range where it is
-known. Of conditions that depend on loops around it, these ranges have no order that holds for all
-of their steps: TVM takes one that it finds by addresses, and skips steps or makes them twice
-(`loop_partition.cc`). A tile that is cut off does not need them: its own condition knows nothing of
-other loops. So they are hidden from TVM meanwhile.
+TVM's pass does that: it partitions a loop at every condition in it, by the range in which each
+condition is known. Ranges of conditions that also depend on outer loops have no order that holds
+for all steps of those loops. TVM orders them by memory addresses, and so skips steps or repeats
+them (`loop_partition.cc`). Cutting off a tile does not need such conditions, since a tile's own
+condition depends on no other loop. They are therefore hidden from TVM during the pass.
 """
 
 from typing import Any
@@ -18,20 +18,20 @@ from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm
 from ..system.checks import flag
 from . import Mark, Place
 
-# TVM's own.
+# TVM's own annotation.
 PARTITION = "pragma_loop_partition_hint"
 _COMPARISONS = ("LT", "LE", "GT", "GE", "EQ", "NE")
 _HIDDEN = "ansor_hidden_"
 
 
 def partitioned(sch: Any, loop: Any) -> None:
-    """Mark a loop whose last iterations are cut short by an extent: lowering cuts these off."""
+    """Let lowering make separate code for a loop's last iterations, which an extent cuts short."""
     if int(sch.get(loop).extent) > 1:
         sch.annotate(loop, PARTITION, True)
 
 
 def partition_bounded(sch: Any, block: Any) -> None:
-    """Mark the serial loops of a block that its condition bounds: lowering cuts these off."""
+    """Let lowering cut off a block's serial loops where the block's condition ends them."""
     loops = sch.get_loops(block)
     variables = collect(sch.get(loops[-1]).body.predicate, tirx.Var)
     for loop in loops:
@@ -41,7 +41,7 @@ def partition_bounded(sch: Any, block: Any) -> None:
 
 
 def parted(func: Any) -> Any:
-    """The function, its marked loops in parts; those that TVM leaves whole lose their mark."""
+    """The function with its marked loops in parts; loops that TVM leaves whole lose their mark."""
     named = func.with_body(structural_map(func.body, (tirx.AttrStmt, _on_its_loop)))
     config = {"s_tir.LoopPartition": {"partition_const_loop": True}}
     with tvm.transform.PassContext(config=config):
@@ -50,14 +50,17 @@ def parted(func: Any) -> Any:
 
 
 def _on_its_loop(mark: Any) -> Any:
-    """A mark names the variable of its loop, of which narrowing has made another."""
+    """A mark that names its loop's present variable, which narrowing has replaced."""
     if mark.attr_key != PARTITION or not isinstance(mark.body, tirx.For):
         return mark
     return tirx.AttrStmt(mark.body.loop_var, mark.attr_key, mark.value, mark.body, mark.span)
 
 
 def hidden(func: Any) -> Any:
-    """The function, what depends on a marked loop and on one around it without a mark hidden."""
+    """The function without comparisons that depend on a marked loop and on an unmarked outer loop.
+
+    These are hidden in calls.
+    """
     loops = {loop.loop_var for loop in collect(func.body, tirx.For)}
     marked = [one for one in collect(func.body, tirx.AttrStmt) if one.attr_key == PARTITION]
     outside = {one.node: loops - _loops_in(one) for one in marked}
@@ -79,13 +82,13 @@ def hidden(func: Any) -> Any:
 
 
 def undivided(comparison: Any) -> Any:
-    """A comparison at which no loop is parted."""
+    """A comparison as a call that TVM does not recognise, so that it partitions no loop there."""
     name = f"{_HIDDEN}{type(comparison).__name__}"
     return tirx.call_pure_extern("bool", name, comparison.a, comparison.b)
 
 
 def shown(func: Any) -> Any:
-    """The function, shown again what was hidden. Loops that were not parted lose their mark."""
+    """The function with its hidden comparisons restored. Loops left whole lose their mark."""
     body = structural_map(func.body, (tirx.AttrStmt, _unmarked))
     return func.with_body(structural_map(body, (tvm.ir.Call, _compared)))
 

@@ -1,13 +1,13 @@
-"""The next panel of weights, fetched while the rows of a result pass by this one; or the next rows.
+"""Prefetch the next panel of weights while this one is used; or the rows of the next tile.
 
     for p: for i in range(n) (marked): for k: acc[..] += a[i, k] * packed[p, k]
     -->
     for p: for i in range(n): for k: fetch packed[p + 1, i / n + ..]; acc[..] += ..
 
-The first tile of rows reads a panel from memory, the others from the cache. Of few rows, the first
-would wait for as long as all compute. So each tile fetches a share of the next panel, spread over
-its steps. Likewise each tile of rows fetches those of the next, where few panels stay in the cache.
-Fetching beyond the last panel or row does nothing.
+The first tile of rows reads a panel from memory, the others read it from the cache. With few rows,
+the first would wait for as long as all tiles compute. Each tile therefore prefetches a share of the
+next panel, spread over its steps. In the same way each tile of rows prefetches the next tile's
+rows, where few panels stay in the cache. Prefetching beyond the last panel or row does nothing.
 """
 
 import math
@@ -18,28 +18,30 @@ from ..system.checks import INT32, integer
 from . import Mark, Place
 from .long_dot import LONG_DOT
 
-# Of a loop over tiles of rows, both of so many elements.
-PREFETCH, PREFETCH_ROWS = "ansor.prefetch", "ansor.prefetch_rows"
-# Bytes that a fetch brings.
+# Annotation of a loop over tiles of rows: elements of a panel to prefetch.
+PREFETCH = "ansor.prefetch"
+# Annotation of a loop over tiles of rows: elements of a tile's rows to prefetch.
+PREFETCH_ROWS = "ansor.prefetch_rows"
+# Bytes of a line of the cache, which a prefetch brings.
 LINE = 64
-# Most lines that a step may fetch: more is no panel that its tiles read.
+# Most lines that a step may prefetch; a mark that needs more does not describe a panel.
 MOST_LINES = 64
-# Of `llvm.prefetch`: to read, into the second cache, data.
+# Arguments of `llvm.prefetch`: to read, into the second cache, data.
 _HOW = (0, 2, 1)
 
 
 def prefetching(sch: Any, loop: Any, elements: int) -> None:
-    """Let a loop over tiles of rows fetch the next panel, of so many elements."""
+    """Let a loop over tiles of rows prefetch the next panel, which has this many elements."""
     sch.annotate(loop, PREFETCH, elements)
 
 
 def prefetching_rows(sch: Any, loop: Any, elements: int) -> None:
-    """Let a loop over tiles of rows fetch the next tile's rows, of so many elements."""
+    """Let a loop over tiles of rows prefetch the next tile's rows, with this many elements."""
     sch.annotate(loop, PREFETCH_ROWS, elements)
 
 
 def prefetch(func: Any) -> Any:
-    """The function, with fetches in its marked loops. Its buffers have been flattened."""
+    """The function with prefetches in its marked loops. Its buffers must be flat."""
     return func.with_body(structural_map(func.body, (tirx.For, _fetching)))
 
 
@@ -80,9 +82,9 @@ def _steps(body: Any) -> list[Any]:
 
 
 def _source(loop: Any, panels: bool, made: set[Any]) -> Any:
-    """The load of an operand that is not summed up: of panels along columns; of rows the other.
+    """The load of an operand: the one along columns for panels, the other one for rows.
 
-    made: buffers that each tile fills: where its rows lie is no operand.
+    made: buffers that the tiles fill. Loads from these that serve as indices are no operands.
     """
     columns = [one.loop_var for one in collect(loop.body, tirx.For) if _is_of_columns(one)]
     stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
@@ -96,40 +98,40 @@ def _source(loop: Any, panels: bool, made: set[Any]) -> Any:
 
 
 def places(loads: list[Any]) -> list[Any]:
-    """The buffers that say where elements of others are loaded."""
+    """The buffers that indices of these loads are read from."""
     indices = [index for load in loads for index in load.indices]
     return [one.source for index in indices for one in collect(index, tvm.ir.TensorLoad)]
 
 
 def _is_of_columns(loop: Any) -> bool:
-    """Whether a loop is over lanes, or over what each has its steps in lanes."""
+    """Whether a loop is over lanes, or around a loop whose steps are in lanes."""
     within = isinstance(loop.body, tirx.For) and LONG_DOT in (loop.body.annotations or {})
     return within or loop.kind == tirx.ForKind.VECTORIZED
 
 
 def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[Any]:
-    """The statements of one step: as many lines as all steps of these loops must fetch each."""
+    """The prefetches of one step: each step of these loops prefetches equally many lines."""
     step, count = tirx.const(0, start.ty.dtype), 1
     for loop in loops:
         step, count = step * loop.extent + loop.loop_var, count * int(loop.extent)
     lines = math.ceil(elements / count * buffer.dtype.itemsize / LINE)
     if lines > MOST_LINES:
         return []
-    # Fetching a line twice costs less than fetching some that are not wanted yet.
+    # Prefetching a line twice costs less than prefetching lines that are not needed yet.
     apart = math.ceil(elements / (count * lines))
     first = start + step * (lines * apart)
     return [fetch(buffer, first + number * apart) for number in range(lines)]
 
 
 def fetch(buffer: Any, index: Any) -> Any:
-    """The statement that brings an element into the second cache."""
+    """The statement that prefetches an element into the second cache."""
     address = tirx.address_of(tirx.BufferLoad(buffer, [index]))
     how = [tirx.const(value, "int32") for value in _HOW]
     return tirx.Evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *how))
 
 
 def at_zero(index: Any, variables: list[Any]) -> Any:
-    """An index, or a statement, where these loops begin."""
+    """An index, or a statement, at the first step of the loops with these variables."""
 
     def zero(var: Any) -> Any:
         return tirx.const(0, var.ty.dtype) if any(var.same_as(v) for v in variables) else var
@@ -138,7 +140,7 @@ def at_zero(index: Any, variables: list[Any]) -> Any:
 
 
 def ranges(func: Any) -> Any:
-    """An analyzer that knows where each loop of a function begins and ends."""
+    """An analyzer that knows the range of each loop of a function."""
     known = tvm.sym.Analyzer()
     for loop in collect(func.body, tirx.For):
         known.bind(loop.loop_var, tvm.ir.Range.from_min_extent(loop.min, loop.extent))
@@ -146,7 +148,7 @@ def ranges(func: Any) -> Any:
 
 
 def with_body(loop: Any, body: Any, mark: str) -> Any:
-    """The loop, without this mark, around another body."""
+    """The loop without this mark, around another body."""
     kept = {key: value for key, value in (loop.annotations or {}).items() if key != mark}
     return _with(loop, body, kept)
 

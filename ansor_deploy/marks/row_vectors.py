@@ -1,4 +1,4 @@
-"""Elements of rows that vectors are multiplied by: four that follow one another are one vector.
+"""Elements of rows that vectors are multiplied by: four contiguous ones are loaded as one vector.
 
     for k in range(4) (marked, unrolled): acc[..] += a[i + k] * p[k, ..]    a[i + k] for all lanes
     -->
@@ -6,9 +6,9 @@
     acc[..] += row[0] * p[0, ..]                                            row[0] for all lanes
     acc[..] += row[1] * p[1, ..] and so on
 
-ARM's multiply-add takes one lane of a register for all lanes: a load serves four steps. Whole
-numbers of 16 bits are widened by the same instruction (`smlal`). x86's takes an element from memory
-for all lanes; there the loop stays as it is.
+ARM's multiply-add can use one lane of a register for all lanes, so a load serves four steps. For
+16-bit integers the same instruction also widens (`smlal`). x86's multiply-add takes an element from
+memory for all lanes: there the loop stays as it is.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..system.checks import flag
 from ..system.host import architecture
 from . import Mark, Place
 
-# Of steps of a reduction that are written out.
+# Annotation of an unrolled loop over steps of a reduction.
 ROW_VECTORS = "ansor.row_vectors"
-# Elements of a row in a register, of which a multiply-add of ARM takes a lane.
+# Elements of a row in a register; ARM's multiply-add takes one of them.
 ROW_LANES = 4
-# LLVM would load the vectors of rows for eight steps together, where four are in hand.
+# Without this option LLVM loads the vectors of rows for eight steps together, instead of four.
 _ROW_BY_ROW = ("-misched-cluster:bool=false",)
 
 
 def reading_vectors(sch: Any, loop: Any) -> None:
-    """Let the steps of a reduction read four elements of a row at a time, written out."""
+    """Let the unrolled steps of a reduction read four elements of a row at a time."""
     sch.annotate(loop, ROW_VECTORS, True)
 
 
 def row_vectors(func: Any) -> Any:
-    """The function, its marked loops written out; its loops over lanes are vectors already."""
+    """The function with its marked loops unrolled. Loops over lanes must be vectors already."""
     triple = func.attrs["target"].attrs.get("mtriple")
     if not triple or architecture(str(triple)) != "aarch64":
         return func
@@ -58,7 +58,7 @@ def _written_out(loop: Any) -> Any:
 
 
 def _chooses(loop: Any) -> bool:
-    """Whether some steps may read nothing where others do."""
+    """Whether conditions may let some steps read and others not."""
     calls = [one for one in collect(loop.body, tvm.ir.Call) if one.args]
     found = [one.condition for one in collect(loop.body, tirx.IfThenElse)]
     found += [one.args[0] for one in calls if op_name(one) == "prim.if_then_else"]
@@ -66,7 +66,7 @@ def _chooses(loop: Any) -> bool:
 
 
 def _rows(loop: Any) -> list[Any]:
-    """The loads of elements that follow one another from step to step, and are not written here."""
+    """The loads whose elements are contiguous from step to step, and never written in the loop."""
     written = [store.buffer.data for store in collect(loop.body, tirx.BufferStore)]
     loads = [_read(one.value) for one in collect(loop.body, tirx.Broadcast)]
     loads = [one for one in loads if isinstance(one, tvm.ir.TensorLoad) and len(one.indices) == 1]
@@ -76,19 +76,19 @@ def _rows(loop: Any) -> list[Any]:
 
 
 def _read(element: Any) -> Any:
-    """What is read as an element, which may be widened."""
+    """The load of an element, without the cast that widens it."""
     return element.value if isinstance(element, tirx.Cast) else element
 
 
 def steps_by_one(index: Any, var: Any) -> bool:
-    """Whether the next value of a variable takes an index to the next element."""
+    """Whether an index grows by one when a variable does."""
     ahead = structural_map(index, (tirx.Var, lambda v: v + 1 if v.same_as(var) else v))
     step = tvm.sym.Analyzer().simplify(ahead - index)
     return isinstance(step, tirx.IntImm) and int(step.value) == 1
 
 
 def _lane(one: Any, rows: list[Any], step: int) -> Any:
-    """An element for all lanes, at a step, as the lane of a row's vector; or as it is."""
+    """A broadcast element at a step, as a lane of its row's vector; others stay as they are."""
     load = _read(one.value)
     if not any(load.same_as(each) for each in rows):
         return one

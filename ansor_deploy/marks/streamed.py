@@ -1,12 +1,12 @@
-"""Weights that one tile of rows passes by, fetched two pages ahead.
+"""Prefetch weights two pages ahead, where only one tile of rows uses them.
 
     for k (marked): acc[..] += a[k] * packed[p, k, ..]
     -->
     for k: fetch packed[p, k + ahead, ..] ; acc[..] += a[k] * packed[p, k, ..]
 
-Each is loaded once, so that the rows take as long as they take to come from memory. A processor
-fetches ahead by itself, but begins anew with every page, and of short weights a page is used up
-soon. Fetching beyond the last weight does nothing.
+Each weight is loaded once, so the tile takes as long as the weights take to come from memory. A
+processor prefetches by itself, but starts again with every page, and short weights use up a page
+quickly. Prefetching beyond the last weight does nothing.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ..system.checks import flag
 from . import Mark, Place
 from .prefetch import LINE, MOST_LINES, at_zero, fetch, ranges, with_body
 
-# Of the innermost loop over steps of a reduction that is not written out.
+# Annotation of the innermost loop over a reduction's steps that is not unrolled.
 STREAMED = "ansor.streamed"
-# Bytes from what is read to what is fetched.
+# How many bytes a prefetch is ahead of the load.
 AHEAD = 8192
 
 
 def streaming(sch: Any, loop: Any) -> None:
-    """Let each step of a reduction fetch the weights of a later one."""
+    """Let each step of a reduction prefetch the weights of a later one."""
     sch.annotate(loop, STREAMED, True)
 
 
 def streamed(func: Any) -> Any:
-    """The function, with fetches in its marked loops. Its buffers have been flattened."""
+    """The function with prefetches in its marked loops. Its buffers must be flat."""
     known = ranges(func)
 
     def fetching(loop: Any) -> Any:
@@ -45,7 +45,7 @@ def streamed(func: Any) -> Any:
 
 
 def _fetches(loop: Any, known: Any) -> list[Any]:
-    """The statements that fetch as many lines as a step reads."""
+    """The prefetches of a step, of as many lines as it reads."""
     load, inside = _weights(loop), [one.loop_var for one in collect(loop.body, tirx.For)]
     if load is None:
         return []
@@ -60,7 +60,7 @@ def _fetches(loop: Any, known: Any) -> list[Any]:
 
 
 def _weights(loop: Any) -> Any:
-    """The load from the largest buffer of those that are read along lanes, step by step."""
+    """The load from the largest buffer that is read along lanes and moves with the steps."""
     lanes = [o.loop_var for o in collect(loop, tirx.For) if o.kind == tirx.ForKind.VECTORIZED]
     stored = [store.buffer for store in collect(loop.body, tirx.BufferStore)]
     loads = [

@@ -1,12 +1,12 @@
-"""Taps of signed bytes, the products of two of which are added up before they are widened.
+"""Taps of signed bytes in pairs: two products are added in 16 bits before they are widened.
 
     for t (marked, unrolled): for w (unrolled): acc[w, lanes] += x[w + t, lanes] * k[t, lanes]
     -->
     for two taps t, u: for w: acc[w, lanes] += wide(x[w + t] * k[t] + x[w + u] * k[u])
 
-with the products and their sum of 16 bits: AArch64 multiplies and adds up eight lanes by one
-instruction there (`smull`, `smlal`), and adds the sums to four lanes of 32 bits by one (`saddw`).
-No weight is -128, so that two products fit 16 bits.
+The products and their sum have 16 bits. AArch64 multiplies and adds eight such lanes by one
+instruction (`smull`, `smlal`), and adds sums to four lanes of 32 bits by one (`saddw`). No weight
+is -128, so two products fit 16 bits.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from ..system.checks import flag
 from . import Mark, Place
 from .dot import PRODUCTS
 
-# Of the outermost of the loops over taps that are written out.
+# Annotation of the outermost unrolled loop over taps.
 TAP_PAIRS = "ansor.tap_pairs"
-# Bytes whose products are one instruction.
+# How many products of bytes one instruction computes.
 _EIGHT = 8
 
 
 def summed_by_pairs(sch: Any, loop: Any) -> None:
-    """Let lowering add up two taps of unrolled loops, of which this is the outermost, at once."""
+    """Let lowering add up two taps at once. loop: the outermost of the unrolled loops over taps."""
     sch.annotate(loop, TAP_PAIRS, True)
 
 
 def tap_pairs(func: Any) -> Any:
-    """The function, its marked loops written out; its loops over lanes are vectors already."""
+    """The function with its marked loops unrolled. Loops over lanes must be vectors already."""
     return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
 
 
@@ -46,14 +46,14 @@ def _written_out(loop: Any) -> Any:
 
 
 def _stored(body: Any) -> Any:
-    """The one store of a body of loops that stand one in each other; None if there is no such."""
+    """The only store in perfectly nested loops and conditions; None where there is none."""
     while isinstance(body, (tirx.For, tirx.IfThenElse)):
         body = body.body if isinstance(body, tirx.For) else body.then_case
     return body if isinstance(body, tirx.BufferStore) else None
 
 
 def _taps(body: Any, store: Any) -> list[Any]:
-    """What is done for each tap, in order: the bodies of loops over sums alone."""
+    """The statement of each tap, in order: the bodies of the unrolled loops over taps."""
     if store is None:
         return []
     over = not isinstance(body, tirx.For) or uses(store.indices[0], body.loop_var)
@@ -64,9 +64,9 @@ def _taps(body: Any, store: Any) -> list[Any]:
 
 
 def _added_up(*taps: Any) -> Any:
-    """What is done for one tap or two, summed up in 16 bits; None where it is of other numbers.
+    """The statement for one tap or two, summed up in 16 bits.
 
-    Nor may it be under conditions that differ.
+    None where the factors are no signed bytes, or the taps' conditions differ.
     """
     found = [_factors(_stored(one)) for one in taps]
     factors = [one for one in found if one is not None]
@@ -84,7 +84,7 @@ def _added_up(*taps: Any) -> Any:
 
 
 def _without_taps(body: Any) -> Any:
-    """What is done for a tap, but for what it adds."""
+    """The statement of a tap, without the product that it adds."""
     return structural_map(body, (tirx.BufferStore, _kept))
 
 
@@ -94,7 +94,7 @@ def _kept(store: Any) -> Any:
 
 
 def _factors(store: Any) -> tuple[Any, ...] | None:
-    """The vectors of signed bytes whose products a store adds to sums; None if it does not."""
+    """The vectors of signed bytes whose products a store adds to sums; None for another store."""
     value = store.value
     if not isinstance(value, tirx.Add) or not isinstance(value.b, tirx.Mul):
         return None
@@ -105,7 +105,7 @@ def _factors(store: Any) -> tuple[Any, ...] | None:
 
 
 def _eight(taps: list[tuple[Any, ...]], first: int) -> Any:
-    """Sums of the products of eight lanes of each tap, in 32 bits."""
+    """The sums of all taps' products in eight lanes, in 32 bits. first: the first of the lanes."""
     total = None
     for pair in taps:
         halves = [tirx.Shuffle([one], _numbers(first, _EIGHT)) for one in pair]

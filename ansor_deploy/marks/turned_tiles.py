@@ -1,14 +1,14 @@
-"""Tiles that are read along one axis and written along another, turned in vector registers.
+"""Tiles that are read along one axis and written along another are transposed in registers.
 
     for c in range(8) (marked): for r in range(8): y[.., c, r] = f(x[.., r, c])
     -->
     for r: a[r] = x[.., r, ..8] (a vector)
-    three times, for pairs of vectors a[i], a[i + s], of s = 4, 2, 1: exchange those lanes of the
-        first with s in their number for those of the second without
+    for s = 4, 2, 1, for pairs of vectors a[i], a[i + s]: swap the lanes of the first whose number
+        has the bit s with the lanes of the second whose number does not
     for c: for r (vector): y[.., c, r] = f(a[c, r])
 
-Element by element, each would be a load and a store of its own. A tile that an extent cuts short is
-left so, and so is one of which some elements are padding, since nothing may be read there.
+Without this, each element is a load and a store of its own. A tile that an extent cuts short stays
+as it is. So does one in which some elements are padding, since nothing may be read there.
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ from .._lazy_tvm import collect, op_name, structural_map, tirx, tvm, uses
 from ..system.checks import flag
 from . import Mark, Place
 
-# Of two innermost loops over a square tile, the outer one: it is read along this.
+# Annotation of the outer of the two innermost loops over a square tile, along which it is read.
 TURNED = "ansor.turned"
-# Sides of a tile that is turned in registers.
+# Elements along each side of a tile.
 SIDE = 8
 
 
 def turned(sch: Any, column: Any, row: Any) -> tuple[Any, ...]:
-    """Split two nested loops into tiles that lowering turns in registers; the four loops.
+    """Split two nested loops into tiles that lowering turns in registers. Returns the four loops.
 
-    column: along which is read, row: along which is written.
+    column: the loop along which elements are read. row: the one along which they are written.
     """
     (across, column), (down, row) = (sch.split(loop, [None, SIDE]) for loop in (column, row))
     sch.annotate(column, TURNED, True)
@@ -34,7 +34,7 @@ def turned(sch: Any, column: Any, row: Any) -> tuple[Any, ...]:
 
 
 def turned_tiles(func: Any) -> Any:
-    """The function, its marked loops over flat buffers written out; what is no such tile stays."""
+    """The function with marked tiles turned in registers. Its buffers must be flat."""
     return func.with_body(structural_map(func.body, (tirx.For, _written_out)))
 
 
@@ -57,7 +57,7 @@ def _written_out(loop: Any) -> Any:
 
 
 class _Tile:
-    """What two loops store. read: the load along the outer one; None if it is no such tile."""
+    """The store of two loops. read: the load along the outer one; None if this is no such tile."""
 
     def __init__(self, column: Any, row: Any, store: Any) -> None:
         self._column, self._row, self._store = column, row, store
@@ -88,7 +88,7 @@ class _Tile:
         return tirx.SeqStmt([*steps, self._results(here)])
 
     def _results(self, buffer: Any) -> Any:
-        """What is made of the turned tile, stored."""
+        """The loops that compute the results from the turned tile, and store them."""
         element = tirx.BufferLoad(buffer, [self._column * SIDE + self._row])
         swap = lambda load: element if load.same_as(self.read) else load  # noqa: E731
         value = structural_map(self._store.value, (tvm.ir.TensorLoad, swap))
@@ -97,7 +97,7 @@ class _Tile:
         return tirx.For(self._column, 0, SIDE, tirx.ForKind.UNROLLED, lanes)
 
     def _steps(self, indices: Any, var: Any) -> int | None:
-        """How far the next value of a variable takes an index; None where that varies."""
+        """How far an index moves when a variable grows by one; None where that varies."""
         if len(indices) != 1:
             return None
         put = lambda one: one + 1 if one.same_as(var) else one  # noqa: E731
@@ -107,14 +107,14 @@ class _Tile:
 
 
 def _is_guarded(load: Any, store: Any) -> bool:
-    """Whether some elements are not read, as around a padded image: there is no tensor there."""
+    """Whether a load is conditional, as in padding, where the tensor has no elements to read."""
     calls = collect(store.value, tvm.ir.Call)
     guards = [one for one in calls if op_name(one) == "prim.if_then_else"]
     return any(load.same_as(one) for guard in guards for one in collect(guard, tvm.ir.TensorLoad))
 
 
 def _exchanged(here: Any, there: Any, apart: int) -> list[Any]:
-    """Pairs of vectors so far apart, with blocks of lanes exchanged, in another buffer."""
+    """Exchange blocks of lanes between pairs of vectors `apart` rows apart, into another buffer."""
     lanes, found = range(SIDE), []
     for one in (row for row in lanes if not row & apart):
         pair = [_vector(here, at * SIDE) for at in (one, one + apart)]

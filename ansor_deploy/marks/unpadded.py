@@ -1,10 +1,10 @@
-"""Products with zeros that pad an operand, which are left out.
+"""Products with the zeros that pad an operand are left out.
 
     for r (marked): for s (unrolled): acc += (x[h + r, s] if 1 <= h + r and 1 <= s else 0) * k[r, s]
     -->
     for r: if 1 <= h + r: for s (unrolled): if 1 <= s: acc += x[h + r, s] * k[r, s]
 
-Of loops that are written out a condition is known at each step, and is none there.
+In unrolled loops the condition is a constant at each step, and disappears.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..system.checks import flag
 from . import Mark, Place
 from .prefetch import with_body
 
-# Of a loop over taps, outside of all that read padding.
+# Annotation of a loop over taps that is outside all loops that read padding.
 UNPADDED = "ansor.unpadded"
 
 
 def unpadded(sch: Any, loop: Any) -> None:
-    """Let lowering leave out the products of a loop that are of zeros around what is read."""
+    """Let lowering leave out a loop's products with the zeros of padding."""
     sch.annotate(loop, UNPADDED, True)
 
 
 def without_padding(func: Any) -> Any:
-    """The function, its marked loops with conditions; those over lanes are vectors already."""
+    """The function with conditions in marked loops. Loops over lanes must be vectors already."""
     return func.with_body(structural_map(func.body, (tirx.For, _marked)))
 
 
@@ -35,13 +35,13 @@ def _marked(loop: Any) -> Any:
 
 
 def _parts(body: Any) -> tuple[list[Any], Any]:
-    """What must hold for anything to be done, as far as it is known outside, and what is done."""
+    """The conditions of a statement that can be tested outside it, and the remaining statement."""
     if isinstance(body, tirx.For):
         found, inner = _parts(body.body)
         own = [one for one in found if uses(one, body.loop_var)]
         loop = with_body(body, _guarded(own, inner), UNPADDED)
         return [one for one in found if not any(one.same_as(other) for other in own)], loop
-    if isinstance(body, tirx.SeqStmt):  # panels side by side
+    if isinstance(body, tirx.SeqStmt):  # neighbouring panels
         return _of_several([_parts(one) for one in body.seq])
     if isinstance(body, tirx.IfThenElse) and body.else_case is None:
         found, inner = _parts(body.then_case)
@@ -52,7 +52,10 @@ def _parts(body: Any) -> tuple[list[Any], Any]:
 
 
 def _of_several(each: list[tuple[list[Any], Any]]) -> tuple[list[Any], Any]:
-    """What all of them ask, and all of them; or each behind what it asks, where that differs."""
+    """The conditions that all statements share, and the statements without them.
+
+    Where conditions differ, each statement keeps its own.
+    """
     found, _ = each[0]
     if all(structural_equal(found, other) for other, _ in each):
         return found, tirx.SeqStmt([inner for _, inner in each])

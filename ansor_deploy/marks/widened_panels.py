@@ -1,4 +1,4 @@
-"""Weights of 16 bits or bytes, made float32 once for all tiles of rows that multiply by them.
+"""Weights of 16 bits, or bytes, become float32 once for all tiles of rows that multiply by them.
 
     for i in range(n) (marked): for k: acc[..] += a[i, k] * float32(packed[p, k, ..])
     -->
@@ -6,10 +6,11 @@
         if i == 0: for k: panel[k, ..] = float32(packed[p, k, ..]) ; acc[..] += .. * panel[k, ..]
         else: for k: acc[..] += a[i, k] * panel[k, ..]
 
-To convert a vector of weights takes as long as some multiply-adds, and each tile of rows would do
-it again. The panel stays in a cache, as one of float32 weights does, and from memory comes less.
-The first tile makes it on the way, step by step: by itself that would take as long as a tile. Where
-tiles are shared among cores, none is the first, and all of it is made before, in parallel.
+Converting a vector of weights takes as long as some multiply-adds, and each tile of rows would do
+it again. The converted panel stays in a cache, like one of float32 weights, and less data comes
+from memory. The first tile converts it step by step while it computes: as a separate pass, the
+conversion would take as long as a tile. Where cores share the tiles, none is the first, and the
+whole panel is converted before them, in parallel.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from . import Mark, Place
 from .partition import undivided
 from .prefetch import at_zero, ranges, with_body
 
-# Of a loop over tiles of rows.
+# Annotation of a loop over tiles of rows.
 WIDENED = "ansor.widened"
-# Types that are made float32 as they are.
+# Types that become float32 without a scale.
 HALVES = ("float16", "bfloat16")
 
 
 def widening(sch: Any, loop: Any) -> None:
-    """Let a loop over tiles make float32 of short weights once, and all tiles read that."""
+    """Let a loop over tiles convert short weights to float32 once, for all its tiles."""
     sch.annotate(loop, WIDENED, True)
 
 
 def widened_panels(func: Any) -> Any:
-    """The function, with panels in its marked loops. Its buffers have been flattened."""
+    """The function with float32 panels in its marked loops. Its buffers must be flat."""
     known = ranges(func)
 
     def widened(stmt: Any) -> Any:
-        # Another mark may stand around the loop, as a statement, and has to stay there.
+        # Another mark may be a statement around the loop, and must stay there.
         loop = stmt.body if isinstance(stmt, tirx.AttrStmt) else stmt
         if not isinstance(loop, tirx.For) or WIDENED not in (loop.annotations or {}):
             return stmt
@@ -57,7 +58,7 @@ def _unmarked(loop: Any) -> Any:
 
 
 def _with_panels(stmt: Any, loop: Any, known: Any) -> Any:
-    """The statement of a loop, with a panel of each short buffer that it multiplies by."""
+    """The statement of a loop, with a panel for each short buffer that it multiplies by."""
     factors = [one for product in collect(loop.body, tirx.Mul) for one in (product.a, product.b)]
     pairs = [(one, load) for one in factors if (load := _short(one)) is not None]
     for value, load in pairs:
@@ -68,9 +69,9 @@ def _with_panels(stmt: Any, loop: Any, known: Any) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """The load of less than 32 bits that an expression makes float32; None where it is another.
+    """The load of fewer than 32 bits that an expression converts to float32; None for another one.
 
-    Of blocks, it is multiplied by the scale of its own.
+    Bytes of blockwise weights are also multiplied by their block's scale.
     """
     if isinstance(value, tirx.Mul) and isinstance(value.b, tvm.ir.TensorLoad):
         loaded = value.a.value if isinstance(value.a, tirx.Cast) else None
@@ -81,7 +82,7 @@ def _short(value: Any) -> Any:
 
 
 def _float32(load: Any) -> Any:
-    """A number of 16 bits as float32, as lowering spells it: a bfloat16 is its upper half."""
+    """A 16-bit load as float32, in lowering's form: a bfloat16 is the upper half of a float32."""
     if str(load.ty.dtype) == "float16":
         return tirx.Cast("float32", load)
     bits = tirx.Cast("uint32", tirx.reinterpret("uint16", load))
@@ -89,7 +90,7 @@ def _float32(load: Any) -> Any:
 
 
 def _first(tiles: list[Any]) -> Any:
-    """Whether loops over tiles are at the first one."""
+    """The condition that loops over tiles are at the first tile."""
     at, first = (
         functools.reduce(operator.add, places)
         for places in ([one.loop_var for one in tiles], [one.min for one in tiles])
@@ -99,10 +100,10 @@ def _first(tiles: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Panel:
-    """What a load reads in nested loops, and the float32 that are made of it.
+    """The elements that a load reads in nested loops, and the float32 panel that they become.
 
-    value: of the load, as float32. loops: the innermost first; the marked one is the last. start:
-    the first element that is read. known: the ranges of all loops.
+    value: the load's value as float32. loops: the innermost first; the marked one is last. start:
+    the first element that is read. buffer: the panel. known: the ranges of all loops.
     """
 
     value: Any
@@ -128,7 +129,7 @@ class _Panel:
         return cls(value, load, around, start, buffer, known)
 
     def made_for(self, stmt: Any) -> Any:
-        """The statement of the marked loop, the panel made before it, or by its first tile."""
+        """The marked loop's statement, with the panel converted before it or by the first tile."""
         allocated, tiles = tirx.AllocBuffer(self.buffer), self._tiles()
         if (steps := self._steps(tiles)) is None:
             return tirx.SeqStmt([allocated, self._made_before(), self._reading(stmt)])
@@ -142,15 +143,15 @@ class _Panel:
         return tirx.SeqStmt([allocated, structural_map(stmt, (tirx.For, by_the_first))])
 
     def _tiles(self) -> list[Any]:
-        """The loops over tiles that read the same, one after the other; the innermost first."""
+        """The serial loops over tiles that read the same elements, the innermost first."""
         serial = [one for one in self.loops if one.kind == tirx.ForKind.SERIAL]
         return [one for one in serial if not self._moves_with(one)]
 
     def _steps(self, tiles: list[Any]) -> Any:
         """The outermost loop over a tile's steps.
 
-        None where tiles are tasks, and where one may leave steps out. And where it is written out:
-        LLVM would keep the whole panel in registers.
+        None where tiles are parallel tasks, or a tile may leave out steps, or the loop is unrolled:
+        LLVM would then keep the whole panel in registers.
         """
         *_, marked = self.loops
         leaves_out = any(collect(one, tirx.For) for one in collect(marked.body, tirx.IfThenElse))
@@ -160,7 +161,7 @@ class _Panel:
         return steps if steps.kind == tirx.ForKind.SERIAL and steps not in tiles else None
 
     def _made_before(self) -> Any:
-        """The statement that makes the panel, in parallel before a parallel loop."""
+        """The statement that converts the whole panel, in parallel before a parallel loop."""
         made = self._made(self.loops, tirx.ForKind.SERIAL)
         tasks = self.loops[-1].kind == tirx.ForKind.PARALLEL and isinstance(made, tirx.For)
         return _of_kind(made, tirx.ForKind.PARALLEL, made.body) if tasks else made
@@ -169,7 +170,7 @@ class _Panel:
         return uses(self.load.indices[0], loop.loop_var)
 
     def _making(self, steps: Any, inside: list[Any]) -> Any:
-        """All steps of a tile, in each of which what its rows read is made before.
+        """All steps of a tile; each converts the elements that its rows read first.
 
         inside: the loops of these steps.
         """
@@ -182,7 +183,7 @@ class _Panel:
         return structural_map(self._reading(steps), (tirx.For, after))
 
     def _reading(self, stmt: Any) -> Any:
-        """A statement that reads the panel."""
+        """A statement with the panel in place of the load."""
         place = [self._place(self.load.indices[0])]
 
         def read(value: Any) -> Any:
@@ -193,7 +194,10 @@ class _Panel:
         return structural_map(stmt, ((tirx.Cast, tirx.Mul, tvm.ir.Call), read))
 
     def _made(self, loops: list[Any], kind: Any) -> Any:
-        """The statement that makes what is read in loops, those over no vectors of a kind."""
+        """The statement that converts what is read in these loops.
+
+        kind: the kind of the loops that are not over vectors.
+        """
         place = self._place(self.load.indices[0])
         made = tirx.BufferStore(self.buffer, self.value, [place])
         for loop in filter(self._moves_with, loops):
@@ -202,7 +206,7 @@ class _Panel:
         return made
 
     def _place(self, index: Any) -> Any:
-        """The place in the panel of an element of the source."""
+        """The index in the panel of an element of the source."""
         return self.known.simplify(index - self.start)
 
 

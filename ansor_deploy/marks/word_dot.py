@@ -1,11 +1,11 @@
-"""Four steps of a sum at once, of signed bytes by weights that are part of words.
+"""Four steps of a sum become one instruction: signed bytes times weights that are parts of words.
 
     for i in range(4) (marked): for lane: acc[lane] += x[k + i] * (words[lane] >> (8 i + s) & mask)
     -->
     acc = dot(acc, words >> s & mask in each byte, x[k .. k + 3] for all lanes)       vpdpbusd
 
-A mask has four bits or eight. Of weights of four, s is 0 or 4: two steps of a word's steps are in
-reach of one load. What is none of these stays as it is.
+A mask has four or eight bits. With 4-bit weights s is 0 or 4, so that a word holds two groups of
+four steps. Loops of other forms stay as they are.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..system.checks import flag
 from . import Mark, Place
 from .dot import STEPS, instruction
 
-# Of a loop over these steps, around one over lanes.
+# Annotation of a loop over the steps, around one over lanes.
 WORD_DOT = "ansor.word_dot"
-# Masks of a byte, each laid over the four of a word.
+# Masks of a byte, each with the mask of a word that repeats it four times.
 _MASKS = {15: 0x0F0F0F0F, 255: -1}
 _BITS = 8
 
 
 def summed_by_words(sch: Any, loop: Any) -> None:
-    """Let lowering add up the four steps of a loop, which is around one over lanes, at once."""
+    """Let lowering add up the four steps of a loop, around one over lanes, by one instruction."""
     sch.annotate(loop, WORD_DOT, True)
 
 
 def word_dots(func: Any) -> Any:
-    """The function, its marked loops as dot products; its loops over lanes are vectors already."""
+    """The function with marked loops as dot products. Loops over lanes must be vectors already."""
     target = func.attrs["target"]
     return func.with_body(structural_map(func.body, (tirx.For, lambda one: _added_up(one, target))))
 
@@ -46,7 +46,11 @@ def _added_up(loop: Any, target: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Sums:
-    """What a marked loop adds up. row: the load of its bytes; words, shift, mask: of weights."""
+    """The sums of a marked loop.
+
+    row: the load of the row's bytes. words, shift, mask: the weights' words, and how to extract the
+    weights.
+    """
 
     loop: Any
     row: Any
@@ -70,14 +74,14 @@ class _Sums:
         return found if found._is_of_bytes() else None
 
     def _is_of_bytes(self) -> bool:
-        """Whether steps are bytes beside each other, and weights bytes of the same words."""
+        """Whether the steps' bytes are contiguous, and their weights bytes of the same words."""
         kinds = str(self.row.ty.dtype), str(self.words.ty.dtype.with_lanes(1))
         same = not uses(self.words.indices[0], self.loop.loop_var) and kinds == ("int8", "int32")
         pairs = ((self.row.indices[0], 1), (self.shift, _BITS))
         return same and all(self._apart(index, each) for index, each in pairs)
 
     def _apart(self, index: Any, each: int) -> bool:
-        """Whether an index is so much larger at each step."""
+        """Whether an index grows by `each` at each step."""
         known, first = tvm.sym.Analyzer(), at_step(index, self.loop, 0)
         return all(
             known.can_prove_equal(at_step(index, self.loop, step), first + each * step)
@@ -86,11 +90,11 @@ class _Sums:
 
     @property
     def lanes(self) -> int:
-        """Of the sums."""
+        """How many lanes the sums have."""
         return int(self.words.ty.dtype.lanes)
 
     def stored(self, name: str) -> Any:
-        """The store of the sums by an instruction."""
+        """The loop's store, with sums by the instruction of this name."""
         store, lanes = self.loop.body, self.lanes
         wide = lambda value: tirx.Broadcast(value, lanes)  # noqa: E731
         shifted = tirx.shift_right(self.words, wide(at_step(self.shift, self.loop, 0)))
@@ -107,14 +111,14 @@ class _Sums:
 
 
 def _inside(value: Any) -> Any:
-    """What is spread over lanes, or widened."""
+    """An expression without the broadcasts and casts around it."""
     while isinstance(value, (tirx.Broadcast, tirx.Cast)):
         value = value.value
     return value
 
 
 def _operands(value: Any, kind: Any) -> tuple[Any, Any]:
-    """Of an operation of a kind; of another itself twice, which fits nothing."""
+    """The operands of an operation of a kind; another expression twice, which then fits nothing."""
     return (value.a, value.b) if isinstance(value, kind) else (value, value)
 
 
