@@ -1,4 +1,4 @@
-"""A registry as a whole: copied while builds write to it, and put back."""
+"""Back up a whole registry, also while builds write to it, and put it back."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .store import Registry
 
 
 def back_up(registry: Path, file: Path) -> Path:
-    """Copy all of a registry, as it is at one moment, to a file in whose place there may be one.
+    """Copy all of a registry, as it is at one moment, to a file, which is replaced if it exists.
 
-    RegistryError where there is none, or it is damaged: a copy of that would be no backup.
+    RegistryError where there is no registry, or a damaged one, which is not worth a backup.
     """
     if not registry.exists():
         raise RegistryError(f"there is no registry {registry}", "name it: --registry FILE")
@@ -36,10 +36,10 @@ def back_up(registry: Path, file: Path) -> Path:
 
 
 def put_back(registry: Path, file: Path, *, replace: bool) -> Path:
-    """Make a registry what a backup holds, in one transaction: who uses it waits, or is waited for.
+    """Replace a registry's content by a backup's, in one transaction; other users of it must wait.
 
-    replace: even where the registry holds records, which are lost. RegistryError where the backup
-    is damaged; UsageError where that would lose records that nobody gave away.
+    replace: do so even where the registry holds records, which are lost. RegistryError where the
+    backup is damaged; UsageError where records would be lost without `replace`.
     """
     try:
         _check(file, file)
@@ -59,7 +59,7 @@ def put_back(registry: Path, file: Path, *, replace: bool) -> Path:
 
 
 def _check(file: Path, of: Path) -> None:
-    """RegistryError where a file is no whole registry. of: the one to name."""
+    """RegistryError where a file is not an intact registry. of: the file to name in the message."""
     with Registry.open(file, write=False) as copy:
         if found := copy.verify():
             what = f"{of} is damaged: {'; '.join(found[:3])}"

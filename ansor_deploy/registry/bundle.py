@@ -1,4 +1,4 @@
-"""Bundles: what registries give each other, as one canonical text.
+"""Bundles: the canonical text in which registries exchange their contents.
 
     {"ansor-deploy-bundle":1}
     {"contest":{...}}
@@ -7,9 +7,10 @@
     {"target":{...}}
     {"workload":{...}}
 
-A line for each, canonical JSON, sorted, none twice: equal contents are equal bytes, but for the
-first line of one that is signed (`stamp.py`). A record's workload and target, and the two records
-of a contest, are in the same bundle. Reading one is all or nothing.
+Each entry is one line of canonical JSON; lines are sorted, and none occurs twice. So equal contents
+are equal bytes, except for the first line of a signed bundle (`stamp.py`). A record's workload and
+target, and the two records of a contest, are in the same bundle. A bundle is read as a whole or not
+at all.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ from .stamp import Stamp, header, stamp_of
 
 MOST_BYTES = 1 << 28
 MOST_LINE = 1 << 20
-MOST_LINES = 1 << 17  # a record has two to four thousand bytes
-NAMED = 20  # refused lines that a message names
-MOST_REFUSED = 100  # lines, after which nobody looks at the rest
+MOST_LINES = 1 << 17  # the line of a record has two to four thousand bytes
+NAMED = 20  # the most refused lines that a message shows
+MOST_REFUSED = 100  # after so many refused lines, the rest is not read
 _REST = "what follows was not looked at"
 
-# What others refer to comes before them. Each is a method of `_Reading`.
+# Kinds of entries, each after those it refers to. Each is the name of a method of `_Reading`.
 _ORDER = ("target", "workload", "record", "search", "contest")
-# How the line of each begins: keys are sorted.
+# The beginning of the line of each kind: JSON keys are sorted.
 _BEGIN = tuple(f'{{"{"id" if kind == "record" else kind}":' for kind in _ORDER)
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Records with all that they refer to. targets are by fingerprint, workloads by key.
+    """Records with everything that they refer to. targets are by fingerprint, workloads by key.
 
-    searches: which searches have ended, so that another machine need not begin them again.
-    contests: which records were compared, so that another machine takes the same for the best.
-    stamp: of one that is to be signed, or that says when it was made.
+    searches: which searches have ended, so that another machine need not repeat them. contests:
+    which records were compared, so that another machine finds the same ones best. stamp: that of
+    a bundle that is signed, or says when it was made.
     """
 
     targets: dict[str, Target] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Bundle:
     stamp: Stamp | None = None
 
     def to_bytes(self) -> bytes:
-        """The one text of this content."""
+        """The canonical text of this content."""
         lines = [record_line(record.id, record.to_json()) for record in self.records.values()]
         targets = (target_fields(target.to_json()) for target in self.targets.values())
         lines += [canonical_json({"target": target}) for target in targets]
@@ -71,9 +72,9 @@ class Bundle:
         return "".join(f"{line}\n" for line in [header(self.stamp), *sorted(lines)]).encode()
 
     def without(self, known: Iterable[Bundle]) -> Bundle:
-        """The records, ends of searches and contests that none of the others has.
+        """A bundle of the records, ends of searches and contests that none of the others has.
 
-        It is complete in itself: a new contest comes with its two records, known or not.
+        It is complete by itself: a new contest comes with its two records, known or not.
         """
         others = list(known)
         contests = self.contests.difference(*(other.contests for other in others))
@@ -100,20 +101,20 @@ def closed(bundle: Bundle) -> Bundle:
 
 
 def digest(content: bytes) -> str:
-    """The name of a bundle: the SHA-256 of its bytes."""
+    """The digest that a bundle is named after: the SHA-256 of its bytes."""
     return hashlib.sha256(content).hexdigest()
 
 
 def record_line(claimed: str, record: dict[str, Any]) -> str:
-    """A record's line. claimed: its id."""
+    """A record's line. claimed: the id to write."""
     return canonical_json({"id": claimed, "record": record})
 
 
 def read_bundle(content: bytes, name: str) -> Bundle:
-    """The bundle of a text from outside, every line of it checked.
+    """The bundle of a text from outside, with every line checked.
 
-    BundleRefused, with each refused line and the reason, if one is not what this tool writes;
-    name: of the file, for the message.
+    BundleRefused, with each refused line and the reason, if a line is not what this tool writes.
+    name: that of the file, for the message.
     """
     bundle, refusals = read_lines(numbered(content, name), MOST_REFUSED)
     if refusals:
@@ -121,12 +122,12 @@ def read_bundle(content: bytes, name: str) -> Bundle:
     return replace(bundle, stamp=stamp_of(content))
 
 
-class BundleRefused(RegistryError):  # noqa: N818 - what was done to it, not what went wrong
-    """A bundle is hostile, damaged, or not signed by who is trusted; nothing of it was taken."""
+class BundleRefused(RegistryError):  # noqa: N818 - named after what was done to the bundle
+    """A bundle is hostile, damaged, or not signed by a trusted key; nothing of it was taken."""
 
 
 def refused(name: str, refusals: list[str]) -> BundleRefused:
-    """The error that lists what was not let in, and why."""
+    """The error that lists refused lines, and why they were refused."""
     lines, rest = refusals[:NAMED], [one for one in refusals[NAMED:] if one != _REST]
     lines += [f"and {len(rest)} more"] if rest else []
     lines += [_REST] if refusals[-1] == _REST else []
@@ -138,7 +139,7 @@ def refused(name: str, refusals: list[str]) -> BundleRefused:
 
 
 def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
-    """The lines after the header, and where each stands; BundleRefused if it is no bundle."""
+    """The lines after the header, each after its place; BundleRefused if it is no bundle."""
     try:
         lines = _framed(content)
     except Refused as error:
@@ -147,9 +148,9 @@ def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
 
 
 def _framed(content: bytes) -> list[str]:
-    """The lines after the first; Refused unless all is as in a bundle, whatever they say."""
+    """The lines after the first, unchecked; Refused unless the text has a bundle's form."""
     refuse(len(content) > MOST_BYTES, f"it is larger than {MOST_BYTES >> 20} MiB")
-    # Before anything is made of them.
+    # Checked before the text is split into them.
     refuse(content.count(b"\n") > MOST_LINES, f"it has more than {MOST_LINES} lines")
     stamp_of(content)
     lines = content.decode("ascii", errors="replace").split("\n")
@@ -162,20 +163,20 @@ def _framed(content: bytes) -> list[str]:
 def read_lines(
     lines: Iterable[tuple[str, str]], most: float = math.inf
 ) -> tuple[Bundle, list[str]]:
-    """What of the lines may come in, and why the others may not.
+    """A bundle of the lines that pass the firewall, and the reasons why the others do not.
 
     Each line is (where, text), and each reason begins with its place, as in "line 7: ". most: after
-    so many refusals the rest is not looked at, and the last reason says so.
+    so many refusals the rest is not read, and the last reason says so.
     """
     bundle, refusals = read_entries(lines, most)
     return closed(bundle), refusals
 
 
 def read_entries(lines: Iterable[tuple[str, str]], most: float) -> tuple[Bundle, list[str]]:
-    """The same, with the workloads and targets that nothing refers to."""
+    """As `read_lines`, but keeps workloads and targets that nothing refers to."""
     reading, found = _Reading(most), list(lines)
     try:
-        for begin in ("", *_BEGIN):  # what begins as no entry does, and then each kind
+        for begin in ("", *_BEGIN):  # lines that begin like no entry, then each kind
             for where, text in found:
                 if text.startswith(begin or _BEGIN) == bool(begin):
                     reading.attempt(where, reading.entry, text)
@@ -194,21 +195,21 @@ def _entry(text: str) -> tuple[str, Any]:
     return kind, value[kind]
 
 
-class _Enough(Exception):  # noqa: N818 - no error: the end of a reading
-    """So many lines were refused that the rest is of no interest."""
+class _Enough(Exception):  # noqa: N818 - not an error: it ends the reading
+    """So many lines were refused that the rest need not be read."""
 
 
 class _Reading:
-    """What has been let in so far, and what has not. most: refusals, after which it ends."""
+    """Reads entries: those accepted so far, and those refused. most: refusals that end it."""
 
     def __init__(self, most: float) -> None:
         self._most = most
         self.found = Bundle()
-        self.claimed: set[str] = set()  # ids of records, let in or not
+        self.claimed: set[str] = set()  # ids of records, accepted or refused
         self.refusals: list[str] = []  # each safe to print
 
     def attempt(self, where: str, check: Callable[..., Any], *given: Any) -> Any:
-        """What the check gives; None, and a refusal, where it refuses."""
+        """The result of a check; None where it refuses, which is noted."""
         try:
             return check(*given)
         except Refused as error:
@@ -245,13 +246,13 @@ class _Reading:
         names = (contest.loser, contest.winner)
         keys = [self.found.records[name].key for name in names if name in self.found.records]
         if len(keys) < 2 and self.claimed.issuperset(names):
-            return  # it fell with its record, whose refusal says why
+            return  # its record was refused, and the reason is noted there
         refuse(len(keys) < 2, "contest: one of its records is not in the bundle")
         refuse(len(set(keys)) > 1, "contest: its records are of different tasks")
         self.found.contests.add(contest)
 
     def _of(self, data: Any) -> tuple[Target, Workload]:
-        """The target and workload that a record or search is for, which must be here as well."""
+        """The target and workload of a record or search, which must be in the bundle as well."""
         key = exactly(data.get("key") if isinstance(data, dict) else None, "workload", "target")
         for which, there in (("target", self.found.targets), ("workload", self.found.workloads)):
             name = quoted(key[which])

@@ -18,13 +18,13 @@ from .schema_check import named, strange
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
 SCHEMA_VERSION = 1  # steps of registry/migrations.py
 BUSY_SECONDS = 30.0
-SQLITES_LOCKS = (512, 0x40000000)  # bytes of the file that stand for its locks: length, start
-_SMALLEST = 512  # bytes of a page
-_END_OF_A_NAME = bytes.fromhex("d9d505f920a163d7")  # in a journal
+SQLITES_LOCKS = (512, 0x40000000)  # the bytes of the file that SQLite locks: length, start
+_SMALLEST = 512  # bytes of the smallest page
+_END_OF_A_NAME = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file
 
 
 def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """A connection to a registry; an empty one in memory if nothing is there to read.
+    """A connection to a registry; to an empty one in memory if there is no file to read.
 
     RegistryError (exit 8) if the file is damaged, locked, of a newer tool, or not a registry.
     """
@@ -36,11 +36,11 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
         elif not path.exists() or path.stat().st_size == 0:
             return _empty()
         if path.exists() and 0 < path.stat().st_size < _SMALLEST:
-            raise DamagedError(path, "it is too small to be one")  # SQLite would take it for empty
+            raise DamagedError(path, "it is too small to be one")  # SQLite would see an empty file
         connection = _connect(path, write=write, busy_seconds=busy_seconds)
         try:
             _check(connection, path, write=write)
-            # Readers must not write either, but may roll back what a killed writer left.
+            # Readers must not write, but may roll back a killed writer's transaction.
             connection.execute(f"PRAGMA query_only = {'OFF' if write else 'ON'}")
         except BaseException:
             connection.close()
@@ -49,7 +49,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
 
 
 def check_regular(path: Path) -> None:
-    """RegistryError where there is something else than a file: a pipe or a device never ends."""
+    """RegistryError where the path is not a regular file: a pipe or a device never ends."""
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -61,10 +61,11 @@ def check_regular(path: Path) -> None:
 
 
 def _check_journals(path: Path) -> None:
-    """RegistryError where SQLite would obey a journal beside the file that nobody should.
+    """RegistryError where SQLite would roll back a journal beside the file that is not the tool's.
 
-    One that names another file would have it removed: only transactions over several files do so,
-    which this tool never makes. One by a user who may not write the file would be written to it.
+    A journal that names another file makes SQLite remove that file: only transactions over several
+    files have such journals, and this tool never makes them. A journal by a user who may not write
+    the registry would be written into it.
     """
     for ending in ("-journal", "-wal"):
         journal = Path(f"{os.path.realpath(path)}{ending}")
@@ -87,7 +88,7 @@ def _strange(journal: Path, why: str) -> RegistryError:
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """A transaction that takes the write lock at once, so that two writers queue up.
 
-    Within one it is a part of that.
+    Inside another transaction, it is a part of that.
     """
     if connection.in_transaction:
         yield
@@ -104,8 +105,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def _begin(connection: sqlite3.Connection) -> None:
     """Take the write lock, waiting as long as the connection's busy timeout says.
 
-    SQLite's own waiting looks at the lock ten times a second. Where other writers commit without
-    pause, that meets a free moment too seldom; looking at random and often is fair to all.
+    SQLite itself would try the lock ten times a second. Where other writers commit without pause,
+    that rarely finds it free; trying often and at random times is fair to all.
     """
     (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()  # milliseconds
     deadline = time.monotonic() + patience / 1000
@@ -120,13 +121,13 @@ def _begin(connection: sqlite3.Connection) -> None:
                     raise
                 from random import uniform
 
-                time.sleep(uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
+                time.sleep(uniform(0.001, 0.01))  # noqa: S311 - no security depends on it
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 def _prepare(path: Path) -> None:
-    """Make the folder, and refuse early what SQLite would only find out at the first write."""
+    """Make the folder, and raise early the errors that SQLite would raise at the first write."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for place in (path.parent, path):  # the rollback journal is made in the folder
         if place.exists() and not os.access(place, os.W_OK):
@@ -154,7 +155,7 @@ def _connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> 
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
-    connection.execute("BEGIN")  # another process may create it between two looks
+    connection.execute("BEGIN")  # otherwise another process may create it between two queries
     try:
         version = version_of(connection, path)
         found = strange(connection, own=True)
@@ -170,7 +171,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a file; 0 of an empty one.
+    """The schema version of a file; 0 for an empty one.
 
     RegistryError if it is no registry, or a newer tool's.
     """
@@ -193,11 +194,11 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
-    """Take the steps of `registry/migrations.py`, and name the file a registry."""
+    """Run the migrations of `registry/migrations.py`, and mark the file as a registry."""
     from sqlite_utils import Database
 
     with transaction(connection):
-        # Another process may have done so between our look at the version and this lock.
+        # Another process may have done so since the version was read, before this lock.
         if version_of(connection, path) < SCHEMA_VERSION:
             steps = runpy.run_path(str(shipped("registry") / "migrations.py"))["migrations"]
             steps.apply(Database(connection, execute_plugins=False))

@@ -1,4 +1,4 @@
-"""What the registry knows of a model: the best record of each task, and what is missing."""
+"""How much of a model the registry covers: the best record of each task, and what is missing."""
 
 import json
 from functools import partial
@@ -14,8 +14,8 @@ from .record import forecast, roofline
 from .schema import WORKLOADS
 from .title import titled
 
-_NAMED = 10  # models that a message names
-_DIGEST = 64  # digits
+_NAMED = 10  # the most models that a message names
+_DIGEST = 64  # digits of a digest
 _PLAN = "ansor-deploy plan MODEL says what a build would reuse"
 _MODELS = f"SELECT digest, name FROM models WHERE {OF_MODEL} ORDER BY name, digest"
 _TARGETS = f"""
@@ -35,7 +35,7 @@ _TASKS = f"""
 
 
 class CoveredTask(TypedDict):
-    """A task of a model. record: null where there is none, and the latency an estimate."""
+    """A task of a model. record: null where there is none; the latency is an estimate then."""
 
     workload: Digest
     op: str
@@ -53,7 +53,10 @@ class CoveredTask(TypedDict):
 
 
 class Coverage(TypedDict):
-    """What a build for a target could reuse. covered, share: of the tasks, of the time."""
+    """What a build for a target could reuse.
+
+    covered: how many tasks have a record. share: their share of the model's time.
+    """
 
     target: str
     fingerprint: Digest
@@ -75,9 +78,9 @@ class Best(TypedDict):
 def coverage(registry: Database, model: str, target: str) -> Best:
     """What a build of a model could reuse, target by target.
 
-    model: its name, with or without .onnx, or the beginning of its digest. target: name or
-    beginning of the fingerprint; "" for all that the model was planned for. UsageError where the
-    model, or the model on this target, is not known.
+    model: its name, with or without .onnx, or the beginning of its digest. target: its name or the
+    beginning of its fingerprint; "" for all targets that the model was planned for. UsageError
+    where the model, or the model on this target, is unknown.
     """
     found = _model(registry, model)
     targets = registry.rows(_TARGETS, {"target": target, "digest": found["digest"]})
@@ -137,7 +140,7 @@ def _estimate(tasks: list[dict[str, Any]]) -> None:
 
 
 def _task(row: dict[str, Any], target: Target) -> dict[str, Any]:
-    """A row with the least that it can take."""
+    """A task's row, with its roofline and with the record's search and device."""
     provenance = json.loads(row.pop("provenance") or "{}")
     row["roofline_ms"] = roofline(row.pop("flops"), row.pop("bytes"), target) * 1e3
     where = {name: provenance.get(name) for name in ("search", "device")}

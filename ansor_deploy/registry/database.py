@@ -1,4 +1,4 @@
-"""An open registry file: how it is asked, and how rows are added to it."""
+"""An open registry file: queries, and transactions that write."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from .faults import DamagedError, explained
 from .rows_of_others import check_row
 from .schema import UNREADABLE, Table
 
-_CHUNK = 1000  # rows read at a time, so that no lock is held while they are looked at
+_CHUNK = 1000  # rows read at a time, so that no lock is held while they are processed
 
 
 class Database:
@@ -31,14 +31,14 @@ class Database:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = True, busy_seconds: float = BUSY_SECONDS) -> Self:
-        """Open a registry; made if it is not there, or, without `write`, as if it were empty.
+        """Open a registry. A missing one is created, or, without `write`, opened as an empty one.
 
         busy_seconds: how long to wait for another process's transaction.
         """
         return cls(connect(path, write=write, busy_seconds=busy_seconds), path)
 
     def close(self) -> None:
-        """Close the file; what was added is already safe."""
+        """Close the file; everything that was added is on disk already."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -50,20 +50,20 @@ class Database:
     def rows(
         self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()
     ) -> list[dict[str, Any]]:
-        """The rows that a statement finds, by the names of their columns."""
+        """The rows that a statement finds, each as a dict by column names."""
         with explained(self.path):
             cursor = self._connection.execute(sql, values)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def nouns(self, table: Table, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
-        """What the rows are that a statement finds in a table."""
+        """The nouns of the rows that a statement finds in a table."""
         return [self.noun(table, row) for row in self.rows(sql, values)]
 
     def noun(self, table: Table, row: Mapping[str, Any]) -> Any:
-        """What a row is; DamagedError if it cannot be read, or is not as it was written.
+        """The noun of a row; DamagedError if it cannot be read, or is not as it was written.
 
-        RegistryError if others may write the file, and a bundle could not bring the row.
+        RegistryError if others may write the file, and no bundle could bring such a row.
         """
         noun = self.decoded(table.read, row, table.columns[0].name)
         if self.is_shared:
@@ -73,7 +73,7 @@ class Database:
     def walk(
         self, table: str, where: str = "TRUE", values: Sequence[Any] = ()
     ) -> Iterator[dict[str, Any]]:
-        """Rows in the order they were added; between two chunks no lock is held."""
+        """Rows in the order they were added; no lock is held between two chunks."""
         sql = (
             f"SELECT rowid AS position, * FROM {table} WHERE {where} AND rowid > ? "  # noqa: S608
             f"ORDER BY rowid LIMIT {_CHUNK}"
@@ -95,7 +95,7 @@ class Database:
             run.executemany(sql, rows)
 
     def decoded(self, read: Callable[[Any], Any], row: Mapping[str, Any], name: str) -> Any:
-        """What `read` makes of a row; DamagedError if it cannot. name: of the column to cite."""
+        """The result of `read` on a row; DamagedError if it fails. name: the column to cite."""
         try:
             return read(row)
         except UNREADABLE as error:

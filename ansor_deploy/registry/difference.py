@@ -1,4 +1,4 @@
-"""What two registries differ in: the best record of each task, as each of them says it is."""
+"""Compare two registries: the best record of each task in the one and in the other."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Differing(Struct, frozen=True):
 class Diff(Struct, frozen=True):
     """`registry diff --json`. same: tasks with the same best record.
 
-    only_a, only_b: tasks that one of them has alone. faster_a, faster_b: by the times in the
-    records, which were not compared with each other. tasks: all that differ, those first that do
-    most.
+    only_a, only_b: tasks that only one of them has. faster_a, faster_b: by the times in the
+    records, which were not compared with each other. tasks: all that differ, the largest
+    difference first.
     """
 
     same: Count
@@ -49,9 +49,9 @@ class Diff(Struct, frozen=True):
 
 
 def difference(a: Path, b: Path) -> Diff:
-    """What differs between two registries, or exported bundles; both stay as they are.
+    """The difference between two registries or exported bundles; both stay as they are.
 
-    RegistryError where one is neither, damaged or hostile.
+    RegistryError where one of them is neither, is damaged or hostile.
     """
     mine, theirs = _best(a), _best(b)
     keys = sorted(mine.keys() | theirs.keys())
@@ -107,7 +107,7 @@ def _row(one: BestRecord | None, other: BestRecord | None) -> Differing:
 
 
 def _by_ratio(row: Differing) -> tuple[bool, float, str]:
-    """Tasks of one alone first, then by how many times as fast one is."""
+    """A sort key: tasks of one registry alone first, then by the ratio of the two times."""
     if row.a_ms is None or row.b_ms is None:
         return False, -(row.a_ms or row.b_ms or 0.0), row.workload
     ratio = row.a_ms / row.b_ms

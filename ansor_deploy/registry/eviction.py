@@ -1,4 +1,4 @@
-"""Taking out of a registry what nobody has used for long, or what it has no room for."""
+"""Remove from a registry what was not used for long, or what exceeds its size limit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .forgetting import rows_of
 from .record import TaskKey
 from .upkeep import Upkeep
 
-# Of each task when something was last learnt of it, or a build had it, and the bytes of its rows.
-# What others claim is as old as they say: a layer that still has it gives it again.
+# For each task, when it was last measured or used in a build, and the bytes of its rows. Claims of
+# others count with their own dates: a layer that still has them gives them again.
 _TASKS = """
     SELECT workload, target, max(used) AS used, sum(bytes) AS bytes FROM (
         SELECT workload, target, created AS used, length(trace) + length(seconds)
@@ -30,13 +30,13 @@ _OF_KEY = "workload = :workload AND target = :target"
 
 
 class Eviction(Upkeep):
-    """A cache's limits: of age, and of size."""
+    """Limits a registry's age and size, as for a cache."""
 
     def evict(self, before: str, most: int | None, *, dry_run: bool) -> int:
-        """Forget whole tasks, those first that were used least lately; how many.
+        """Forget whole tasks, the least recently used first; return how many.
 
-        before: ISO 8601, UTC; what was last used earlier goes. most: bytes of the file, from which
-        what was dropped is then taken; of a dry run what it will come to is an estimate.
+        before: ISO 8601, UTC; tasks last used earlier are forgotten. most: bytes that the file may
+        have; it is then also rewritten without their space. A dry run only estimates this size.
         """
         tasks = self.rows(_TASKS)
         count = sum(row["used"] < before for row in tasks)
@@ -47,7 +47,7 @@ class Eviction(Upkeep):
         self._drop(tasks[:count])
         if most is None or self.path.stat().st_size <= most:
             return count
-        self.vacuum()  # which shows how much it was
+        self.vacuum()  # it shows how much space was freed
         larger = count and self._used_bytes() > most
         return count + (self.evict("", most, dry_run=False) if larger else 0)
 
@@ -58,14 +58,14 @@ class Eviction(Upkeep):
                 run.executemany(f"DELETE {rest}", keys)
 
     def _used_bytes(self) -> int:
-        """Bytes of the file without pages that are free."""
+        """Bytes of the file without free pages."""
         names = ("page_count", "freelist_count", "page_size")
         pages, free, size = (self.rows(f"PRAGMA {name}")[0][name] for name in names)
         return int((pages - free) * size)
 
 
 def _enough(tasks: list[dict[str, Any]], excess: int) -> int:
-    """How many tasks, from the first, have so many bytes; all if they have fewer."""
+    """How many of the first tasks have so many bytes together; all, if all have fewer."""
     for count, row in enumerate(tasks):
         if excess <= 0:
             return count

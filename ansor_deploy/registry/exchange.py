@@ -1,8 +1,8 @@
-"""Registries give each other what they know: through a file, a folder or any fsspec URL.
+"""Exchange records between registries: through a file, a folder or any fsspec URL.
 
-A folder that is pushed to holds bundles that never change, each named after the SHA-256 of its
-bytes. To pull is to take in all of them. A registry is a set of records, so neither order nor
-repetition matters, and nobody has to serve anything.
+A folder to push to holds bundles that never change, each named after the SHA-256 of its bytes.
+Pulling takes in all of them. A registry is a set of records, so neither order nor repetition
+matters, and no server is needed.
 """
 
 from collections.abc import Iterator
@@ -39,10 +39,10 @@ _ZSTD = ".zst"
 
 @dataclass(frozen=True)
 class Given:
-    """What left a registry. name: of the bundle, "" where there was nothing new.
+    """What was exported. name: that of the bundle, "" where there was nothing new.
 
-    left_out: records that no other registry would take in, as those of a rule that uses an
-    instruction of its own.
+    left_out: records that no other registry would take in, such as those of a rule that uses an
+    instruction the firewall does not know.
     """
 
     name: str
@@ -52,10 +52,11 @@ class Given:
 
 @dataclass(frozen=True)
 class Pulled:
-    """What was pulled. torn: bundles that were not uploaded whole. refused: what was hostile.
+    """What was pulled.
 
-    misnamed: what whole bundles would have to be called, by the names that they have. withdrawn:
-    bundles that are there, and that nobody is to take.
+    torn: bundles that were not uploaded completely. refused: hostile ones, with the reasons.
+    misnamed: the right names of complete bundles, by the wrong names that they have. withdrawn:
+    bundles that are there but were withdrawn.
     """
 
     taken: Taken
@@ -75,7 +76,7 @@ def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Giv
     content = _zstandard().ZstdCompressor().compress(plain) if file.suffix == _ZSTD else plain
     signature = file.with_name(file.name + SIGNATURE)
     if signer is None:
-        signature.unlink(missing_ok=True)  # of what was there before
+        signature.unlink(missing_ok=True)  # that of an earlier file
     else:
         write_whole(signature, signer.sign(content).encode())
     write_whole(file, content)
@@ -91,14 +92,15 @@ def _read(file: Path) -> bytes:
 
 
 def import_file(registry: Path, file: Path, trusted: Trusted | None = None) -> Taken:
-    """Take in a bundle's file, all or nothing. trusted: keys, one of which must have signed it."""
+    """Take in all of a bundle's file, or nothing. trusted: keys, one of which must have signed."""
     return take_in(registry, read_bundle(read_signed(file, trusted)[0], str(file)))
 
 
 def read_signed(file: Path, trusted: Trusted | None) -> tuple[bytes, str]:
     """The text of a bundle's file, unpacked, and the fingerprint of the key that has signed it.
 
-    trusted: keys, one of which must have; None if nobody has to, and then it is "".
+    trusted: one of these keys must have signed it; with None nobody has to, and the fingerprint is
+    "".
     """
     content, key = _read(file), ""
     if trusted is not None:
@@ -109,12 +111,12 @@ def read_signed(file: Path, trusted: Trusted | None) -> tuple[bytes, str]:
 
 
 def import_bytes(registry: Path, content: bytes, name: str) -> Taken:
-    """Take in a bundle, all or nothing. name: for the message where it is refused."""
+    """Take in all of a bundle, or nothing. name: what to call it in the message of a refusal."""
     return take_in(registry, read_bundle(content, name))
 
 
 def merge_file(registry: Path, other: Path) -> Taken:
-    """Take in all of another registry's file, or nothing."""
+    """Take in all of another registry's file, or nothing of it."""
     bundle, refusals = contents_of_other(other)
     if refusals:
         raise refused(str(other), refusals)
@@ -122,9 +124,9 @@ def merge_file(registry: Path, other: Path) -> Taken:
 
 
 def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
-    """Add a bundle of what the folder at a URL does not have yet.
+    """Push a bundle of everything that the folder at a URL does not have yet.
 
-    What others signed there counts as missing for one who signs.
+    With a signer, bundles there that others signed do not count.
     """
     bundle, left_out = contents(registry)
     store = BundleStore(url)
@@ -139,21 +141,21 @@ def push(registry: Path, url: str, signer: Signer | None = None) -> Given:
         new = replace(new, stamp=Stamp.succeeding((one.stamp for one in known), gone))
     content = new.to_bytes()
     name = name_of(content)
-    if signer is not None:  # first, so that the bundle is never there without it
+    if signer is not None:  # written first, so that the bundle is never there without it
         store.write(name + SIGNATURE, signer.sign(content).encode())
     store.write(name, content)
     return Given(name, len(new.records), left_out)
 
 
 def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
-    """Take in every whole bundle at a URL; a hostile one is left there, with the reasons.
+    """Take in every complete bundle at a URL; a hostile one is skipped, and the reasons reported.
 
-    Where they have to be signed, all are read before any is taken: a later one may withdraw others.
+    Where bundles must be signed, all are read before any is taken: a later one may withdraw others.
     """
     store, seen = BundleStore(url), _seen(url, trusted)
     names, withdrawn = _not_withdrawn(store, trusted, seen.withdrawn)
     taken, count, refusals = Taken(0, 0), 0, list[BundleRefused]()
-    other: dict[str, str] = {}  # of those under a wrong name, the right one
+    other: dict[str, str] = {}  # the right name of each bundle that has a wrong one
     found = _whole(store, names, trusted, seen, refusals, other)
     for name, bundle in found if trusted is None else list(found):
         if Path(name).stem in seen.withdrawn:
@@ -169,7 +171,7 @@ def pull(registry: Path, url: str, trusted: Trusted | None = None) -> Pulled:
 
 
 def _seen(url: str, trusted: Trusted | None) -> Seen:
-    """What a place has shown to those who trust these keys and pull from it."""
+    """What this machine has seen at a URL, when it pulled with these trusted keys."""
     identity = canonical_json([url, sorted(key.hex() for key in trusted or ())])
     return Seen(cache_folder("layers") / f"pull-{sha256(identity)[:16]}.seen")
 
@@ -182,7 +184,10 @@ def _whole(
     refusals: list[BundleRefused],
     other: dict[str, str],
 ) -> Iterator[tuple[str, Bundle]]:
-    """The bundles of a place that may be taken. refusals, other: get what is said of the rest."""
+    """The bundles of a place that may be taken.
+
+    refusals: receives the errors of hostile ones. other: receives the right names of the rest.
+    """
     for name in names:
         content = store.read(name)
         if name_of(content) != name:
@@ -210,9 +215,9 @@ def _checked(
 
 
 def withdraw(url: str, bundle: str, signer: Signer | None = None) -> str:
-    """Say beside a bundle, there or not, that nobody is to take it any more; its name.
+    """Mark a bundle, whether it is there or not, as withdrawn; return its name.
 
-    bundle: its digest. UsageError where that is none.
+    bundle: its digest. UsageError where it is not a digest.
     """
     name = f"{bundle.removesuffix('.jsonl')}.jsonl"
     if not NAME.fullmatch(name):
@@ -225,9 +230,9 @@ def withdraw(url: str, bundle: str, signer: Signer | None = None) -> str:
 def _not_withdrawn(
     store: BundleStore, trusted: Trusted | None, known: set[str]
 ) -> tuple[list[str], list[str]]:
-    """The names of the bundles at a place, and of those that are withdrawn.
+    """The names of the bundles at a place that are not withdrawn, and of those that are.
 
-    known: digests of what was withdrawn; gets those that are there.
+    known: digests of bundles that were withdrawn before; receives those withdrawn at this place.
     """
     files = store.files()
     for words in (one for one in files if one.endswith(WITHDRAWN)):
@@ -241,7 +246,7 @@ def _not_withdrawn(
 
 
 def _known(store: BundleStore, signer: Signer | None) -> Iterator[Bundle]:
-    """The bundles that others can pull, and would trust as they trust the signer."""
+    """The bundles that others can pull; with a signer, only those that it has signed."""
     for name in store.names():
         content = store.bundle(name)
         if content is None:

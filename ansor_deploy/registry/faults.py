@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to the user, and what to do about each."""
+"""Translate SQLite's errors: what each means to the user, and what to do about it."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import AnsorError, RegistryError
 from ..system.machine_fault import fault, fault_of, raise_if_fault
 
-# Where nothing of a file can be saved.
+# The hint where nothing of a file can be saved.
 OTHERWISE = (
     "Restore a backup with `ansor-deploy registry restore`, or move the file away and let the next "
     "build start a new one."
@@ -32,7 +32,7 @@ _MEANINGS = {
     "too big": ("is refused: a value in it is too large", ASK_FOR_A_BUNDLE),
 }
 
-# A part of what SQLite says of a file that is not as it was written: what it is then.
+# A part of SQLite's message about a file that is not as it was written: what is wrong with it.
 _DAMAGES = {
     "malformed": "it is not whole",
     "UTF-8": "it holds bytes that are not text",
@@ -40,28 +40,31 @@ _DAMAGES = {
     "no such": "it lacks a part",  # a table or a column
 }
 
-# What SQLite says of a fault of the machine.
+# A part of SQLite's message about a fault of the machine: its errno.
 _FAULTS = {"is full": errno.ENOSPC, "disk I/O": errno.EIO, "out of memory": errno.ENOMEM}
 
 
 class DamagedError(RegistryError):
-    """The file is not as it was written; some of it may be. what: the fault, without the file."""
+    """The file is not as it was written, though parts of it may be intact.
+
+    what: the fault, without the file's name.
+    """
 
     def __init__(self, path: Path, what: str, hint: str = "") -> None:
-        """The error of the registry at that path. hint: by default how to save what is whole."""
+        """The error of the registry at `path`. hint: by default how to save the intact parts."""
         super().__init__(f"the registry {path} is damaged: {what}", hint or _saving(path))
         self.what = what
 
 
 def _saving(path: Path) -> str:
-    """What to do about a file of which something may be whole."""
+    """The hint for a file that may have intact parts."""
     repair = f"`ansor-deploy registry verify --repair --registry {shlex.quote(str(path))}`"
     return f"Save what is whole with {repair}. {OTHERWISE}"
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn the errors that a registry file can cause into RegistryErrors that name it.
+    """Turn the errors that a registry file can cause into RegistryErrors that name the file.
 
     MachineError where the machine is at fault. A violated constraint is a bug of the caller and
     passes through.
@@ -73,7 +76,7 @@ def explained(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         moved = getattr(error, "sqlite_errorname", "") == "SQLITE_READONLY_DBMOVED"  # Python 3.11
         raise _explain(path, "it was moved" if moved else str(error)) from error
-    except UnicodeDecodeError as error:  # SQLite quotes the bytes that it stumbled over
+    except UnicodeDecodeError as error:  # SQLite quotes bytes of the file in its message
         raise DamagedError(path, "it holds bytes that are not text") from error
     except MemoryError as error:
         raise fault(errno.ENOMEM, str(path)) from error
@@ -105,7 +108,7 @@ def _explain(path: Path, message: str) -> AnsorError:
 
 
 def _no_descriptor() -> AnsorError | None:
-    """The fault where no file at all can be opened, which SQLite reports alike."""
+    """The fault of a process that can open no file at all, which SQLite does not distinguish."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
@@ -114,7 +117,7 @@ def _no_descriptor() -> AnsorError | None:
 
 
 def _holder(path: Path) -> str:
-    """Who holds a lock on the file, as far as Linux knows."""
+    """The process that holds a lock on the file, as far as Linux knows it."""
     try:
         inode = str(path.stat().st_ino)
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():

@@ -1,10 +1,10 @@
-"""What comes from outside must pass here before anything else looks at it.
+"""The firewall: everything from outside must pass it before anything else uses it.
 
-A tuning record is code: its trace is a program for TVM. So every target, workload and record
-of a bundle, another registry or a lock file is held to what this tool writes itself: fields,
-types, bounds, and for traces a list of allowed instructions (`instructions.py`). Everything is
-plain Python on JSON. What passes may still be a bad schedule or a lie about its speed; it cannot
-be anything but a schedule.
+A tuning record is code: its trace is a program for TVM. So every target, workload and record of a
+bundle, another registry or a lock file must have the form that this tool writes itself: fields,
+types, bounds, and for traces a list of allowed instructions (`instructions.py`). The checks are
+plain Python on JSON. A record that passes may still be a bad schedule, or lie about its speed; it
+cannot be anything but a schedule.
 """
 
 from dataclasses import replace
@@ -19,17 +19,17 @@ from .instructions import check_trace
 from .record import Contest, Record, Workload
 from .schema import BEATEN, RECORDS, WORKLOADS
 
-AHEAD = timedelta(days=1)  # by which another machine's clock may be before this one's
+AHEAD = timedelta(days=1)  # another machine's clock may be ahead of this one's by so much
 
 
 def target_fields(target: dict[str, Any]) -> dict[str, Any]:
-    """What of a target's JSON object travels: the fields that its fingerprint is made of."""
+    """The fields of a target's JSON object that bundles have: those that its fingerprint covers."""
     data = {name: target[name] for name in IDENTITY}
     return {**data, "features": sorted(data["features"])}
 
 
 def check_target(data: Any) -> Target:
-    """The target of `target_fields`, named after its cpu; Refused if it is none."""
+    """The target of a `target_fields` object, named after its cpu; Refused if it is invalid."""
     gpu = exactly(data, *IDENTITY)["gpu"]
     if gpu is not None:
         exactly(gpu, *GPU_FIELDS)
@@ -39,12 +39,12 @@ def check_target(data: Any) -> Target:
     refuse((data["kind"] == "cuda") != (gpu is not None), "target: kind and gpu differ")
     refuse(len(canonical_json(data)) > 4096, "target: it is too long")
     refuse(data["features"] != sorted(data["features"]), "target: features are not sorted")
-    # Estimates use the figures of a target that was declared here, never these.
+    # Placeholders: estimates use the figures of a target that was declared here, never these.
     return Target.from_json({**data, "name": data["cpu"], "peak_gflops": 1.0, "memory_gbs": 1.0})
 
 
 def check_workload(data: Any) -> Workload:
-    """The workload that others sent, without a name; Refused if it is none.
+    """The workload that others sent, without a name; Refused if it is invalid.
 
     Its program is compared with programs made here, by its digest, and never run.
     """
@@ -59,9 +59,10 @@ def check_workload(data: Any) -> Workload:
 def check_record(
     claimed: Any, data: Any, target: Target, workload: Workload | None = None
 ) -> Record:
-    """The record of a `Record.to_json` object with the id that is claimed; Refused if it is none.
+    """The record of a `Record.to_json` object; Refused if it is invalid.
 
-    target, workload: that it is for; the latter if it is known.
+    claimed: the id that the record must have. target, workload: those that it is for; the workload
+    only if it is known.
     """
     unproven = isinstance(data, dict) and not data.get("proof", True)
     refuse(unproven, "record: no proof of its output")
@@ -74,9 +75,10 @@ def check_record(
 
 
 def check_contest(data: Any) -> Contest:
-    """The contest that others sent; Refused if it is none.
+    """The contest that others sent; Refused if it is invalid.
 
-    The later of two counts, so that one from the future could not be overruled here.
+    One from the future is refused: the later of two contests counts, so none made here could
+    overrule it.
     """
     contest: Contest = BEATEN.admitted(data)
     refuse(contest.loser == contest.winner, "contest: a record against itself")

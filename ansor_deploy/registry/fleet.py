@@ -1,7 +1,7 @@
-"""Hosts of one kind of machine: what several have timed, and whose times all others contradict.
+"""Combine the times of several hosts of one kind, and find hosts that all others contradict.
 
-A host has its own clock and noise. Where several have timed a schedule, the median of their times
-is what it takes, and by that it is compared with others.
+Each host has its own clock and noise. Where several have timed a schedule, the median of their
+times counts when the schedule is compared with others.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from operator import itemgetter
 from statistics import median
 from typing import Any
 
-# Times of one schedule on hosts of one fingerprint that differ by no more agree: clocks differ.
+# Times of a schedule on hosts of one fingerprint agree up to this ratio: clocks differ.
 AGREE = 1.25
-LEAST = 3  # hosts that have timed a schedule, and schedules by which a host is judged
+# A schedule counts if so many hosts have timed it, and a host is judged by as many schedules.
+LEAST = 3
 
-# The records of schedules that so many hosts have timed.
+# The records of schedules that at least `LEAST` hosts have timed.
 SHARED = f"""
     WITH timed AS (
         SELECT workload, target, tvm, trace, latency,
@@ -35,17 +36,17 @@ SHARED = f"""
 
 @dataclass(frozen=True)
 class Timed:
-    """What a schedule takes by all hosts of a kind. seconds: median over hosts of their medians."""
+    """The time of a schedule by all hosts of a kind. seconds: the median of the hosts' medians."""
 
     seconds: float
     hosts: int
 
 
 def ranked(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Timed]]:
-    """The rows, the best first, and what the schedule of each takes.
+    """The rows, the best first, each with the time of its schedule.
 
-    rows: id, claimed, lost, trace, host and latency of records of one task, target and TVM. What
-    was measured here and what others claim are kept apart.
+    rows: id, claimed, lost, trace, host and latency of records of one task, target and TVM. Times
+    that were measured here and times that others claim are not combined.
     """
     schedule, rows = itemgetter("claimed", "trace"), list(rows)
     times = _by_host(schedule, rows)
@@ -61,7 +62,7 @@ def ranked(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], T
 def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The hosts that disagree with all others on most of their schedules, as `Disagreeing`.
 
-    rows: of `SHARED`.
+    rows: those of the query `SHARED`.
     """
     ratios: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     schedule = itemgetter("target", "name", "workload", "tvm", "trace")
@@ -77,7 +78,7 @@ def disagreeing(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _by_host(
     schedule: Callable[[Mapping[str, Any]], tuple[Any, ...]], rows: Iterable[Mapping[str, Any]]
 ) -> dict[tuple[Any, ...], dict[str, float]]:
-    """The median seconds of each host, by schedule. schedule: which one a row is of."""
+    """The median seconds of each host, by schedule. schedule: the schedule's key from a row."""
     found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         found[schedule(row)][str(row["host"])].append(row["latency"])

@@ -1,10 +1,10 @@
 """Read a SQLite file of someone else, who may be hostile.
 
-Nothing is written, not even beside the file: SQLite takes it for immutable, and neither locks it
-nor rolls anything back. Instead it is locked here as a reader of SQLite's locks, must have no
-unfinished transaction, and must be the same afterwards. Nothing in it runs: what it declares must
-be what the schema declares before any row is asked for, and SQLite is held to limits of size and
-time.
+Nothing is written, not even beside the file: SQLite opens it as immutable, and neither locks it nor
+rolls anything back. Instead this module takes the lock that a SQLite reader would take, and checks
+that the file has no unfinished transaction, and is unchanged afterwards. No code in the file runs:
+its declarations are compared with the schema before any row is read, and SQLite gets limits of size
+and time.
 """
 
 import fcntl
@@ -24,17 +24,17 @@ from .faults import ASK_FOR_A_BUNDLE, DamagedError, explained, in_use
 from .schema_check import named, strange
 
 PATIENCE = 10.0  # seconds that SQLite may take until the next row
-MOST_BYTES = 1 << 28  # of texts and blobs that are read, as of a bundle
+MOST_BYTES = 1 << 28  # of all texts and blobs that are read: the limit of a bundle
 
-_LOOK = 10_000  # steps of SQLite's machine between two looks at the clock
+_LOOK = 10_000  # steps of SQLite's virtual machine between two checks of the clock
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
 
 
 class ForeignFile:
-    """An open file that declares what a registry does.
+    """An open file that has the schema of a registry.
 
-    own: of a copy of the user's own, to which they may have added tables.
-    Every method raises RegistryError if the file is damaged or exceeds a limit.
+    own: the file is the user's own, who may have added tables. Every method raises RegistryError if
+    the file is damaged or exceeds a limit.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, own: bool) -> None:
@@ -50,7 +50,7 @@ class ForeignFile:
         connection.set_authorizer(_authorized)
 
     def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
-        """What a statement selects of a table, its pages and types of values checked."""
+        """The rows that a statement selects from a table, after a check of its pages and types."""
         (verdict,) = next(self._steps(f"PRAGMA quick_check('{table}')"))
         if verdict != "ok":
             raise DamagedError(self._path, str(verdict))
@@ -74,9 +74,9 @@ class ForeignFile:
 
 @contextmanager
 def foreign_file(path: Path, *, own: bool = False) -> Iterator[ForeignFile]:
-    """Open another's registry; within it the file is locked against writers.
+    """Open another's registry; the file is locked against writers meanwhile.
 
-    RegistryError if it is not a registry, declares what none does, is being written, or changes.
+    RegistryError if it is not a registry, has a foreign schema, is being written, or changes.
     """
     try:
         with explained(path), _still(path) as real:
@@ -84,18 +84,18 @@ def foreign_file(path: Path, *, own: bool = False) -> Iterator[ForeignFile]:
             with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
                 _confine(connection)
                 yield ForeignFile(connection, path, own=own)
-    except DamagedError as error:  # which is not ours to repair
+    except DamagedError as error:  # the file is not ours, so the hint is not to repair it
         raise RegistryError(error.text, ASK_FOR_A_BUNDLE) from error
 
 
 def too_large(path: Path) -> RegistryError:
-    """The error of a file with more in it than a bundle may have."""
+    """The error of a file that holds more than a bundle may."""
     what = f"{path} is refused: it holds more than {MOST_BYTES >> 20} MiB of records"
     return RegistryError(what, ASK_FOR_A_BUNDLE)
 
 
 def _confine(connection: sqlite3.Connection) -> None:
-    """Let SQLite believe nothing of what the file says, and do little for it."""
+    """Let SQLite trust nothing in the file, and limit the work that it does for it."""
     for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
         connection.execute(f"PRAGMA {setting}")
     if sys.version_info >= (3, 11):  # Python 3.10 cannot set SQLite's limits
@@ -122,7 +122,7 @@ def _still(path: Path) -> Iterator[Path]:
     """The file's real path, while no process writes to it through SQLite.
 
     RegistryError if it is no regular file, was left in the middle of a transaction, or was changed
-    meanwhile in another way.
+    by other means meanwhile.
     """
     check_regular(path)
     real = Path(os.path.realpath(path))
@@ -145,13 +145,13 @@ def _state(found: os.stat_result) -> tuple[int, ...]:
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    """Wait until nobody writes, and keep writers waiting; nothing where there are no locks."""
+    """Wait until nobody writes, then block writers; does nothing where files cannot be locked."""
     deadline = time.monotonic() + BUSY_SECONDS
     with suppress(OSError):
         while not _locked(descriptor):
             if time.monotonic() > deadline:
                 raise in_use(path)
-            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - nothing is protected by it
+            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - no security depends on it
 
 
 def _locked(descriptor: int) -> bool:
@@ -163,11 +163,11 @@ def _locked(descriptor: int) -> bool:
 
 
 def _check_finished(real: Path, path: Path) -> None:
-    """RegistryError where a writer has died: the file alone is not what it holds."""
+    """RegistryError where a writer has died: the file alone is not in a consistent state."""
     for ending in ("-journal", "-wal"):
         beside = real.with_name(real.name + ending)
         check_regular(beside)
         with suppress(FileNotFoundError), beside.open("rb") as stream:
-            if stream.read(1) not in (b"", b"\0"):  # else it is over
+            if stream.read(1) not in (b"", b"\0"):  # an empty or zeroed journal is finished
                 hint = "Open it where it was made: `ansor-deploy registry stats --registry FILE`."
                 raise RegistryError(f"{path} was left in the middle of a transaction", hint)

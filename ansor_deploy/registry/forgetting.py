@@ -1,9 +1,9 @@
-"""Taking records out of a registry again, with all that was learnt of them."""
+"""Remove records from a registry, with everything that was learnt about them."""
 
 from .database import Database
 
-# What is meant, of records, measurements and ends of searches each. A measurement is of a record
-# where it has its trace.
+# For each kind, the conditions on records, on measurements and on ends of searches. A measurement
+# belongs to a record if it has the same trace.
 _OF = {
     "task": ("workload = :it", "workload = :it", "workload = :it"),
     "record": (
@@ -24,14 +24,14 @@ _COUNTED = ("records", "measurements", "searches")
 
 
 class Forgetting(Database):
-    """What a user throws out by hand: unlike what `collect` drops, builds do ask for it."""
+    """Removes rows that a user names: unlike those that `collect` drops, builds may use them."""
 
     def forget(self, what: str, it: str, *, dry_run: bool) -> dict[str, int]:
-        """Remove the records of something, and say how many rows of each table that were.
+        """Remove some records, and return how many rows of each table were removed.
 
-        what: "task", by its workload's key; "record", by its id; "device", that measured them,
-        by its name; or "claims", whatever `it` is. Comparisons with them go, too, and of a task
-        and of claims the ends of searches.
+        what: "task", with its workload's key as `it`; "record", with its id; "device", the one that
+        measured them, with its name; or "claims", with any `it`. Comparisons with these records are
+        removed as well, and for a task and for claims also the ends of searches.
         """
         rows = rows_of(*_OF[what])
         with self.writing() as run:
@@ -45,9 +45,9 @@ class Forgetting(Database):
 
 
 def rows_of(records: str, measurements: str, searches: str) -> dict[str, str]:
-    """The rows that conditions mean, by table, as SQL from its FROM on, in the order to delete.
+    """SQL, from its FROM on, of the rows of each table that meet a condition, in deletion order.
 
-    Comparisons are those of the records, which come last, since others may be found by them.
+    Comparisons are those of the records. Records come last, since other rows are found by them.
     """
     ours = f"(SELECT id FROM records WHERE {records})"  # noqa: S608 - conditions of ours
     return {

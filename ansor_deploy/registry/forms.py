@@ -1,4 +1,4 @@
-"""What the fields of records must be that others send: texts, numbers and lists within bounds."""
+"""The forms that fields of others' records must have: texts, numbers and lists within bounds."""
 
 import re
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from ..system.untrusted import exactly, quoted, refuse
 MOST_TEXT = 262_144  # characters of a workload's program
 MOST_REPEATS = 10_000  # times of one record
 MOST_TENSORS = 256
-MOST_NAME = 60  # characters of a rule's
-MOST_RULES = 64  # that lead to one program
+MOST_NAME = 60  # characters of a rule's name
+MOST_RULES = 64  # rules that lead to one program
 MOST_WORK = 1e18  # operations or bytes of one run
-WORST_ERROR = 0.1  # relative; no check of outputs lets more pass
+WORST_ERROR = 0.1  # relative; no check of outputs accepts a larger one
 
-# All that a canonical program text consists of: see space/canonical_text.py.
+# The tokens that a canonical program text consists of: see space/canonical_text.py.
 _PARTS = (
     r"@?T(?:\.[A-Za-z]\w*)+|v\d+(?:\.\w+)?\b|'[\w.]*'|\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"
     r"|[a-z_]\w*=(?!=)|[()\[\]{},:*+\-/%<>=!&|~^ \n]"
@@ -29,9 +29,9 @@ _DTYPE = r"(bool|handle|bfloat16|u?int|float)[0-9a-z_]{0,20}"
 
 @dataclass(frozen=True)
 class Form:
-    """What a value from outside must be. wrong: what is said of one that is not.
+    """The form of a value from outside. wrong: the message for a value that does not have it.
 
-    late: it may be left out, as earlier versions do.
+    late: the value may be missing, as in files of earlier versions.
     """
 
     fits: Check
@@ -43,7 +43,7 @@ Forms = Mapping[str, "Form | Forms"]
 
 
 def check(data: Any, forms: Forms) -> None:
-    """Refused unless the data is an object of just these fields, each of its form."""
+    """Refused unless the data is an object with exactly these fields, each of its form."""
     given = data if isinstance(data, dict) else {}
     asked = {part: form for part, form in forms.items() if part in given or not _is_late(form)}
     exactly(data, *asked)
@@ -60,7 +60,7 @@ def _is_late(form: Form | Forms) -> bool:
 
 
 def check_program(text: str) -> None:
-    """Refused unless the text has nothing but what canonical program texts consist of."""
+    """Refused unless the text consists of the tokens of canonical program texts alone."""
     begins = text.startswith(_TEXT_START) and len(text) <= MOST_TEXT
     left = re.sub(_PARTS, "", text) if begins else "all of it"
     refuse(left, f"workload: no canonical program text: {quoted(left[:20])}")

@@ -1,4 +1,4 @@
-"""All that the registry knows of one task: what was tried, and what won."""
+"""Everything that the registry knows about one task: what was tried, and what won."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from .record import Record
 from .schema import MEASUREMENTS, RECORDS, WORKLOADS, unpacked
 from .title import titled
 
-_NAMED = 10  # tasks that an ambiguous key may mean, in the message
+_NAMED = 10  # the most tasks that the message of an ambiguous key names
 _KEY = re.compile("[0-9a-f]{4,64}")
 
 _MEANT = f"""
@@ -74,7 +74,7 @@ _PROGRAM = """
 
 
 class TaskRow(TypedDict):
-    """A task, whichever models have it."""
+    """A task, independent of the models that have it."""
 
     key: Digest
     op: str
@@ -98,11 +98,11 @@ class UseRow(TypedDict):
 
 
 class RecordRow(TypedDict):
-    """A record of a task. place: of its target and TVM. seconds: that were measured.
+    """A record of a task. place: its rank for its target and TVM. seconds: the measured times.
 
-    noise: by what share of their median these differ in their middle half. hosts: that have
-    measured its schedule, this record's among them; typical_ms: the median of their times, by which
-    it has its place.
+    noise: the spread of the middle half of these, as a share of their median. hosts: how many hosts
+    have measured its schedule, this record's included; typical_ms: the median of their times, which
+    decides its place.
     """
 
     id: Digest
@@ -131,7 +131,7 @@ class ContestRow(TypedDict):
 
 
 class SearchRow(TypedDict):
-    """A search of a task. enough_for: trials a task that it counts as enough for."""
+    """A search of a task. enough_for: the largest budget, in trials a task, that it satisfies."""
 
     target: str
     fingerprint: Digest
@@ -144,7 +144,7 @@ class SearchRow(TypedDict):
 
 
 class TrialRow(TypedDict):
-    """A candidate that was tried. error: "" where it was right; latency_ms is then a number."""
+    """A candidate that was tried. error: "" where it was correct; it has a latency_ms then."""
 
     id: int
     target: str
@@ -160,7 +160,7 @@ class TrialRow(TypedDict):
 
 
 class History(TypedDict):
-    """What is known of a task. record: what was asked for, if it was one."""
+    """What is known about a task. record: the record that was asked for, if it was one."""
 
     workload: TaskRow
     record: Digest | None
@@ -174,11 +174,11 @@ class History(TypedDict):
 
 
 def history(registry: Database, key: str, target: str, limit: int) -> History:
-    """What is known of a task.
+    """What is known about a task.
 
     key: beginning of a workload's key or of a record's id. target: name or beginning of the
-    fingerprint; "" for all. limit: most records of a target and TVM, the best first, and most
-    measurements, the newest. UsageError where the key is of no task, or of several.
+    fingerprint; "" for all. limit: the most records for a target and TVM, the best first, and the
+    most measurements, the newest. UsageError where the key fits no task, or several.
     """
     meant = _meant(registry, key)
     of_target = meant["fingerprint"] or target
@@ -203,8 +203,8 @@ def history(registry: Database, key: str, target: str, limit: int) -> History:
 def program_of(registry: Database, record: str) -> tuple[Record, str]:
     """A record and the text of its task's program. record: its id.
 
-    UsageError if no model of this machine has the task: the text runs when it is parsed, so that
-    only what was made here may be.
+    UsageError if no model of this machine has the task: parsing the text runs it, so only a text
+    that was made here may be parsed.
     """
     (row,) = registry.rows(_PROGRAM, {"record": record})
     if registry.is_shared or not row["own"]:
@@ -218,7 +218,7 @@ def program_of(registry: Database, record: str) -> tuple[Record, str]:
 
 
 def named(registry: Database, key: str) -> tuple[str, str]:
-    """What a key, or the beginning of one, is of ("task" or "record"), and the whole key."""
+    """What a key, or its beginning, stands for ("task" or "record"), and the whole key."""
     found = _meant(registry, key)
     return ("record", found["record"]) if found["record"] else ("task", found["workload"])
 
@@ -239,7 +239,7 @@ def _meant(registry: Database, key: str) -> dict[str, Any]:
 
 
 def _records(rows: list[dict[str, Any]], limit: int) -> Iterator[dict[str, Any]]:
-    """The best of each target and TVM. rows: of `_RECORDS`."""
+    """The best records for each target and TVM. rows: those of the query `_RECORDS`."""
     for _, several in groupby(rows, itemgetter("fingerprint", "tvm")):
         for place, (row, timed) in enumerate(ranked(several)[:limit], 1):
             shown = {name: row[name] for name in RecordRow.__annotations__ if name in row}

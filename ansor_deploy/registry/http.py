@@ -1,4 +1,4 @@
-"""HTTP for fsspec, from servers that may send without end, slowly, or more than it looks like."""
+"""HTTP for fsspec with limits: a server may send without end, slowly, or compressed bombs."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ import aiohttp
 from .bundle import MOST_BYTES
 
 MOST_LISTED = 1 << 24  # bytes of a page that lists bundles
-SECONDS = 300.0  # of one request
-_STALLED = 30.0  # seconds without a byte
-_AHEAD = 1 << 24  # bytes that fsspec may ask for beyond what is read
+SECONDS = 300.0  # the limit of one request
+_STALLED = 30.0  # seconds without a byte after which a request fails
+_AHEAD = 1 << 24  # bytes that fsspec may read ahead
 
 
 class _Bounded(aiohttp.ClientResponse):
     async def read(self) -> bytes:
-        """All of the body, which is held to what it may be."""
+        """The whole body; ClientPayloadError where it is longer than allowed."""
         is_part = "Range" in self.request_info.headers
         self._body: bytes = await self._read(MOST_BYTES + _AHEAD if is_part else MOST_LISTED)
         return self._body
@@ -30,7 +30,7 @@ class _Bounded(aiohttp.ClientResponse):
 
 
 async def session(**options: Any) -> aiohttp.ClientSession:
-    """A session that bounds bytes and seconds; nothing is unpacked, so that no bomb goes off."""
+    """A session that limits bytes and seconds. It decompresses nothing, so no bomb can expand."""
     return aiohttp.ClientSession(
         response_class=_Bounded,
         auto_decompress=False,

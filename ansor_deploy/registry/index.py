@@ -1,9 +1,9 @@
-"""The index of a layer: the lines of its bundles as they came, and what was let in of them.
+"""The index of a layer: the unchecked lines of its bundles, and the rows that passed the firewall.
 
-A bundle is taken as a whole: under its name, signed where that is demanded, each line of a known
-form. What a line says passes the firewall when a build asks for its task: the ends of searches, all
-records that were compared, and the fastest few of the others. What is in the tables of the registry
-has passed, and nothing else is ever looked at there.
+A bundle is taken as a whole: under its right name, signed where that is required, with each line of
+a known form. A line's content passes the firewall only when a build asks for its task: the ends of
+searches, all records that were compared, and the fastest few of the others. The registry's own
+tables hold only what has passed, and builds read these alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
     Lines = list[dict[str, Any]]
 
-LAYOUT = 4  # of the tables below
-MOST_ASKED = 128  # records of a task, and ends of its searches, beyond what was compared
-_JUNK_SECONDS = 2.0  # that files may take of which nothing is taken; later builds read the rest
-_MOST_NAMED = 8  # of these files
+LAYOUT = 4  # the version of the tables below
+MOST_ASKED = 128  # the most records of a task, without compared ones, and ends of its searches
+_JUNK_SECONDS = 2.0  # a build spends at most so long on useless files; later ones read the rest
+_MOST_NAMED = 8  # the most useless files that are warned of
 
 _TABLES = (
     """
@@ -50,7 +50,7 @@ _TABLES = (
         UNIQUE (bundle, place)
     ) STRICT
     """,
-    # With all that a line is chosen by: the lines themselves are long.
+    # It has every column by which lines are chosen, since the lines themselves are long.
     """
     CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target, id, tvm, latency, compared)
     """,
@@ -63,7 +63,7 @@ _LINE = f"INSERT INTO lines VALUES (NULL, ?{', ?' * len(_COLUMNS)}) ON CONFLICT 
 _columns = attrgetter(*_COLUMNS)
 _PASSED = "INSERT INTO passed VALUES (?) ON CONFLICT DO NOTHING"
 
-# Of a key: what did not pass yet.
+# The lines for a key that are wanted and have not passed yet.
 _WANTED = """
     WITH mine AS (
         SELECT number, id, tvm, latency, compared FROM lines
@@ -92,10 +92,10 @@ _PASSED_TABLES = ("beaten", "records", "searches", "passed")
 
 
 def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, warn: Warn) -> None:
-    """Take into the index what it has not, and withdraw what is no longer there.
+    """Take new bundles into the index, and withdraw those that are no longer there.
 
-    bundles: by what their digest is said to be, or by `state`. trusted: keys, one of which must
-    have signed each. Files that nothing was taken from are not read again until they change.
+    bundles: by the digests in their names, or by `state`. trusted: one of these keys must have
+    signed each bundle. Useless files are not read again until they change.
     """
     seen = Seen(path.with_suffix(".seen"))
     with Registry.open(path) as index:
@@ -107,7 +107,7 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
             _withdraw(index, gone)
         new = {digest: path for digest, path in bundles.items() if digest not in taken}
         _say(_take_all(index, new, trusted, seen), warn)
-        if gone := seen.withdrawn & bundles.keys():  # by one that came after it by its name
+        if gone := seen.withdrawn & bundles.keys():  # withdrawn by a bundle that was read later
             _withdraw(index, gone)
     seen.save(whole=not path.with_suffix(".failed").exists())
 
@@ -115,7 +115,7 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
 def _take_all(
     index: Registry, bundles: Mapping[str, Path], trusted: Trusted | None, seen: Seen
 ) -> list[str]:
-    """Take bundles into the index; of each that is of no use, why."""
+    """Take bundles into the index; return why each useless one was not taken."""
     known = {row["file"]: row["reason"] for row in index.rows("SELECT * FROM useless")}
     reasons: list[str] = []
     found: list[tuple[str, str]] = []
@@ -137,7 +137,7 @@ def _take_all(
 
 
 def _say(reasons: Sequence[str], warn: Warn) -> None:
-    """Warn of the first few, and of how many there are."""
+    """Warn of the first few reasons, and of how many more there are."""
     for why in reasons[:_MOST_NAMED]:
         warn(why)
     if more := len(reasons[_MOST_NAMED:]):
@@ -149,7 +149,7 @@ def _less_withdrawn(
 ) -> dict[str, Path]:
     """The bundles without those that were ever withdrawn.
 
-    One that is there again, without what withdrew it, is of an old copy of the layer.
+    A withdrawn bundle that is there without its withdrawal comes from an old copy of the layer.
     """
     from .remote import WITHDRAWN, withdraws
 
@@ -167,7 +167,7 @@ def _less_withdrawn(
 
 
 def state(path: Path) -> str:
-    """What changes with a file or its signature."""
+    """A text that changes whenever a file or its signature changes."""
     from .remote import SIGNATURE
 
     found = []
@@ -179,17 +179,17 @@ def state(path: Path) -> str:
 
 
 def let_in(index: Registry, keys: Mapping[TaskKey, Collection[str]], warn: Warn) -> None:
-    """Let in what a build may use of these keys, after which the registry's tables have it.
+    """Check the lines that a build may use for these keys, and add them to the registry's tables.
 
-    keys: with the ids of the records that were beaten elsewhere: behind them are others. A bundle
-    with a line that is refused is withdrawn, and not read again until it changes.
+    keys: each with the ids of its records that were beaten elsewhere, so that the next best are
+    taken. A bundle with a refused line is withdrawn, and not read again until it changes.
     """
     while refusals := _let_in(index, keys):
         _refuse(index, refusals, warn)
 
 
 def _let_in(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[str, list[str]]:
-    """Let in what passes; of each bundle of which something does not, why."""
+    """Add the lines of good bundles; return the refusals of each bundle that has any."""
     waiting = _waiting(index, keys)
     checked = {bundle: _checked(index, bundle, lines) for bundle, lines in waiting.items()}
     refusals = {bundle: why for bundle, (_, why) in checked.items() if why}
@@ -199,7 +199,7 @@ def _let_in(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[st
 
 
 def _waiting(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[str, Lines]:
-    """The lines that are to be let in, by bundle."""
+    """The wanted lines that have not passed yet, by bundle."""
     found: dict[str, Lines] = {}
     for key, beaten in keys.items():
         values = {**vars(key), "beaten": canonical_json(sorted(beaten)), "few": FEW}
@@ -210,7 +210,7 @@ def _waiting(index: Registry, keys: Mapping[TaskKey, Collection[str]]) -> dict[s
 
 
 def _checked(index: Registry, bundle: str, lines: Lines) -> tuple[Bundle, list[str]]:
-    """Lines of a bundle that have passed, with what they refer to; and why others did not."""
+    """The lines of a bundle that pass, with what they refer to; and why others do not."""
     from .bundle import MOST_REFUSED, read_lines
 
     workloads = canonical_json(sorted({line["workload"] for line in lines}))
@@ -228,7 +228,7 @@ def _add(index: Registry, passed: list[Bundle], lines: list[Lines]) -> None:
 
 
 def _refuse(index: Registry, refusals: Mapping[str, list[str]], warn: Warn) -> None:
-    """Withdraw bundles of which lines were refused, unless another process has done so."""
+    """Withdraw bundles with refused lines, and warn, unless another process has done so."""
     from .bundle import refused
 
     for bundle, lines in refusals.items():
@@ -242,7 +242,7 @@ def _refuse(index: Registry, refusals: Mapping[str, list[str]], warn: Warn) -> N
 def _take(
     index: Registry, digest: str, path: Path, trusted: Trusted | None, seen: Seen
 ) -> str | None:
-    """Take a bundle into the index; else what to warn of, "" while it is not yet all there."""
+    """Take a bundle into the index, and return None; else the warning, "" for a partial upload."""
     from .bundle import BundleRefused
     from .exchange import read_signed
     from .outline import outlines
@@ -270,7 +270,7 @@ def _take(
 
 
 def _withdraw(index: Registry, bundles: Collection[str]) -> None:
-    """Forget bundles, and all that has passed if some of it may be theirs alone."""
+    """Forget bundles, and also everything that has passed if some of it came from them."""
     theirs = any(index.rows(_HAS_PASSED, (bundle,)) for bundle in bundles)
     with index.writing() as run:
         run.executemany("DELETE FROM lines WHERE bundle = ?", [(one,) for one in bundles])

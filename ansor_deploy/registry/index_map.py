@@ -1,8 +1,8 @@
-"""Index maps of foreign traces: TVM's JSON graph of IR, held to index arithmetic.
+"""Check index maps in foreign traces: TVM's JSON graph of IR may contain index arithmetic alone.
 
-A layout is changed by a map such as (i, j) -> (i // 4, j, i % 4). What stands where no element
-comes to lie is a map to one constant, (i, j, k) -> 0. TVM spells both as serialised IR, and would
-as readily load any other object from there.
+A layout is changed by a map such as (i, j) -> (i // 4, j, i % 4). Padding, where the new layout has
+no element, is a map to one constant, (i, j, k) -> 0. TVM writes both as serialised IR, and would
+load any other object from there as well.
 """
 
 import json
@@ -16,12 +16,12 @@ from ..system.untrusted import Refused, exactly, quoted, refuse
 MOST_CHARACTERS = 32_768
 MOST_NODES = 512
 MOST_INDICES = 32
-# Nodes may be shared, so a small graph can spell an expression without end.
+# Of the expression written out: nodes may be shared, so a small graph can mean a huge expression.
 MOST_TERMS = 4096
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _EXPRESSION = "var number term"
-# Types of a tensor's elements that are not those of an index.
+# Element types of tensors that indices do not have.
 _ELEMENT = re.compile(r"bool|bfloat16|float(16|32|64)|u?int(8|16)|uint(32|64)")
 _TYPED = {"span": "none", "ty": "type"}
 _PAIR = {**_TYPED, "a": _EXPRESSION, "b": _EXPRESSION}
@@ -32,7 +32,7 @@ _MAP = {
     "inverse_index_map": "none map",
 }
 
-# Of each type of node: what it counts as, and what each of its fields may refer to.
+# For each type of node, what it counts as, and what each of its fields may refer to.
 _FORMS = {
     "ir.Var": ("var", {**_TYPED, "name": "name"}),
     "ir.IntImm": ("number", {**_TYPED, "value": "int"}),
@@ -47,9 +47,9 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class _Node:
-    """What a node counts as, how large it is when written out, and its free variables.
+    """What a node counts as, its size when written out, and its free variables.
 
-    value: of an int, and of the number that holds it.
+    value: that of an int node, and of the number node that holds it.
     """
 
     kind: str
@@ -64,14 +64,14 @@ def check_index_map(text: str) -> None:
 
 
 def check_padding(text: str) -> None:
-    """Refused unless the text is a map to one constant, of whatever type."""
+    """Refused unless the text is a map to one constant, of any type."""
     root = _root(text)
     constant = root.kind in ("map", "padding") and not root.variables
     refuse(not constant, "what fills a layout is no constant")
 
 
 def _root(text: str) -> _Node:
-    """What the text stands for; Refused if it is not one of the two."""
+    """The root node of a serialised map; Refused if the text is not a graph of allowed nodes."""
     refuse(len(text) > MOST_CHARACTERS, "an index map is too long")
     try:
         graph = json.loads(text, object_pairs_hook=_single)
@@ -160,7 +160,7 @@ def _has_element_type(data: Any, known: list[_Node]) -> bool:
 
 
 def _constant(data: Any, known: list[_Node]) -> _Node:
-    """A number of a type that no index has: a float as it stands, an integer by its node."""
+    """A constant of a type that no index has: a float is inline, an integer is in an own node."""
     exactly(data, "span", "ty", "value")
     _refer(data["span"], known, "none")
     if not isinstance(data["value"], float):
@@ -175,7 +175,7 @@ def _joined(kind: str, parts: list[_Node]) -> _Node:
 
 
 def _refer(position: Any, known: list[_Node], kinds: str) -> _Node:
-    """The node that is referred to: an earlier one, so that there is no circle."""
+    """The node at a position, which must be an earlier one, so that there are no cycles."""
     if not is_int(position, 0, len(known) - 1):
         raise Refused(f"node {quoted(position)} comes later or never")
     node = known[position]

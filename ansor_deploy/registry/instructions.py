@@ -1,9 +1,9 @@
-"""The instructions that a foreign trace may consist of: those of the rules and of MetaSchedule.
+"""The instructions that a foreign trace may have: those of the rules and of MetaSchedule.
 
-A trace is a program for TVM's scheduler, and some of its instructions reach further than the
-loops: `Annotate(loop, "pragma_import_llvm", ...)` links foreign machine code into the library,
-`UnsafeSetDType` and `Split` without its predicate write beyond the end of a buffer. What is not
-in the tables here is refused. That a trace fits its program is for TVM to find out.
+A trace is a program for TVM's scheduler, and some of its instructions reach further than loops:
+`Annotate(loop, "pragma_import_llvm", ...)` links foreign machine code into the library,
+`UnsafeSetDType` and `Split` without its predicate write beyond the end of a buffer. Anything that
+is not in the tables here is refused. Whether a trace fits its program is left to TVM.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .record import REWRITING
 MOST_CHARACTERS = 262_144
 MOST_INSTRUCTIONS = 1000
 MOST_PARTS = 64  # inputs or outputs of an instruction: the loops of a deep nest
-MOST_COPIES = 1024  # of a loop's body that unrolling or a vector may make
+MOST_COPIES = 1024  # of a loop's body that unrolling or vectorising may make
 
 _SCOPES = {"llvm": ("global", "local"), "cuda": ("global", "local", "shared")}
 
@@ -42,14 +42,14 @@ _intrinsic = one_of(
 
 
 def _padding(value: Any) -> bool:
-    """Nothing, or a constant; Refused where it is another map."""
+    """Whether a value is None or a map to a constant; Refused where it is another map."""
     if isinstance(value, str):
         check_padding(value)
     return value is None or isinstance(value, str)
 
 
 def _map(value: Any) -> bool:
-    """A string; Refused where it is no index map."""
+    """Whether a value is a string; Refused where it is no index map."""
     if isinstance(value, str):
         check_index_map(value)
     return isinstance(value, str)
@@ -59,7 +59,8 @@ def _odds(value: Any) -> bool:
     return _chances(value) and abs(sum(value) - 1) < 0.01
 
 
-# Keys of annotations, less those of marks: what they stand on, and their values.
+# Keys of annotations, without those of marks: the letter of what they annotate, and a check of
+# their values.
 _KEYS: dict[str, tuple[str, Check]] = {
     "pragma_auto_unroll_max_step": ("l", _copies),
     "pragma_unroll_explicit": ("l", flag),
@@ -81,7 +82,7 @@ _KEYS: dict[str, tuple[str, Check]] = {
 
 @cache
 def _keys() -> dict[str, tuple[str, Check]]:
-    """The same with those of marks, whose files are not read before a record of others is."""
+    """All keys of annotations. Marks are loaded only when a foreign record is read."""
     return _KEYS | {
         key: ("l", fits) for one in marks().values() for key, fits in one.values.items()
     }
@@ -93,11 +94,11 @@ def _is_key(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """What an instruction takes and gives.
+    """The form of an instruction.
 
-    inputs, outputs: regular expressions over a letter for each: b, l, v for a block, loop or
-    number that an earlier instruction gave, n for "None", i a whole number, t true or false,
-    s a string, e an empty list, m an index map. attrs: a check for each attribute.
+    inputs, outputs: regular expressions with a letter for each value: b, l, v for a block, loop or
+    number that an earlier instruction made, n for "None", i for an integer, t for true or false,
+    s for a string, e for an empty list, m for an index map. attrs: a check for each attribute.
     further: checks the parts together, and notes what follows from them.
     """
 
@@ -132,14 +133,14 @@ def _chosen(decisions: list[Any]) -> dict[int, Any]:
 
 
 class _Walk:
-    """What the instructions so far have made. kind: of the target."""
+    """Checks instructions in order, and notes what they have made. kind: that of the target."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.made: set[str] = set()
-        self.numbers: dict[str, int] = {}  # what each v is
+        self.numbers: dict[str, int] = {}  # the value of each variable v
         self.extents: dict[str, int] = {}  # of the loops whose length a split has fixed
-        self.moved = False  # whether a block is where it computes a part of its buffer
+        self.moved = False  # whether a block was moved, and so computes a part of its buffer
 
     def step(self, instruction: Any, decision: Any) -> None:
         """Check one instruction, and note what it makes."""
@@ -194,29 +195,29 @@ class _Walk:
             raise Refused(f"{name} makes {quoted(outputs)}")
 
     def number(self, value: Any) -> Any:
-        """What a variable was decided to be; any other value is itself."""
+        """The value that was decided for a variable; any other value as it is."""
         return self.numbers.get(value, value) if isinstance(value, str) else value
 
     def perfect_tile(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """A tile for each level, which together are the loop's extent."""
+        """Check a decision of tile sizes: one for each level, with a product in bounds."""
         sizes = decision if isinstance(decision, list) else []
         fit = len(sizes) == len(outputs) == attrs[0] and all(is_int(n, 1, INT32) for n in sizes)
         refuse(not fit or math.prod(sizes) > INT32, f"tile sizes {quoted(decision)}")
         self.numbers.update(zip(outputs, sizes, strict=True))
 
     def categorical(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """One of the candidates."""
+        """Check a decision for one of the candidates."""
         values, odds = attrs
         fit = len(values) == len(odds) and is_int(decision, 0, len(values) - 1)
         refuse(not fit, f"choice {quoted(decision)} of {len(values)}")
         self.numbers[outputs[0]] = values[decision]
 
     def location(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """A loop's position, or -1 or -2 for root and inlined."""
+        """Check a decision of a loop's position, or -1 or -2 for root and inlined."""
         refuse(not is_int(decision, -2, 100), f"compute location {quoted(decision)}")
 
     def split(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """Factors that fit an index, and one loop for each."""
+        """Check the factors of a split, and that it makes one loop for each."""
         factors = [self.number(factor) for factor in inputs[1:]]
         known = [factor for factor in factors if factor != "None"]
         fit = len(outputs) == len(factors) <= len(known) + 1
@@ -226,25 +227,25 @@ class _Walk:
         self.extents.update({loop: factor for loop, factor in pairs if factor != "None"})
 
     def fuse(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """The product of the extents, where they are known."""
+        """Note the extent of a fused loop: the product of the extents, where all are known."""
         if all(loop in self.extents for loop in inputs):
             self.extents[outputs[0]] = math.prod(self.extents[loop] for loop in inputs)
 
     def repeat(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """No more copies of a loop's body than any machine has use for."""
+        """Check that unrolling or vectorising makes no more than `MOST_COPIES` of a loop's body."""
         copies = self.extents.get(inputs[0], 1)
         refuse(copies > MOST_COPIES, f"a loop of {copies} is unrolled or one vector")
 
     def move(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """From here on parts of a buffer may overlap from step to step."""
+        """Note that parts of a buffer may overlap from step to step from here on."""
         self.moved = True
 
     def blockize(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """Before any block was moved: TVM takes steps that overlap for ones that do not."""
+        """Check that no block was moved before: TVM takes steps that overlap for disjoint ones."""
         refuse(self.moved, "Blockize after a block was moved")
 
     def annotate(self, inputs: Any, attrs: Any, outputs: Any, decision: Any) -> None:
-        """A value that the key may have, on what it may stand on."""
+        """Check that an annotation's key may have this value, and annotate this kind of thing."""
         subject, check = _keys()[attrs[0]]
         value = self.number(inputs[1])
         plain = value[1:-1] if isinstance(value, str) else value
@@ -278,11 +279,11 @@ _FORMS = {
     "SampleComputeLocation": _Form("b", (), "l", _Walk.location),
     "SamplePerfectTile": _Form("l", (integer(1, 16), integer(1, INT32)), "v+", _Walk.perfect_tile),
     "SetScope": _Form("b", (_position, _scope)),
-    # The second attribute would leave out the check that the last tile ends with the buffer.
+    # The second attribute must be false: it would drop the check that ends the last tile.
     "Split": _Form("l[vin]+", (flag, one_of(False, 0)), "l+", _Walk.split),
     "Tensorize": _Form("[bl]", (_intrinsic, flag)),
     "TransformBlockLayout": _Form("b", (_map,)),
-    # The last two: a constant for padding, and no promise that the map is one to one.
+    # The last two attributes: a constant for padding, and no claim that the map is injective.
     "TransformLayout": _Form("bm", (_position, one_of(0, 1), _padding, one_of(False, 0))),
     "Unannotate": _Form("[bl]", (lambda value: value == "schedule_rule" or _is_key(value),)),
     "Unroll": _Form("l", further=_Walk.repeat),

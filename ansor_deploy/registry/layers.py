@@ -1,12 +1,12 @@
-"""Layers: records that others keep for a build to use, below the user's own registry.
+"""Layers: records of others that a build may use, below the user's own registry.
 
     shipped seed  <  team  <  the user's registry
 
-A layer is only read: a bundle's file, or a folder of bundles as `registry push` makes one, here or
-at a URL. What is in it comes through the firewall into an *index*, a registry in the user's cache
-that remembers which bundles it has taken in; from there a build copies the records that it asks
-for, and that the user's registry lacks. An unchanged layer costs a look at the names of its
-bundles. One that cannot be used costs a warning.
+A layer is only read. It is the file of a bundle, or a folder of bundles as `registry push` makes
+one, local or at a URL. Its content comes through the firewall into an *index*, a registry in the
+user's cache that remembers which bundles it has taken in. From there a build copies the records
+that it asks for and that the user's registry lacks. For an unchanged layer only the names of its
+bundles are read. A layer that cannot be used gives a warning.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 Tier = Literal["base", "team"]
 
-FRESH_SECONDS = 600.0  # within which a URL that has answered is not asked again
-KNOCKING = 2.0  # seconds in which a server that is there takes a connection, if it is near
+FRESH_SECONDS = 600.0  # a URL that was asked is not asked again within this time
+KNOCKING = 2.0  # a server that is up and near accepts a connection within so many seconds
 PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
 
-_LOOKED_AT = 256  # records of a key and a version of TVM
+_LOOKED_AT = 256  # the most records of a key and a version of TVM that are read
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Where records come from. where: path of a bundle or of a folder of them, or its URL.
+    """A source of records. where: path of a bundle or of a folder of bundles, or its URL.
 
-    trust: file of public keys, one of which must have signed each bundle; None if any may come.
-    tier: "base" of what is shipped with the tool.
+    trust: file of public keys, one of which must have signed each bundle; None if none need be
+    signed. tier: "base" for the one shipped with the tool.
     """
 
     where: str
@@ -68,7 +68,7 @@ def layers_of(project: Project, seed: Path) -> tuple[Layer, ...]:
 
 
 def indexes(layers: Iterable[Layer], warn: Warn) -> tuple[Path, ...]:
-    """The index of each layer that can be used, brought up to date; of the others, a warning."""
+    """The updated index of each layer that can be used; warns of the others."""
     found = (_index_or_warning(layer, warn) for layer in layers)
     return tuple(index for index in found if index)
 
@@ -76,10 +76,10 @@ def indexes(layers: Iterable[Layer], warn: Warn) -> tuple[Path, ...]:
 def bring_in(
     paths: Iterable[Path], keys: Iterable[TaskKey], registry: Registry, warn: Warn
 ) -> None:
-    """Add to a registry what the indexes have of the keys and it lacks.
+    """Add what the indexes have for the keys, and the registry lacks, to the registry.
 
-    These are the best few records that no other has beaten, there or here, and the ends of
-    searches; only of keys with a workload that the registry knows.
+    These are the best few records that no other has beaten, in the index or in the registry, and
+    the ends of searches; only for keys with a workload that the registry knows.
     """
     have = {
         key: (
@@ -111,9 +111,9 @@ def _beaten(known: Mapping[str, bool]) -> list[str]:
 def like(
     paths: Iterable[Path], target: Target, keys: Sequence[TaskKey], warn: Warn
 ) -> list[Target]:
-    """The targets in the indexes that differ from one in cores and caches alone.
+    """The targets in the indexes that differ from this one in cores and caches alone.
 
-    Those that have a record of one of the keys' workloads; none of an index that is damaged.
+    Only targets with a record of one of the keys' workloads. A damaged index gives none.
     """
     found: dict[str, Target] = {}
     for path in paths if keys else ():
@@ -127,9 +127,9 @@ def like(
 
 
 def tiers(paths: Iterable[Path], records: Iterable[Record]) -> dict[TaskKey, Tier]:
-    """The layer that each record's schedule came from, the lowest; none of one that was found here.
+    """The lowest layer that each record's schedule came from; nothing for schedules found here.
 
-    What was found here is also here, under the same id, where it was pushed to a layer.
+    A record that was found here keeps its id in a layer to which it was pushed, and so is known.
     """
     found: dict[TaskKey, Tier] = {}
     for path in paths:
@@ -149,9 +149,9 @@ def _tier(index: Path) -> Tier:
 def _offered(
     index: Registry, key: TaskKey, known: dict[str, bool], ends: set[SearchEnd]
 ) -> tuple[list[Record], list[SearchEnd]]:
-    """What an index has of a key beyond the records and ends that are known.
+    """The records and ends of searches that an index has for a key beyond the known ones.
 
-    known: ids, and whether each was beaten here: behind such the index may have better ones.
+    known: ids, and whether each was beaten here: then the index's next best may be better.
     """
     unbeaten: dict[str, list[str]] = {}
     for tvm, name, lost in index.ranking(key):
@@ -177,7 +177,7 @@ def _index_or_warning(layer: Layer, warn: Warn) -> Path | None:
 
 
 def _index(layer: Layer, warn: Warn) -> Path:
-    """A layer's index, brought up to date. RegistryError or OSError if the layer cannot be read."""
+    """A layer's index, updated. RegistryError or OSError if the layer cannot be read."""
     trusted: Trusted | None = None
     if layer.trust:
         from .signing import load_trusted
@@ -189,17 +189,17 @@ def _index(layer: Layer, warn: Warn) -> Path:
     index, bundles = copy.with_suffix(".db"), _bundles(source)
     try:
         update(index, bundles, trusted, warn)
-    except DamagedError:  # it can be had again
+    except DamagedError:  # the index can be made again
         _drop(index)
         update(index, bundles, trusted, warn)
     return index
 
 
 def _bundles(source: Path) -> dict[str, Path]:
-    """The bundles of a layer by what their digest is said to be; a file by how it is now."""
+    """The bundles of a layer by the digests in their names; a single file by its `state`."""
     from .remote import MOST_BYTES
 
-    def readable(path: Path) -> bool:  # a file, and not one without end
+    def readable(path: Path) -> bool:  # a regular file, and not too large
         return path.is_file() and path.stat().st_size <= MOST_BYTES
 
     if source.is_dir():
@@ -211,12 +211,12 @@ def _bundles(source: Path) -> dict[str, Path]:
 
 
 def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
-    """A folder with the bundles at a layer's URL; as it was where the URL does not answer in time.
+    """A folder with the bundles at a layer's URL; the old ones where it does not answer in time.
 
     They are fetched by another process, which can be ended at the deadline.
     """
     asked, failed = folder.with_suffix(".asked"), folder.with_suffix(".failed")
-    if _is_fresh(asked):  # when it was changed says when the URL last answered
+    if _is_fresh(asked):  # its time of change is when the URL last answered
         return folder
     if not _is_fresh(failed):
         reason = _fetched(layer, folder, warn)
@@ -234,14 +234,14 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
 
 
 def _is_fresh(mark: Path) -> bool:
-    """Whether a mark is of the last minutes; one that a wrong clock made is not."""
+    """Whether a mark is less than `FRESH_SECONDS` old; one from the future is not fresh."""
     with suppress(OSError):
         return 0 <= time.time() - mark.stat().st_mtime < FRESH_SECONDS
     return False
 
 
 def _fetched(layer: Layer, folder: Path, warn: Warn) -> str:
-    """Fetch what a layer's URL has, all within the deadline; why not, where that fails."""
+    """Fetch what a layer's URL has within the deadline; the reason where that fails, else ""."""
     if nobody := _nobody_there(layer.where):
         return nobody
     from ..system.worker import Worker, WorkerFailure
@@ -262,9 +262,9 @@ def _fetched(layer: Layer, folder: Path, warn: Warn) -> str:
 
 
 def _nobody_there(url: str) -> str:
-    """Why a web server does not even take a connection; "" if it may be there.
+    """Why a web server does not even accept a connection; "" if it may be there.
 
-    A process that asks it properly costs more than all else that an unchanged build does.
+    The process that fetches takes longer to start than all else that an unchanged build does.
     """
     import socket
     from threading import Thread
@@ -277,7 +277,7 @@ def _nobody_there(url: str) -> str:
         try:
             port = address.port or {"http": 80, "https": 443}[address.scheme]
             socket.create_connection((address.hostname, port), KNOCKING).close()
-        except (KeyError, ValueError):  # no web server, or no port: fsspec knows more
+        except (KeyError, ValueError):  # not a web server, or an odd port: left to fsspec
             return
         except OSError as error:
             said.append(f"{url} cannot be used: {error.strerror or error}")
@@ -289,6 +289,6 @@ def _nobody_there(url: str) -> str:
 
 
 def _drop(index: Path) -> None:
-    """Remove it with its journal, which would be rolled back into the next file of that name."""
+    """Remove an index and its journal, which SQLite would roll back into the next index there."""
     for path in (index, index.with_name(f"{index.name}-journal")):
         path.unlink(missing_ok=True)

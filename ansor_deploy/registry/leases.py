@@ -1,7 +1,8 @@
-"""Who is tuning what, so that of two builds which miss the same task one waits for the other.
+"""Leases: who is tuning which task, so that a second build that misses it waits for the first.
 
-A lease is advice and protects no data: where it fails, a task is tuned twice. It ends when its
-holder releases it or dies, and no clock of another machine nor any wall clock is asked:
+A lease is advisory and protects no data: where it fails, a task is tuned twice. It ends when its
+holder releases it or dies. To find that out, neither another machine's clock nor any wall clock is
+read:
 
 - A holder of this boot and PID namespace is looked up in /proc. It is dead if there is no such
   process, if only its exit status is left, or if the process of that number started at another
@@ -42,9 +43,9 @@ _HOLDER = """
 class Holder:
     """A process that holds leases, as other processes can look it up.
 
-    token: random. host: for messages. boot: the kernel's boot id. space: the PID namespace.
-    started: clock ticks from boot to its start. boot and space are "" where Linux is not asked.
-    beat: how often it has said that it is there, and no part of who it is.
+    token: random. host: for messages. boot: the kernel's boot id. space: the PID namespace; both
+    are "" where /proc does not have them. started: clock ticks from boot to its start. beat: how
+    often it has renewed its leases; not part of its identity.
     """
 
     token: str
@@ -68,30 +69,31 @@ class Holder:
 
 
 class Leases(Database):
-    """Who is tuning what, as one process sees it."""
+    """Leases of all processes, as this one sees them."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         super().__init__(connection, path)
         self._seen: dict[tuple[str, int], float] = {}  # when a holder's count was first seen
 
     def lease(self, keys: Sequence[TaskKey], holder: Holder) -> list[TaskKey]:
-        """Those of the keys that nobody else is tuning; nobody else gets them until released.
+        """Lease the keys that nobody else is tuning, and return these.
 
-        A lease also ends when its holder dies, so that asking again is all that waiting takes.
+        Nobody else gets them until they are released or the holder dies. To wait for a key, call
+        this again.
         """
         rows = [(key.workload, key.target, holder.token) for key in keys]
         with self.writing() as run:
             others = self.rows("SELECT * FROM holders WHERE token <> ?", (holder.token,))
             dead = [(row["token"],) for row in others if self._dead(Holder(**row))]
-            run.executemany("DELETE FROM holders WHERE token = ?", dead)  # and their leases
+            run.executemany("DELETE FROM holders WHERE token = ?", dead)  # leases go with them
             run.execute(_JOIN, astuple(holder))
             run.executemany("INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
             return [key for key, row in zip(keys, rows, strict=True) if self.rows(_OWN, row)]
 
     def renew(self, holder: Holder) -> bool:
-        """Say that the holder is there; False if it was taken for dead and has lost its leases.
+        """Raise the holder's beat; False if it was taken for dead and has lost its leases.
 
-        Only other machines and containers ask for it: after `SILENCE` seconds without.
+        Only other machines and containers need the beat: they wait for it `SILENCE` seconds.
         """
         with self.writing() as run:
             update = "UPDATE holders SET beat = beat + 1 WHERE token = ?"
@@ -106,7 +108,7 @@ class Leases(Database):
             self.write(_END, rows)
 
     def leaseholder(self, key: TaskKey) -> Holder | None:
-        """Who was last granted the lease on a key and has not released it."""
+        """The holder that was granted the lease on a key and has not released it, or None."""
         found = self.rows(_HOLDER, (key.workload, key.target))
         return Holder(**found[0]) if found else None
 
@@ -122,7 +124,7 @@ def _boot_and_namespace() -> tuple[str, str]:
     proc = Path("/proc")
     try:
         if str((proc / "self").readlink()) != str(os.getpid()):
-            return "", ""  # another namespace's /proc: its process numbers mean others
+            return "", ""  # /proc is of another namespace, with other process numbers
         boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return boot, str((proc / "self/ns/pid").readlink())
     except OSError:

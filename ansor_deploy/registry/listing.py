@@ -1,4 +1,4 @@
-"""What a person asks of the registry: best records, finished builds, and what it holds."""
+"""Lists for people: best records, finished builds, and what a registry holds."""
 
 from collections.abc import Sequence
 from typing import Any, TypedDict, cast
@@ -58,7 +58,7 @@ class TvmTotals(TypedDict):
 
 
 class ModelTotals(TypedDict):
-    """What a registry knows of a model on a target. covered: tasks with a record."""
+    """What a registry knows about a model on a target. covered: how many tasks have a record."""
 
     model: str
     digest: Digest
@@ -74,9 +74,9 @@ class ModelTotals(TypedDict):
 
 
 class Disagreeing(TypedDict):
-    """A host whose times others do not confirm, though these agree. ratio: of its to theirs.
+    """A host whose times others contradict, though these agree. ratio: its times to theirs.
 
-    schedules: that it and at least two others have timed. off: those by which it disagrees.
+    schedules: how many it and at least two others have timed. off: on how many it disagrees.
     """
 
     host: str
@@ -88,9 +88,9 @@ class Disagreeing(TypedDict):
 
 
 class Stats(TypedDict):
-    """What a registry holds. trials_saved: that models would have made without shared tasks.
+    """What a registry holds. trials_saved: how many more trials models would need without sharing.
 
-    bytes: size of the file. disagreeing: hosts whose times those of the same kind do not confirm.
+    bytes: size of the file. disagreeing: hosts whose times others of the same kind contradict.
     """
 
     workloads: Count
@@ -107,9 +107,9 @@ class Stats(TypedDict):
     disagreeing: list[Disagreeing]
 
 
-# What tasks have cost: `here` are the trials of this registry, `trials` also those that searches
-# elsewhere have made, `models` how many ask for it. The end of a search that went on counts all its
-# trials again.
+# What tasks have cost: `here` are the trials in this registry, `trials` include those of searches
+# elsewhere, `models` is how many models have the task. A search that was continued has several
+# ends, and each counts all trials so far: so the largest is taken.
 SPENT = """
     WITH spent AS (
         SELECT *, max(here, (
@@ -138,6 +138,7 @@ _COUNTS = """
 """
 
 # A task that n models share is measured once, here or elsewhere, instead of n times here.
+# Each statement gives one list of `Stats`.
 _GROUPS = {
     "per_target": f"""
         {SPENT}
@@ -162,7 +163,7 @@ _GROUPS = {
         SELECT tvm, count(*) AS records, count(DISTINCT workload || target) AS tasks
         FROM records GROUP BY tvm ORDER BY tvm
     """,
-    # Models that share a task have equal parts of what it cost here.
+    # Models that share a task share its cost equally.
     "per_model": f"""
         {SPENT}
         SELECT m.name AS model, m.digest, t.name AS target, t.fingerprint,
@@ -192,7 +193,7 @@ _FASTEST = """
 def best_of(tvm: str) -> str:
     """SQL of the best record of a key `k` and a version of TVM.
 
-    It is as the view `best_records` has it, which would look at every key.
+    It finds the same record as the view `best_records`, which would read every key.
     """
     unbeaten = _FASTEST.format("standings", tvm, "AND NOT lost")
     return f"coalesce(({unbeaten}), ({_FASTEST.format('records', tvm, '')}))"
@@ -217,7 +218,7 @@ _FOUND = """
     WHERE r.created >= :since ORDER BY r.created DESC, r.id LIMIT :limit
 """
 
-# By name or beginning of the digest; an empty one is any.
+# Conditions on a name or the beginning of a digest; an empty one matches all.
 OF_TARGET = "(name = :target OR substr(fingerprint, 1, length(:target)) = :target)"
 OF_MODEL = """
     (name IN (:model, :model || '.onnx') OR substr(digest, 1, length(:model)) = :model)
@@ -246,7 +247,7 @@ _BUILDS_OF = """
 
 
 class Listing(Database):
-    """Tables for people, as JSON objects."""
+    """Lists for people, as JSON objects."""
 
     def target_names(self) -> dict[str, str]:
         """The name of each target, by its fingerprint."""
@@ -264,12 +265,12 @@ class Listing(Database):
         """The best record of each task and TVM version, the newest first.
 
         target, model: name, or beginning of the fingerprint or digest. since: ISO 8601, UTC.
-        shapes: each of some tensor of the task.
+        shapes: the task must have a tensor of each of these shapes.
         """
         given = {"op": op, "target": target, "model": model}
         values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         where = ["TRUE", *(_CONDITIONS[name] for name in values)]
-        # Canonical JSON: a shape's text with its brackets is in the list's text or not.
+        # In canonical JSON, a shape's text with its brackets is part of the list's text.
         wanted = {f"shape{number}": canonical_json(shape) for number, shape in enumerate(shapes)}
         where += [_HAS_SHAPE.format(name) for name in wanted]
         found = _FOUND.format(where=" AND ".join(where), best=best_of("k.tvm"))
@@ -291,7 +292,7 @@ class Listing(Database):
 
     def stats(self) -> Stats:
         """What the registry holds."""
-        from .fleet import SHARED, disagreeing  # which no build needs
+        from .fleet import SHARED, disagreeing  # imported here, since no build needs it
 
         (counts,) = self.rows(_COUNTS)
         size = self.path.stat().st_size if self.path.exists() else 0

@@ -1,4 +1,4 @@
-"""Lock files: the very records that a build used, to be kept in version control.
+"""Lock files: the records that a build used, to be kept in version control.
 
     {"ansor-deploy-lock":2,"machine":{...},"target":"<fingerprint>","tool":"0.2.0","tvm":"..."}
     # conv2d_add (conv2d) 1x56x56x64 3x3x64x64: 0.123 ms
@@ -8,10 +8,10 @@
     # net.onnx: 2 streams of 1 thread for throughput
     {"for":"throughput","streams":2,"tasks":"<SHA-256 of a model's keys>","threads":1}
 
-A task is named with its record, or as one that gets the default schedule on purpose. Canonical
-JSON, one whole record a line, in the order of their keys: a changed schedule is two changed lines,
-the first of which is for people and counts for nothing. Others may edit the file, so it is read
-like anything from outside.
+A task is listed with its record, or as one that gets the default schedule on purpose. Each record
+is one line of canonical JSON, in the order of keys. A changed schedule changes two lines; the first
+of these is for people and is not read. Others may edit the file, so it is checked like anything
+from outside.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,17 +38,17 @@ PRESETS = ("latency", "throughput")
 REMAKE = "ansor-deploy tune MODEL --lock FILE"
 _FORMAT = "ansor-deploy-lock"
 _DEFAULT, _FOR = "default", "for"
-_MOST_SPLIT = 1 << 16  # threads, or streams
-_NAMES = ("name", "description")  # of a machine; its fingerprint has neither
+_MOST_SPLIT = 1 << 16  # the most threads, and the most streams
+_NAMES = ("name", "description")  # fields of a machine that its fingerprint does not cover
 _MOST_CHARS = 160  # of a name, and of a label
-_MOST_NAMED = 4  # differences of two targets
+_MOST_NAMED = 4  # the most differences of two targets that a message names
 
 
 @dataclass(frozen=True, order=True)
 class LockedSplit:
-    """How the cores are split for a model. tasks: `tasks_digest` of it. preset: of `PRESETS`.
+    """How cores are split for a model. tasks: its `tasks_digest`. preset: one of `PRESETS`.
 
-    threads: that a run takes. streams: processes that each load its library.
+    threads: how many threads a run takes. streams: how many processes load the library.
     """
 
     tasks: str
@@ -57,12 +57,12 @@ class LockedSplit:
     streams: int
 
     def to_json(self) -> dict[str, Any]:
-        """Its line."""
+        """The object of its line."""
         sizes = {"threads": self.threads, "streams": self.streams}
         return {"tasks": self.tasks, _FOR: self.preset, **sizes}
 
     def text(self) -> str:
-        """What people read of it."""
+        """The split in words, for people."""
         sizes = count(self.streams, "stream"), count(self.threads, "thread")
         return f"{sizes[0]} of {sizes[1]} for {self.preset}"
 
@@ -71,9 +71,8 @@ class LockedSplit:
 class Lock:
     """What a build may use. defaults: keys of workloads that get the default schedule.
 
-    splits: that builds for a preset have found, in their order.
-    machine: that it was made for; None where none was read. labels: what people read of workloads,
-    by their keys: whatever somebody wrote there.
+    splits: those that builds for a preset have found, in order. machine: the one it was made for;
+    None where none was read. labels: the names of workloads for people, by their keys; unchecked.
     """
 
     records: dict[TaskKey, Record]
@@ -83,12 +82,12 @@ class Lock:
     splits: tuple[LockedSplit, ...] = ()
 
     def split(self, tasks: str, preset: str) -> LockedSplit | None:
-        """What it says of a model's split."""
+        """The split for a model and a preset, if the lock has one."""
         asked = (tasks, preset)
         return next((one for one in self.splits if (one.tasks, one.preset) == asked), None)
 
     def names(self, key: TaskKey) -> bool:
-        """Whether it says what becomes of a task."""
+        """Whether the lock has a record, or the default schedule, for a task."""
         return key in self.records or key.workload in self.defaults
 
 
@@ -99,12 +98,12 @@ class _Header:
 
 
 def tasks_digest(keys: Iterable[TaskKey]) -> str:
-    """What stands for a model in a lock: its tasks, whatever its weights are."""
+    """The digest that identifies a model in a lock: that of its tasks, not of its weights."""
     return sha256(canonical_json(sorted(key.workload for key in keys)))
 
 
 def label(workload: Workload) -> str:
-    """What people read of a workload: its name, operator and shapes."""
+    """The label of a workload for people: its name, operator and shapes."""
     shapes = ["x".join(map(str, shape)) or "scalar" for shape in workload.shapes]
     return _readable(f"{workload.name} ({workload.op}) {' '.join(shapes)}")
 
@@ -118,11 +117,11 @@ def write_lock(
     labels: Mapping[str, str] | None = None,
     splits: Iterable[LockedSplit] = (),
 ) -> bool:
-    """Write the lock of a build; whether it differs from what was there.
+    """Write the lock of a build; return whether it differs from the one before.
 
-    One record of each key, all for this target and TVM. defaults: keys of the other workloads.
-    labels: of workloads by their keys, and of models by the digests of their tasks. An equal file
-    is left alone, its time of change too.
+    records: one for each key, all for this target and TVM. defaults: keys of the other workloads.
+    labels: those of workloads by their keys, and of models by the digests of their tasks. An equal
+    file is not touched, so that it keeps its time of change.
     """
     named = labels or {}
     machine = target_fields(target.to_json()) | {name: getattr(target, name) for name in _NAMES}
@@ -145,7 +144,7 @@ def write_lock(
 
 
 def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Lock:
-    """What a lock says. remake: the command that makes one.
+    """Read a lock. remake: the command that makes one, for messages.
 
     RegistryError, with line and reason, if a line is not what `write_lock` writes, or the lock is
     for another TVM; MissingRecordError if it is for another target.
@@ -185,7 +184,7 @@ def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Loc
 
 
 def machine_of(path: Path, remake: str = REMAKE) -> Target:
-    """The machine that a lock was made for. RegistryError where it is no lock."""
+    """The machine that a lock was made for. RegistryError where the file is no lock."""
     try:
         return _header(_lines(path)[0]).machine
     except Refused as refused:
@@ -247,7 +246,7 @@ def _is_readable(text: Any) -> bool:
 
 
 def _check_target(header: _Header, target: Target, path: Path, remake: str) -> None:
-    """MissingRecordError where the lock is for another target, with what differs."""
+    """MissingRecordError, with the differences, where the lock is for another target."""
     if header.machine.fingerprint == target.fingerprint:
         return
     hint = f"keep a lock for each target; or remove {path} and make it anew: {remake}"
@@ -266,7 +265,7 @@ def _check_target(header: _Header, target: Target, path: Path, remake: str) -> N
 
 
 def _elsewhere(made_on: Target) -> str:
-    """What to do with a lock that was made on another host."""
+    """The hint for a lock that was made on another host."""
     if lacking := lacks(made_on.triple, made_on.cpu, made_on.features):
         return (
             f"this machine lacks {', '.join(lacking)}, which its code may use: build on such a "

@@ -1,4 +1,4 @@
-"""What a plan or a search asks of the registry: no trace is parsed and no compiler loaded."""
+"""The queries of plans and searches. They parse no trace and load no compiler."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS
 if TYPE_CHECKING:
     from .fleet import Timed
 
-FEW = 3  # best records of each version: what is behind them will hardly be the best now
-UNFIT = "build"  # the error of a measurement whose trace makes no code
-_KNOWN = 256  # records of this version that are looked at
+FEW = 3  # how many of the best records of each version count; the next are hardly the best now
+UNFIT = "build"  # the error of a measurement whose trace could not be compiled
+_KNOWN = 256  # the most records of this version that are read
 
-# The index has all that the order needs, so that only the rows that are asked for are read.
+# The index has every column that the order needs, so that only the rows asked for are read.
 TOP = """
     SELECT r.* FROM (
         SELECT id, claimed, lost, latency FROM standings
@@ -38,7 +38,7 @@ _CLAIMS = """
     ) AS best
     CROSS JOIN records AS r ON r.id = best.id ORDER BY best.latency, best.id
 """
-# Whether several hosts have measured a key, and then what each has.
+# Whether several hosts have measured a key.
 _SEVERAL = """
     SELECT 1 FROM records WHERE workload = ? AND target = ? AND tvm = ? GROUP BY claimed
     HAVING min(json_extract(provenance, '$.device')) <> max(json_extract(provenance, '$.device'))
@@ -66,8 +66,8 @@ _OUTDATED = """
         SELECT 1 FROM records GROUP BY workload, target HAVING NOT sum(tvm = ?)
     )
 """
-# Tuned, not only looked at; and part of a model that was read here, which made the same text: what
-# others say of a workload is no reason to run it.
+# Workloads that were really tuned, and that a model on this machine has, so that their text was
+# made here: a text of others must not be run.
 _RELATIVES = """
     SELECT w.* FROM workloads AS w
     WHERE w.family IN (SELECT value FROM json_each(:families))
@@ -83,7 +83,7 @@ _RELATIVES = """
     )
     ORDER BY w.key
 """
-# With more than one measurement: two can be compared.
+# Only with more than one measurement, so that there is something to compare.
 _ALIKE = """
     SELECT w.* FROM workloads AS w
     WHERE w.op = :op AND w.key <> :key AND (
@@ -97,14 +97,13 @@ _SECONDS_PER_TRIAL = """
 
 
 class Lookups(Database):
-    """What is known of tasks."""
+    """Queries about tasks."""
 
     def best(self, keys: Iterable[TaskKey], tvm: str) -> dict[TaskKey, Record]:
         """The best record of each key that has one: the fastest that no other has beaten.
 
-        What others claim counts only where nothing was measured here.
-
-        tvm: version that made the record; traces of other versions need not replay.
+        A claim counts only where nothing was measured here. tvm: the version that made the record;
+        traces of other versions need not replay.
         """
         found = ((key, self.top(key, tvm, 1)) for key in dict.fromkeys(keys))
         return {key: records[0] for key, records in found if records}
@@ -112,9 +111,9 @@ class Lookups(Database):
     def top(self, key: TaskKey, tvm: str, count: int) -> list[Record]:
         """Up to `count` records of a key made with this version of TVM, the best first.
 
-        What was measured here comes before what others claim, and those that another one has
-        beaten come last of each; apart from that, the smallest median latency is first: of all
-        hosts that have measured the schedule.
+        Records measured here come before claims of others, and within each, beaten records come
+        last. Otherwise the smallest latency comes first: the median over all hosts that have
+        measured the schedule.
         """
         values = (key.workload, key.target, tvm)
         if self.rows(_SEVERAL, values):
@@ -133,7 +132,7 @@ class Lookups(Database):
         return [found[name] for name in names]
 
     def claims(self, key: TaskKey, tvm: str, below: float, count: int) -> list[Record]:
-        """Up to `count` records of a key that others claim and that nothing has beaten, best first.
+        """Up to `count` unbeaten claims for a key, the best first.
 
         below: seconds; slower ones are left out, by the median of the hosts that claim them.
         """
@@ -145,7 +144,7 @@ class Lookups(Database):
         return self.nouns(RECORDS, _CLAIMS, (*values, below, count))
 
     def fastest_claim(self, key: TaskKey, tvm: str) -> float:
-        """Seconds of the fastest record of a key that others claim, beaten or not, or infinity."""
+        """Seconds of the fastest claim for a key, beaten or not; infinity where there is none."""
         seconds = self.rows(_FASTEST_CLAIM, (key.workload, key.target, tvm))[0]["seconds"]
         return math.inf if seconds is None else float(seconds)
 
@@ -158,24 +157,24 @@ class Lookups(Database):
         if key is not None:
             rows = self.walk("measurements", _OF_KEY, (target, key.workload))
             return (self.noun(MEASUREMENTS, row) for row in rows)
-        # The table is walked in its own order: an index would need sorting. Nobody replays the
-        # traces of all, so that in a shared file none is checked.
+        # The table is walked in its own order: an index would need sorting. These traces are never
+        # replayed, so in a shared file they are not checked either.
         rows = self.walk("measurements NOT INDEXED", "target = ?", (target,))
         return (self.decoded(MEASUREMENTS.read, row, "id") for row in rows)
 
     def unfit(self, key: TaskKey) -> set[str]:
-        """The traces of a key that were found to make no code."""
+        """The traces of a key that could not be compiled."""
         found = self.nouns(MEASUREMENTS, _UNFIT, (key.target, key.workload))
         return {one.trace for one in found}
 
     def ends(self, key: TaskKey) -> list[SearchEnd]:
-        """The ends of a key's searches, under every version of TVM, the first first."""
+        """The ends of a key's searches, under every version of TVM, the earliest first."""
         return self.nouns(SEARCHES, _ENDS, (key.target, key.workload))
 
     def ranking(self, key: TaskKey) -> list[tuple[str, str, bool]]:
         """Each record of a key: its version of TVM, its id, and whether another one has beaten it.
 
-        The records of a version stand together, the best first.
+        The records of a version are adjacent, the best first.
         """
         rows = self.rows(_RANKING, (key.workload, key.target))
         return [(row["tvm"], row["id"], bool(row["lost"])) for row in rows]
@@ -187,10 +186,10 @@ class Lookups(Database):
     def stale(self, key: TaskKey, tvm: str, most: int = FEW) -> list[Record]:
         """A key's records of other versions of TVM that this one has not tried.
 
-        From release to release TVM changes what its instructions do. Such a record is never used
-        as it is, but it is a good guess, and `tune.sources.past` tries it. The best of
-        each version come first. most: of each version; of these, what was measured with this
-        version already, well or not, is left out.
+        TVM changes what its instructions do from release to release. So such a record is never used
+        as it is, but it is a good guess, and `tune.sources.past` tries it. The best of each version
+        come first. most: how many records of each version are read; traces that were measured with
+        this version already, successfully or not, are left out.
         """
         others = {version for version, _, _ in self.ranking(key)} - {tvm}
         if not others:
@@ -210,7 +209,7 @@ class Lookups(Database):
         return list(found.values())
 
     def known(self, keys: Iterable[TaskKey]) -> set[TaskKey]:
-        """The keys that have their workload in the registry."""
+        """The keys whose workload is in the registry."""
         sql = "SELECT 1 FROM workloads WHERE key = ?"
         return {key for key in keys if self.rows(sql, (key.workload,))}
 
@@ -223,8 +222,8 @@ class Lookups(Database):
     def relatives(self, families: Sequence[str], target: str, tvm: str) -> list[Workload]:
         """Workloads of these families that were tuned for a target, by a search that has ended.
 
-        Only such as a model of this machine has, so that their texts were made here; none where
-        others may write what models there are.
+        Only those that a model of this machine has, so that their texts were made here; none where
+        others may write to the registry.
         """
         if self.is_shared:
             return []
@@ -232,9 +231,9 @@ class Lookups(Database):
         return self.nouns(WORKLOADS, _RELATIVES, values)
 
     def like(self, target: Target) -> list[Target]:
-        """The other targets that it knows which differ from one in cores and caches alone.
+        """The other known targets that differ from this one in cores and caches alone.
 
-        One that others have sent has no figures of the roofline, and gets those of the target.
+        A target that others have sent lacks the figures of the roofline, and gets this one's.
         """
         sql = "SELECT * FROM targets WHERE fingerprint <> ? ORDER BY fingerprint"
         rows = self.rows(sql, (target.fingerprint,))
@@ -243,7 +242,7 @@ class Lookups(Database):
         return [one for one in found if are_alike(one, target)]
 
     def alike(self, workload: Workload, target: str, count: int) -> list[Workload]:
-        """Others of its operator that were measured: of its family first, then of like FLOPs."""
+        """Other measured workloads of its operator: first its family, then by similar FLOPs."""
         return self.nouns(WORKLOADS, _ALIKE, {**vars(workload), "target": target, "count": count})
 
     def seconds_per_trial(self, target: str) -> float | None:

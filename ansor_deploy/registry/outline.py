@@ -1,7 +1,7 @@
-"""What the lines of a bundle are about, read off their beginnings and believed in nothing.
+"""Outlines of a bundle's lines: the tasks they claim to be about, read without any check.
 
-A line is filed by that until somebody asks for its task, and only then passes the firewall. One
-that lies about itself is filed where nobody asks for it, or is refused there.
+A line is filed under its task until a build asks for it, and only then passes the firewall. A line
+that lies about its task is filed where nobody asks for it, or is refused there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from .bundle import MOST_REFUSED, Bundle, numbered, read_entries, refused
 
-ONE_IN = 1000  # lines that are checked before any is filed
+ONE_IN = 1000  # one line in so many is checked before any is filed
 
 _DIGEST = "[0-9a-f]{64}"
 _KEY = rf'"key":\{{"target":"(?P<target>{_DIGEST})","workload":"(?P<workload>{_DIGEST})"\}}'
@@ -24,7 +24,7 @@ _FORMS = {
     '{"contest":': rf'\{{[^{{}}]*?"loser":"(?P<loser>{_DIGEST})","winner":"(?P<winner>{_DIGEST})"',
     '{"target":': "",
 }
-# What a record has further on, which is looked for faster than an expression would.
+# A later part of a record's line: a plain search finds it faster than a regular expression.
 _FURTHER = '"tvm":"'
 _TIMES = re.compile(
     rf'{_FURTHER}(?P<tvm>[0-9A-Za-z.+-]+)"\}},"seconds":\[(?P<seconds>[0-9.e+,-]+)\],"trace":'
@@ -34,10 +34,10 @@ _BEGINNINGS = {begin: re.compile(re.escape(begin) + form) for begin, form in _FO
 
 @dataclass(slots=True)
 class Outline:
-    """A line of a bundle, where it stands, and what it is about.
+    """A line of a bundle, its place, and what it is about.
 
-    workload: "" of a target. target: "" of a target and of a workload. id, tvm, latency: of a
-    record; the last in seconds. compared: whether a contest of the bundle names it.
+    workload: "" for a target. target: "" for a target and for a workload. id, tvm, latency: those
+    of a record; the last in seconds. compared: whether a contest of the bundle names the record.
     rivals: ids of the two records of a contest.
     """
 
@@ -53,10 +53,10 @@ class Outline:
 
 
 def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
-    """The targets of a bundle's text, checked, and what each of its lines is about, unchecked.
+    """The checked targets of a bundle's text, and the unchecked outlines of its lines.
 
-    BundleRefused if it is no bundle, or if a target is refused, a line that is about nothing, or
-    one of the few that are checked at once; name: of the file, for the message.
+    BundleRefused if it is no bundle, if a target or a line of no known form is refused, or one of
+    the few lines that are checked at once. name: that of the file, for the message.
     """
     lines = numbered(content, name)
     found = {place: one for place, line in lines if (one := _outline(place, line))}
@@ -77,7 +77,7 @@ def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
 
 
 def _few(found: list[Outline]) -> list[tuple[str, str]]:
-    """One line in a thousand with those that it refers to: junk, of whatever form, shows there."""
+    """One line in a thousand, with those that it refers to: enough to detect a file of junk."""
     few = {one.place: one for one in found[ONE_IN - 1 :: ONE_IN]}
     rivals = {name for one in few.values() for name in one.rivals}
     few |= {one.place: one for one in found if one.id in rivals}
@@ -88,7 +88,7 @@ def _few(found: list[Outline]) -> list[tuple[str, str]]:
 
 
 def _outline(place: str, line: str) -> Outline | None:
-    """What a line is about; None if it begins as no entry does."""
+    """The outline of a line; None if it begins like no entry."""
     form = _BEGINNINGS.get(line[: line.find(":") + 1])
     match = form.match(line) if form else None
     if match is None:
@@ -108,7 +108,7 @@ def _outline(place: str, line: str) -> Outline | None:
 
 
 def _compare(contest: Outline, records: list[Outline]) -> None:
-    """File a contest with its records; one of several tasks is refused there."""
+    """File a contest with its records; one between different tasks is refused there later."""
     contest.workload, contest.target = records[0].workload, records[0].target
     for one in records:
         one.compared = True

@@ -1,7 +1,7 @@
-"""Rows of a SQLite file that SQLite itself can no longer read, page by page.
+"""Read rows page by page from a SQLite file that SQLite itself can no longer read.
 
-Every page is looked at, whatever the damaged ones say about it, so that what is lost is what was
-on a damaged page and no more. The format: https://www.sqlite.org/fileformat2.html
+Every page is read, whatever damaged pages say about it, so only rows on damaged pages are lost.
+The format: https://www.sqlite.org/fileformat2.html
 """
 
 import struct
@@ -11,19 +11,21 @@ from contextlib import suppress
 from typing import Protocol
 
 MAGIC = b"SQLite format 3\0"
-SIZES = tuple(1 << bits for bits in range(9, 17))  # of a page, in bytes
+SIZES = tuple(1 << bits for bits in range(9, 17))  # possible sizes of a page, in bytes
 
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x0A, 0x02
 _INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
-_MOST_ROWS = 8  # that an overflow page is read for: it is one row's, and damaged ones may claim it
+# For how many rows an overflow page is read: it belongs to one, but damaged rows may claim it too.
+_MOST_ROWS = 8
 
 Value = int | float | str | bytes | None
-Row = tuple[int | None, tuple[Value, ...]]  # rowid, None in an index or a table without; values
+# The rowid, None in an index or in a table without rowids; and the values.
+Row = tuple[int | None, tuple[Value, ...]]
 
 
 class Bytes(Protocol):
-    """What gives its bytes by slices."""
+    """Anything whose bytes can be read by slices."""
 
     def __len__(self) -> int: ...
 
@@ -58,7 +60,7 @@ class Pages:
         (count,) = struct.unpack_from(">H", page, start + 3)
         first = start + (12 if inner else 8)
         for place in range(first, min(first + 2 * count, len(page) - 1), 2):
-            with suppress(IndexError, ValueError, struct.error):  # a damaged row: to the next
+            with suppress(IndexError, ValueError, struct.error):  # skip a damaged row
                 (cell,) = struct.unpack_from(">H", page, place)
                 yield self._row(page, cell + 4 * inner, index=page[start] != _TABLE_LEAF)
 
@@ -70,7 +72,7 @@ class Pages:
         return number, _values(self._payload(page, at, length, index=index))
 
     def _payload(self, page: bytes, at: int, length: int, *, index: bool) -> bytes:
-        """A cell's bytes, with those that did not fit on its page."""
+        """A cell's bytes, including those on overflow pages."""
         if length > len(self._data):
             raise ValueError("longer than the file")
         most = (self.size - 12) * 64 // 255 - 23 if index else self.size - 35
@@ -93,7 +95,7 @@ class Pages:
 
 
 def page_size(data: Bytes) -> int:
-    """What the header says, else the size by which the file's beginning has the most rows."""
+    """The page size in the header, else the one with which the file's beginning has most rows."""
     said = int.from_bytes(data[16:18], "big") if data[: len(MAGIC)] == MAGIC else 0
     if said == 1:  # 65536 does not fit into two bytes
         return SIZES[-1]
@@ -110,7 +112,7 @@ def _exactly(data: bytes, length: int) -> bytes:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of up to nine bytes, and the place after it."""
+    """A variable-length integer of up to nine bytes, and the place after it."""
     value = 0
     for place in range(at, at + 8):
         value = value << 7 | data[place] & 0x7F
@@ -132,7 +134,7 @@ def _values(payload: bytes) -> tuple[Value, ...]:
 
 
 def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
-    """A column of a serial type, and the place after it."""
+    """The value of a column with this serial type, and the place after it."""
     if kind in (0, 8, 9):
         return (None if kind == 0 else kind - 8), at
     if kind in (10, 11):

@@ -1,4 +1,4 @@
-"""What tuning leaves behind: workloads, measurements and records, by the identity of a task."""
+"""The results of tuning: workloads, measurements and records, by the identity of a task."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from ..system.run_times import CALL_SECONDS, impossible, median
 from ..target import Target
 from .title import title
 
-# The annotation by which a trace names what is done to its program first (`space/rewriting.py`).
+# The annotation by which a trace names the rewriting that comes first (`space/rewriting.py`).
 REWRITING = "ansor.rewriting"
 
-# No run is faster than on a machine of so many cycles a second, whatever lies in a cache: more than
-# any processor has, so that no true time is refused.
+# Cycles a second of an imaginary machine that is faster than any: no true time is refused.
 _CLOCK = 8e9
-# A cycle of a core, for each byte of a vector register: two units multiply and add bytes, or a
-# quarter as many numbers of float32: room for a convolution that takes a quarter of the products.
+# Operations a cycle of a core, for each byte of a vector register: two units multiply and add
+# bytes. Of float32 there are a quarter as many, which leaves room for a convolution that needs a
+# quarter of the multiplications (Winograd's).
 _OPERATIONS = 4
-_BYTES = 8  # two loads and two stores; and half of what is counted may be behind a condition
-# A cycle of a multiprocessor: its tensor cores on the smallest types, and its shared memory.
-_GPU_OPERATIONS, _GPU_BYTES = 1 << 14, 1 << 10
+# Bytes a cycle of a core, for each byte of a vector register: two loads and two stores, twice,
+# since half of the bytes counted may be behind a condition.
+_BYTES = 8
+# Operations a cycle of a GPU's multiprocessor: its tensor cores on the smallest types.
+_GPU_OPERATIONS = 1 << 14
+# Bytes a cycle of a GPU's multiprocessor: its shared memory.
+_GPU_BYTES = 1 << 10
 
 K = TypeVar("K", bound=Hashable)
 
@@ -52,9 +56,9 @@ class Workload:
     """A task's program as the registry knows it: enough to list it and to find its neighbours.
 
     key: SHA-256 of `text`. text: canonical, name-free program text. op: the anchor operator
-    ("conv2d", "matmul", ...). name: the fused function's readable name. family: the weaker key
-    (anchor operator, dtypes, layout; shapes apart). flops: of one run. bytes: read and written
-    by one run when nothing is cached.
+    ("conv2d", "matmul", ...). name: the fused function's readable name. family: a weaker key, of
+    anchor operator, dtypes and layout without shapes. flops: those of one run. bytes: those that
+    one run reads and writes when nothing is cached.
     """
 
     key: str
@@ -69,22 +73,22 @@ class Workload:
 
     @property
     def title(self) -> str:
-        """A line that distinguishes the task for people, as `registry.title` makes it."""
+        """The title of the task for people, made by `registry.title`."""
         return title(self.op, self.name, self.shapes)
 
     def impossible(self, seconds: Any, target: Target) -> str:
-        """Why these are no times of a run of it on a target; "" if they may be.
+        """Why these cannot be run times on a target; "" if they can be.
 
-        Only what the target's fingerprint says counts: its peak and bandwidth are declared for
-        estimates, and may be far too low.
+        Only fields that the target's fingerprint covers are used: peak and bandwidth are declared
+        for estimates, and may be far too low.
         """
         return impossible(seconds, self.least_seconds(target))
 
     def least_seconds(self, target: Target) -> float:
-        """Seconds below which no run of it can be.
+        """The seconds that every run takes at least.
 
-        The roofline (Williams et al., 2009) of the fastest machine with the target's cores and
-        vectors, and with memory as fast as its first cache.
+        It is the roofline (Williams et al., 2009) of the fastest machine with the target's cores
+        and vectors, and with memory as fast as its first cache.
         """
         if target.gpu is not None:
             units, operations, width = target.gpu.sms, _GPU_OPERATIONS, _GPU_BYTES
@@ -105,11 +109,11 @@ def roofline(flops: float, moved: float, target: Target) -> float:
 
 
 def forecast(tasks: Mapping[K, tuple[float, float]], measured: Mapping[K, float]) -> dict[K, float]:
-    """Seconds of a run of each task, on one basis however much of it was measured.
+    """Seconds of a run of each task, comparable whether or not a task was measured.
 
-    What was not counts as its roofline, times what the measured tasks took of theirs; without any
-    it is the roofline. tasks: how often each occurs, and its roofline in seconds. measured: seconds
-    of some.
+    A task that was not measured counts as its roofline, times the ratio of the measured tasks' time
+    to their rooflines; without measured tasks it counts as its roofline. tasks: how often each task
+    occurs, and its roofline in seconds. measured: the seconds of measured tasks.
     """
     least = sum(weight * limit for key, (weight, limit) in tasks.items() if key in measured)
     taken = sum(weight * measured[key] for key, (weight, _) in tasks.items() if key in measured)
@@ -117,16 +121,16 @@ def forecast(tasks: Mapping[K, tuple[float, float]], measured: Mapping[K, float]
     return {key: measured.get(key, limit * factor) for key, (_, limit) in tasks.items()}
 
 
-_LATE = ("derived_by", "clock")  # which earlier versions do not have
+_LATE = ("derived_by", "clock")  # fields that earlier versions did not have
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a measured program came from: never part of its identity.
+    """Where a measured program came from; never part of its identity.
 
-    rules: digest of the set of rules that were asked; "" where none were. derived_by: the names of
-    the rules of its sketch; none where no rule made it, and in what earlier versions wrote. clock:
-    MHz of the processor when it was measured, as its kernel says; 0 where it does not.
+    rules: digest of the set of rules in use; "" where none were. derived_by: the names of the rules
+    of its sketch; empty where no rule made it, and in records of earlier versions. clock: MHz of
+    the processor when it was measured, as the system's kernel reports; 0 where it does not.
     """
 
     tool: str
@@ -141,11 +145,11 @@ class Provenance:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Provenance:
-        """That of a `to_json` object."""
+        """The provenance of a `to_json` object."""
         return cls(**{**said, "derived_by": tuple(said.get("derived_by", ()))})
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields, as JSON has them. Records' ids rest on it: what came late is never empty."""
+        """Its fields, for JSON. Records' ids depend on it: late fields are left out where empty."""
         return {name: value for name, value in vars(self).items() if name not in _LATE or value}
 
 
@@ -155,8 +159,8 @@ class Measurement:
 
     trace: the schedule as canonical JSON text of a TVM trace.
     error: "" or a kind: "build", "link", "load", "run", "timeout", "crash", "wrong-output", or
-    "replay" where a record of another TVM was tried that the program does not take.
-    features: of the program, as `ansor_deploy.tune.search.features` encodes them; None if unknown.
+    "replay" where the record of another TVM was tried and does not replay on the program.
+    features: those of the program, encoded by `ansor_deploy.tune.search.features`; None if unknown.
     """
 
     key: TaskKey
@@ -178,7 +182,7 @@ class Record:
     """A measured program that a build may use. Immutable; the best of a key is a query.
 
     proof: how its output was checked: {"oracle", "seed", "max_abs_err", "max_rel_err"}.
-    claimed: whether others say so, and it was not measured here; no part of what it says.
+    claimed: whether it comes from others and was not measured here; not part of its content.
     """
 
     key: TaskKey
@@ -204,7 +208,7 @@ class Record:
         return sha256(canonical_json(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
-        """Its fields, as JSON has them: what its id is the digest of."""
+        """Its fields, for JSON: the id is the digest of these."""
         said = {name: value for name, value in asdict(self).items() if name != "claimed"}
         return {**said, "provenance": self.provenance.to_json()}
 
@@ -214,10 +218,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Contest:
-    """Two records of a task were compared, run by run. loser, winner: their ids.
+    """A comparison of two records of a task, run by run. loser, winner: their ids.
 
-    created: ISO 8601, UTC. Of two comparisons of the same records the later counts, and neither
-    where they are of the same time and ended differently.
+    created: ISO 8601, UTC. Of two comparisons of the same records the later counts; neither counts
+    where they have the same time and different winners.
     """
 
     loser: str
@@ -227,14 +231,14 @@ class Contest:
 
 @dataclass(frozen=True)
 class SearchEnd:
-    """A task's search came to its end, which an interrupted one did not.
+    """The end of a task's search. An interrupted search has none.
 
     reason: "limit", "nothing to find", "no improvement", "early stop", "impact", "exhausted" or the
     budget of the run that ended (`tune/budget_end.py`); "locked" or "revalidated" where it ended
     elsewhere, or under another TVM.
-    enough_for: budgets of up to so many trials a task have nothing left to do for it.
-    rules: digest of the set of rules that were asked; "" where it is not known.
-    claimed: whether others say so, and the search was not made here.
+    enough_for: a budget of up to so many trials a task leaves nothing to do.
+    rules: digest of the set of rules in use; "" where it is unknown.
+    claimed: whether it comes from others, and the search was not made here.
     """
 
     key: TaskKey
@@ -252,12 +256,12 @@ class SearchEnd:
 class Build:
     """A finished build: what was asked, what the plan found, and what was shipped.
 
-    artifact: path of the library. model: digest of the model file. name: of that file. target:
-    fingerprint. asked: effort, budget and flags. hits, near, misses, skipped: tasks by what the
-    plan said of them. trials: that the build has spent. tuned_ms, untuned_ms: of one run; None
-    where nothing was timed. shipped: "tuned" or "untuned". verification: as in the manifest, {}
-    where nothing was verified. digests: SHA-256 of "library", "manifest" and "lock", as far as
-    there are such files. manifest: as it lies beside the library.
+    artifact: path of the library. model: digest of the model file. name: the name of that file.
+    target: fingerprint. asked: effort, budget and flags. hits, near, misses, skipped: how many
+    tasks the plan gave each status. trials: how many the build spent. tuned_ms, untuned_ms: the
+    time of one run; None where nothing was timed. shipped: "tuned" or "untuned". verification: as
+    in the manifest, {} where nothing was verified. digests: SHA-256 of "library", "manifest" and
+    "lock", for the files that exist. manifest: the content of the file beside the library.
     """
 
     artifact: str

@@ -1,4 +1,4 @@
-"""What registries push to and pull from: folders of bundles, at any fsspec URL."""
+"""Folders of bundles at any fsspec URL, which registries push to and pull from."""
 
 import re
 import time
@@ -15,8 +15,8 @@ from . import signing
 from .bundle import MOST_BYTES, BundleRefused, digest, numbered
 
 SIGNATURE = ".sig"
-WITHDRAWN = ".withdrawn"  # beside a bundle that nobody is to take any more, signed or not
-SECONDS = 3600.0  # of all that is asked of one place
+WITHDRAWN = ".withdrawn"  # ending of the file, signed or not, that withdraws the bundle beside it
+SECONDS = 3600.0  # the limit of all requests to one place
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
 _ANY_NAME = re.compile(rf"[0-9A-Za-z._-]{{1,200}}\.jsonl({WITHDRAWN})?")
 _WORD = re.compile(r"[0-9A-Za-z._-]+")
@@ -36,23 +36,23 @@ class BundleStore:
             self._root = root.rstrip("/")
 
     def names(self) -> list[str]:
-        """The bundles that are there, whole or not, whatever they are called; sorted."""
+        """The bundles that are there, complete or not, under any name; sorted."""
         return [name for name in self.files() if not name.endswith(WITHDRAWN)]
 
     def files(self) -> list[str]:
-        """As `names`, and what withdraws some of them."""
+        """The bundles as in `names`, and the files that withdraw some of them."""
         with self._reaching():
             self._files.invalidate_cache()
             if self._is_web:
                 return _linked(self._files.cat_file(self._root))
             entries = self._files.ls(self._root, detail=True)
-        # A named pipe would be read without end.
+        # Only regular files: a named pipe would be read without end.
         paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
         names = {path.rpartition("/")[2] for path in paths}
         return sorted(name for name in names if _ANY_NAME.fullmatch(name))
 
     def bundle(self, name: str) -> bytes | None:
-        """The content of a bundle; None if its upload did not end, or its name is another's."""
+        """The content of a bundle; None if its upload is incomplete, or its name is wrong."""
         content = self.read(name)
         return content if name_of(content) == name else None
 
@@ -63,32 +63,32 @@ class BundleStore:
         return self.read(name + SIGNATURE, signing.MOST_BYTES) if there else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file there; made with its folder if need be."""
+        """Write a file there, and make the folder if needed."""
         with self._reaching():
             self._files.makedirs(self._root, exist_ok=True)
             self._files.pipe_file(f"{self._root}/{name}", content)
 
     def exists(self) -> bool:
-        """Whether anything was ever pushed there."""
+        """Whether the folder exists, so that something may have been pushed there."""
         with self._reaching():
             return bool(self._files.exists(self._root))
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
-        """A file: at most one byte more than it may have: its digest is then another."""
+        """A file, cut off one byte beyond the limit `most`, which gives it a wrong digest."""
         found = bytearray()
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
-            # What comes over HTTP without a length comes in pieces, each of which may be asked for.
+            # Over HTTP, a file without a known length comes piece by piece.
             while piece := self._piece(stream, most + 1 - len(found)):
                 found += piece
         return bytes(found)
 
     def _piece(self, stream: Any, most: int) -> bytes:
-        """What a stream has next; b"" at its end."""
+        """The next bytes of a stream; b"" at its end."""
         self._in_time()
         return bytes(stream.read(most))
 
     def _options(self) -> dict[str, Any]:
-        """What fsspec is to open the URL with."""
+        """The options with which fsspec opens the URL."""
         if not self._is_web:
             return {}
         from .http import session
@@ -96,7 +96,7 @@ class BundleStore:
         return {"get_client": session}
 
     def _in_time(self) -> None:
-        """RegistryError where the place has had its time."""
+        """RegistryError where the time limit of the place is over."""
         if time.monotonic() > self._until:
             what = f"{self.url} has not sent everything after {SECONDS / 60:.0f} minutes"
             raise RegistryError(what, "Ask who keeps it, or fetch one bundle and import it.")
@@ -112,12 +112,13 @@ class BundleStore:
             what = "'ansor-deploy[http]'" if self._is_web else "what it needs, such as s3fs for S3"
             hint = f"pip install {what}: {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
-        except Exception as error:  # every file system has errors of its own
+        except Exception as error:  # each file system raises its own exceptions
             raise _unusable(self.url, error) from error
 
 
 def _unusable(url: str, error: Exception) -> RegistryError:
-    # A kind of RuntimeError is what a file system does not offer; one as such, that it failed.
+    # A subclass of RuntimeError means that a file system does not support something; RuntimeError
+    # itself means that it failed.
     if isinstance(error, RuntimeError) and type(error) is not RuntimeError:
         hint = "Push to a folder or a bucket; to an HTTP server, with a newer fsspec."
         return RegistryError(f"{url} cannot do that: {printable(repr(error)[:300])}", hint)
@@ -126,7 +127,7 @@ def _unusable(url: str, error: Exception) -> RegistryError:
 
 
 def _reason(error: Exception) -> str:
-    """What a file system says, in words that fit a line; some errors are all in their names."""
+    """A file system's message in one line; for errors without a message, their class's name."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     said = printable(reason.strip()[:300]) or type(error).__name__
     if isinstance(error, FileNotFoundError) and error.errno is None:
@@ -135,21 +136,21 @@ def _reason(error: Exception) -> str:
 
 
 def _linked(page: bytes) -> list[str]:
-    """The names of bundles on a page, whatever it says of them.
+    """The names of bundles that occur on a page, in links or elsewhere.
 
-    fsspec looks for links by an expression that some pages keep busy for hours.
+    fsspec finds links by a regular expression that takes hours on some pages.
     """
     words = (found[0] for found in _WORD.finditer(page.decode("ascii", errors="replace")))
     return sorted({word for word in words if _ANY_NAME.fullmatch(word)})
 
 
 def withdrawal(name: str) -> bytes:
-    """What is signed to say that a bundle is withdrawn."""
+    """The text that is signed to withdraw a bundle."""
     return f"withdrawn {name}\n".encode()
 
 
 def withdraws(name: str, words: Path | bytes, trusted: frozenset[bytes] | None) -> bool:
-    """Whether words beside a bundle withdraw it, for one who trusts these keys, or anybody."""
+    """Whether a signature beside a bundle withdraws it. trusted: keys; None accepts anybody's."""
     if trusted is None:
         return True
     if isinstance(words, Path):
@@ -159,12 +160,12 @@ def withdraws(name: str, words: Path | bytes, trusted: frozenset[bytes] | None) 
 
 
 def name_of(content: bytes) -> str:
-    """What a bundle is called where it is pushed to."""
+    """The name of a bundle's file where it is pushed to."""
     return f"{digest(content)}.jsonl"
 
 
 def right_name(content: bytes) -> str:
-    """What a file would have to be called; "" if it is no whole bundle."""
+    """The name that a file should have; "" if it is not a complete bundle."""
     try:
         numbered(content, "")
     except BundleRefused:
@@ -173,20 +174,18 @@ def right_name(content: bytes) -> str:
 
 
 def misnamed(where: str, name: str) -> str:
-    """The warning of a bundle that is called otherwise than what is in it demands."""
+    """The warning about a bundle whose name is not that of its content."""
     return f"{where} is not used: a bundle is named after its content, and this one is {name}"
 
 
 def mirror(payload: dict[str, Any]) -> dict[str, str]:
-    """Make a folder's bundles those at a URL; what is whole there stays, if this is ended.
+    """Mirror the bundles at a URL in a folder; complete ones stay if the process is ended.
 
-    Runs in a process of its own, which `layers` can end.
+    It runs in a process of its own, which `layers` can end. It returns the right names of bundles
+    that have a wrong name.
 
-    The answer is the right names of bundles there that have another's.
-
-    payload: "url", "folder", and "signed", whether signatures are looked for, also of bundles that
-    are here already.
-    RegistryError if the URL cannot be reached.
+    payload: "url", "folder", and "signed", whether signatures are fetched, also those of bundles
+    that are here already. RegistryError if the URL cannot be reached.
     """
     store, folder = BundleStore(payload["url"]), Path(payload["folder"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -204,12 +203,12 @@ def mirror(payload: dict[str, Any]) -> dict[str, str]:
             misnamed[name] = right_name(content)
             continue
         signature = store.signature(name) if payload["signed"] else None
-        if signature is not None:  # first, so that the bundle is never there without it
+        if signature is not None:  # written first, so that the bundle is never there without it
             write_whole(signed, signature)
         if content is not None:
             write_whole(here, content)
     wanted = {*names, *(name + SIGNATURE for name in names)}
     for path in folder.iterdir():
-        if path.name not in wanted:  # withdrawn, or of a fetch that was ended
+        if path.name not in wanted:  # removed at the URL, or left by a fetch that was ended
             path.unlink()
     return {name: right for name, right in misnamed.items() if right}

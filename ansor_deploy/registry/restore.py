@@ -1,8 +1,8 @@
-"""Bring back rows that others refer to and that are gone, from wherever a copy of them is.
+"""Bring back missing rows that others refer to, from wherever there is a copy of them.
 
-A row is named after what is in it, so a copy is known to be right by its digest. A target's is in
-the manifests of its builds and among the machines that the project and this tool declare; one of
-either is in the indexes of layers.
+A row's key is a digest of its content, so a copy is known to be right. Copies of targets are in the
+manifests of their builds and among the targets that the project and this tool declare; copies of
+targets and workloads are in the indexes of layers.
 """
 
 import json
@@ -28,7 +28,7 @@ from .store import Registry
 from .upkeep import Lack
 
 _RESTORED = (TARGETS, WORKLOADS, MODELS)
-# These say nothing without what they refer to, or are of processes that have long ended.
+# Rows that are meaningless without what they refer to, or belong to processes that ended long ago.
 _POINTLESS = (
     "DELETE FROM beaten WHERE loser NOT IN (SELECT id FROM records)",
     "DELETE FROM beaten WHERE winner NOT IN (SELECT id FROM records)",
@@ -42,9 +42,9 @@ _MODELS_OF = """
 
 @dataclass(frozen=True)
 class Restored:
-    """What was brought back: rows by table; and what was not, with what waits for it.
+    """Rows brought back, by table, and those that were not, with the rows that refer to them.
 
-    models: names of those with a workload that was not brought back; a build of theirs does it.
+    models: names of models with a workload that was not brought back; building these restores it.
     """
 
     restored: dict[str, int]
@@ -63,9 +63,9 @@ class Whole(Struct, frozen=True):
 
 
 def restore(path: Path, folders: Sequence[Path] = ()) -> Restored:
-    """Add to a registry the rows that it lacks, as far as there are copies of them.
+    """Add the missing rows to a registry, as far as there are copies of them.
 
-    folders: of declared targets; the shipped one by default.
+    folders: those of declared targets; the shipped one by default.
     """
     folders = folders or [shipped("targets")]
     with Registry.open(path) as registry:
@@ -90,13 +90,13 @@ def restore(path: Path, folders: Sequence[Path] = ()) -> Restored:
 def _copies(
     registry: Registry, wanted: Mapping[str, set[str]], folders: Sequence[Path]
 ) -> Iterator[tuple[Table, Row]]:
-    """Rows that may be wanted, the best source first, as long as some are."""
+    """Copies of rows, the best source first, as long as rows are wanted."""
     names = registry.rows("SELECT model, name FROM builds WHERE name <> '' ORDER BY id DESC")
     yield from ((MODELS, (row["model"], row["name"])) for row in names)
     yield from ((MODELS, (key, key[:12])) for key in sorted(wanted[MODELS.name]))
     if wanted[TARGETS.name]:
         yield from ((TARGETS, row) for row in _declared(registry, folders))
-    with suppress(AnsorError):  # no home, and so no cache
+    with suppress(AnsorError):  # without a home folder there is no cache
         for index in sorted(cache_folder("layers").glob("*.db")):
             if wanted[TARGETS.name] or wanted[WORKLOADS.name]:
                 with suppress(AnsorError):
@@ -104,7 +104,7 @@ def _copies(
 
 
 def _declared(registry: Registry, folders: Sequence[Path]) -> Iterator[Row]:
-    """Targets of the registry's own builds, then those that the folders' files declare."""
+    """The targets of the registry's own builds, then those that the folders declare."""
     for build in registry.rows("SELECT manifest FROM builds ORDER BY id DESC"):
         with suppress(*UNREADABLE):
             yield _target_row(json.loads(build["manifest"])["target"])
@@ -128,10 +128,10 @@ def _rows_of(index: Path) -> Iterator[tuple[Table, Row]]:
 
 
 def _target_row(data: dict[str, Any]) -> Row:
-    """The row of a target's JSON object; one of UNREADABLE if it is none.
+    """The row of a target's JSON object; one of UNREADABLE if it is invalid.
 
-    Without the figures that feed estimates, which a frozen build's manifest lacks, it is stored as
-    what others send is: until a build gives it both.
+    A frozen build's manifest lacks the figures that estimates need. Such a target is stored without
+    them, like one that others send, until a build adds name and figures.
     """
     known = check_target(target_fields(data))
     if not (data.get("name") and data.get("peak_gflops") and data.get("memory_gbs")):

@@ -1,8 +1,8 @@
-"""A registry that others may write: what is code in it is held to what a bundle is held to.
+"""Check code in a registry that others may write, as strictly as code in a bundle.
 
-Of a file that is this user's alone, rows are what this tool wrote, and may have instructions of
-the user's own rules. Into any other somebody may have put a row, and its trace or program would run
-here. What is no code is believed as this registry's own, such as a time.
+In a file that only this user may write, rows are what this tool wrote, and may have instructions of
+the user's own rules. In any other file somebody else may have put a row, and its trace or program
+would run here. Data that is not code, such as a time, is trusted as the registry's own.
 """
 
 import shlex
@@ -18,7 +18,7 @@ from .schema import MEASUREMENTS, RECORDS, SEARCHES, WORKLOADS, Table
 
 
 def check_row(path: Path, table: Table, row: Mapping[str, Any], noun: Any) -> None:
-    """RegistryError, with the way out, where a row is none that a bundle may bring."""
+    """RegistryError, with the remedy, where no bundle could bring such a row."""
     try:
         if table is WORKLOADS:
             check_program(noun.text)
@@ -36,9 +36,9 @@ def check_row(path: Path, table: Table, row: Mapping[str, Any], noun: Any) -> No
         ) from error
 
 
-# For a GPU, whatever it is for: its traces may have all that a CPU's may.
+# Checked as a trace for a GPU, for any target: these may have everything that a CPU's may have.
 @lru_cache(maxsize=1024)
 def _check_trace(trace: str) -> None:
-    from .instructions import check_trace  # which only such a file needs
+    from .instructions import check_trace  # imported here, since only shared files need it
 
     check_trace(trace, "cuda")

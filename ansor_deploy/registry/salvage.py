@@ -1,4 +1,4 @@
-"""Save what is whole of a damaged registry into a new file, and keep the damaged one aside."""
+"""Copy the intact rows of a damaged registry into a new file, and keep the damaged file aside."""
 
 import errno
 import fcntl
@@ -18,9 +18,9 @@ from .faults import OTHERWISE, DamagedError, explained, in_use
 from .raw_pages import Pages, page_size
 from .schema import BEATEN, TABLES, Row
 
-_ATTEMPTS = 3  # to read a piece of the file
+_ATTEMPTS = 3  # how often reading a piece of the file is tried
 
-# A contest says nothing without its two records; they are never added again.
+# A contest is meaningless without its two records, and these are never added again.
 _ORPHANS = """
     DELETE FROM beaten WHERE loser NOT IN (SELECT id FROM records)
     OR winner NOT IN (SELECT id FROM records)
@@ -45,14 +45,13 @@ _KNOWN_BY_LOOKS = tuple(table for table in TABLES if table is not BEATEN)
 
 
 def salvage(path: Path) -> Salvage:
-    """Put a file with what is whole in the place of a damaged one.
+    """Replace a damaged file by one with its intact rows.
 
-    Rows that have lost their workload or target are kept: `restore` brings it back, or the next
-    build of their model.
-    RegistryError if the file is in use, or has nothing that is whole.
+    Rows without their workload or target are kept: `restore`, or the next build of their model,
+    brings these back. RegistryError if the file is in use, or has no intact row.
     """
     aside, fresh = (path.with_name(f"{path.name}.{what}") for what in ("damaged", "repaired"))
-    fresh.unlink(missing_ok=True)  # of a repair that was interrupted
+    fresh.unlink(missing_ok=True)  # left by an interrupted repair
     counts, contests = _readable(path)
     with explained(path), _locked(path) as data:
         with explained(fresh):
@@ -66,7 +65,7 @@ def salvage(path: Path) -> Salvage:
 
 
 def _readable(path: Path) -> tuple[dict[str, int | None], list[Row]]:
-    """What SQLite can still read: the number of rows of each table, and who has beaten whom."""
+    """What SQLite can still read: the number of rows of each table, and the contests."""
     counts: dict[str, int | None] = dict.fromkeys(table.name for table in TABLES)
     contests: list[Row] = []
     with suppress(RegistryError), Database.open(path, write=False) as database:
@@ -79,7 +78,7 @@ def _readable(path: Path) -> tuple[dict[str, int | None], list[Row]]:
 
 
 def _copy(pages: Pages, fresh: Path, contests: list[Row]) -> Counter[str]:
-    """Write the whole rows to a new registry, and count them by table."""
+    """Write the intact rows to a new registry, and count them by table."""
     kept: Counter[str] = Counter()
     with Database.open(fresh) as database:
         database.rows("PRAGMA foreign_keys = OFF")
@@ -96,14 +95,14 @@ def _copy(pages: Pages, fresh: Path, contests: list[Row]) -> Counter[str]:
 
 
 def _add(connection: sqlite3.Connection, table: str, values: Row) -> int:
-    """1, or 0 where the row is there already or breaks a rule."""
+    """Add a row: 1, or 0 where it is there already or violates a constraint."""
     places = ", ".join("?" * len(values))
     sql = f"INSERT OR IGNORE INTO {table} VALUES ({places})"  # noqa: S608
     return connection.execute(sql, values).rowcount
 
 
 class _Disk:
-    """The bytes of an open file; those that the disk does not give are zeros, and so no rows."""
+    """The bytes of an open file; those the disk cannot read are zeros, which make no rows."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._size = descriptor, os.fstat(descriptor).st_size
@@ -140,7 +139,7 @@ def _locked(path: Path) -> Iterator[_Disk]:
 
 
 def _exchange(path: Path, fresh: Path, aside: Path) -> None:
-    """Swap the files, so that there always is one at the path; a journal stays with its file."""
+    """Swap the files, so that there always is one at the path. A journal stays with its file."""
     aside.unlink(missing_ok=True)
     aside.hardlink_to(path)
     journal = path.with_name(f"{path.name}-journal")

@@ -1,8 +1,8 @@
-"""The tables of a registry, each once: its columns, how they are stored, and what others may send.
+"""The tables of a registry: their columns, how values are stored, and what others may send.
 
-From here come the statements that add rows, rows of nouns and nouns of rows, the fields of bundles
-with what the firewall demands of them, and the looks by which rows of a damaged file are known.
-`registry/schema.sql` makes the tables; a test holds both equal.
+From these definitions follow the statements that add rows, the conversion between rows and nouns,
+the fields of bundles with the firewall's checks of them, and the recognition of rows in a damaged
+file. `registry/schema.sql` makes the tables; a test checks that both agree.
 """
 
 import json
@@ -23,11 +23,12 @@ from .record import Build, Contest, Measurement, Provenance, Record, SearchEnd, 
 Value = int | float | str | bytes | None
 Row = tuple[Value, ...]
 
-UNREADABLE = (zlib.error, ValueError, KeyError, TypeError, RecursionError)  # of `Table.noun`
+# The exceptions by which `Table.read` and others report a row that cannot be read.
+UNREADABLE = (zlib.error, ValueError, KeyError, TypeError, RecursionError)
 
 _DIGEST = re.compile("[0-9a-f]{64}")
-_MOST = 1 << 26  # bytes of a text; a registry may come from someone else
-_MOST_SENT = 1 << 20  # of one that travels: no line of a bundle has more
+_MOST = 1 << 26  # bytes of an unpacked text; a registry may come from someone else
+_MOST_SENT = 1 << 20  # bytes of an unpacked text that is sent: no line of a bundle is longer
 
 
 def _same(value: Any) -> Any:
@@ -39,17 +40,17 @@ def _typed(*types: type) -> Callable[[Any], bool]:
 
 
 def packed(text: str) -> bytes:
-    """A text in few bytes.
+    """A compressed text.
 
-    Traces are most of a registry, and are alike: a preset dictionary makes them a fifth of what
-    zlib makes of them alone.
+    A registry consists mostly of traces, and these are similar: with a preset dictionary they take
+    a fifth of what zlib alone needs.
     """
     packer = zlib.compressobj(level=9, memLevel=9, zdict=dictionary())
     return packer.compress(text.encode()) + packer.flush()
 
 
 def unpacked(blob: bytes, most: int = _MOST) -> str:
-    """The text of a `packed`; zlib.error or ValueError if it is none, or of more bytes."""
+    """The text of a `packed` value; zlib.error or ValueError if it is invalid or too long."""
     unpacker = zlib.decompressobj(zdict=dictionary())
     text = unpacker.decompress(blob, most)
     if not unpacker.eof or unpacker.unused_data:
@@ -59,7 +60,7 @@ def unpacked(blob: bytes, most: int = _MOST) -> str:
 
 @cache
 def dictionary() -> bytes:
-    """Two traces, never to be changed: every row was written with it."""
+    """The preset dictionary: two traces. It must never change, since every row depends on it."""
     return (shipped("registry") / "traces.zdict").read_bytes()
 
 
@@ -67,8 +68,9 @@ def dictionary() -> bytes:
 class Kind:
     """How the values of a column are stored.
 
-    sql: type and constraint. fits: whether a stored value can be one. store: gives it of a noun's
-    value. parse: gives what JSON has of a stored value; make: what a noun has of that.
+    sql: type and constraint. fits: whether a value may be stored in such a column. store: converts
+    a noun's value to the stored one. parse: converts a stored value to JSON's; make: converts
+    JSON's value to the noun's.
     """
 
     sql: str
@@ -78,11 +80,11 @@ class Kind:
     make: Callable[[Any], Any] = _same
 
     def sent(self, value: Any) -> Any:
-        """What travels of a stored value."""
+        """The value that is sent for a stored value."""
         return unpacked(value, _MOST_SENT) if self.parse is unpacked else self.parse(value)
 
 
-NUMBER = Kind("INTEGER", _typed(type(None)))  # of the row, which SQLite keeps apart
+NUMBER = Kind("INTEGER", _typed(type(None)))  # the row's number; SQLite stores it as the rowid
 DIGEST = Kind("TEXT NOT NULL", lambda value: isinstance(value, str) and _DIGEST.fullmatch(value))
 TEXT = Kind("TEXT NOT NULL", _typed(str))
 COUNT = Kind("INTEGER NOT NULL", _typed(int))
@@ -101,9 +103,9 @@ PROVENANCE = replace(
 
 @dataclass(frozen=True)
 class Column:
-    """A column. form: what others must send there; without one it stays at home.
+    """A column. form: that of values from others; a column without one is never sent.
 
-    default: what nouns of others have there.
+    default: the value in nouns of others.
     """
 
     name: str
@@ -117,12 +119,12 @@ def _columns(names: str, kind: Kind, **more: Any) -> tuple[Column, ...]:
 
 
 class Table:
-    """A table. noun: the dataclass of its rows, if there is one; of equal names are equal things.
+    """A table. noun: the dataclass of its rows, if there is one; equal names mean equal things.
 
     Columns `workload` and `target` may be the two parts of a noun's `key`. derived: columns that
-    follow from the rest of the noun, by which a flipped bit is noticed that SQLite cannot notice.
-    entry: what a bundle calls it. rowids: whether SQLite numbers its rows.
-    forms: what the fields of such an entry must be. insert: the statement that adds a row of `row`.
+    follow from the rest of the noun; they reveal a flipped bit that SQLite cannot notice. entry:
+    the kind of its entries in a bundle. rowids: whether SQLite numbers its rows. forms: those of
+    the fields of such an entry. insert: the statement that adds a row made by `row`.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class Table:
         self._noun, self._derived = noun, derived or {}
         own = {one.name for one in fields(noun)} if noun else set()
         self._keyed = "key" in own and all(column.name != "key" for column in columns)
-        # The columns that a noun is made of, and how the others follow from it.
+        # The columns that a noun is made from, and how the others follow from it.
         self._parts = [c for c in columns if c.name in own or (self._keyed and c.name in _KEY)]
         of_key = {name: attrgetter(f"key.{name}") for name in _KEY if self._keyed}
         ways: dict[str, Any] = {**self._derived, **{n: attrgetter(n) for n in own}, **of_key}
@@ -149,31 +151,31 @@ class Table:
         self.forms: Forms = self._nested({c.name: c.form for c in self._parts if c.form})
 
     def row(self, noun: Any) -> Row:
-        """The row of a noun, but for its number."""
+        """The row of a noun, without its number."""
         return tuple(store(value(noun)) for value, store in self._ways)
 
     def read(self, row: Mapping[str, Any]) -> Any:
-        """The noun of a row; one of UNREADABLE if it is none, or not as it was written."""
+        """The noun of a row; one of UNREADABLE if the row is invalid or not as it was written."""
         noun = self._made({c.name: c.kind.make(c.kind.parse(row[c.name])) for c in self._parts})
         if any(follows(noun) != row[name] for name, follows in self._derived.items()):
             raise ValueError("it is not as it was written")
         return noun
 
     def parsed(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The row with the values of its JSON columns, whatever else it has."""
+        """The row with its JSON columns parsed and all others unchanged."""
         texts = {c.name for c in self.columns if c.kind.parse is json.loads} & row.keys()
         return {**row, **{name: json.loads(row[name]) for name in texts}}
 
     def sent(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a row travels, as a JSON object; one of UNREADABLE if it cannot be read."""
+        """The JSON object that is sent for a row; one of UNREADABLE if it cannot be read."""
         return self._nested({c.name: c.kind.sent(row[c.name]) for c in self._parts if c.form})
 
     def sent_of(self, noun: Any) -> dict[str, Any]:
-        """What of a noun travels, as a JSON object."""
+        """The JSON object that is sent for a noun."""
         return {name: value for name, value in asdict(noun).items() if name in self.forms}
 
     def admitted(self, data: Any) -> Any:
-        """The noun of what others sent; Refused if a field is not of its form."""
+        """The noun of an object that others sent; Refused if a field does not have its form."""
         forms.check(data, self.forms)
         values = {**data, **data["key"]} if self._keyed else data
         return self._made(
@@ -181,9 +183,9 @@ class Table:
         )
 
     def whole(self, number: int | None, values: Row) -> Row:
-        """A damaged file's row with its number; () if it is none of this table, or not whole.
+        """A damaged file's row with its number; () if it is not of this table, or not intact.
 
-        number: of the row; None in a table without.
+        number: the rowid; None in a table without rowids.
         """
         fits = (number is not None) == self._rowids and len(values) == len(self.columns)
         if not fits or not all(c.kind.fits(v) for c, v in zip(self.columns, values, strict=True)):
@@ -199,7 +201,7 @@ class Table:
             return ()
 
     def _nested(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values by a noun's fields: those of its key in an object of their own."""
+        """The values by a noun's fields, with those of its key in an object of their own."""
         key = {name: values.pop(name) for name in _KEY if self._keyed and name in values}
         return {"key": key, **values} if key else values
 
@@ -216,14 +218,14 @@ _TRACE = Column("trace", PACKED, forms.TRACE)
 _TIMES = Column("seconds", LIST, forms.TIMES)
 _PROVENANCE = Column("provenance", PROVENANCE, forms.PROVENANCE)
 _CREATED = Column("created", TEXT, forms.TIME)
-_CLAIMED = Column("claimed", FLAG, default=0)  # of what others send, all is
+_CLAIMED = Column("claimed", FLAG, default=0)  # set for everything that others send
 
 WORKLOADS = Table(
     "workloads",
     Workload,
     Column("key", DIGEST, forms.DIGEST),
     Column("op", TEXT, forms.WORD),
-    Column("name", TEXT, default=""),  # which is the model's
+    Column("name", TEXT, default=""),  # not sent: it comes from the user's model
     Column("family", TEXT, forms.DIGEST),
     Column("shapes", LISTS, forms.SHAPES),
     Column("dtypes", LIST, forms.DTYPES),
@@ -299,7 +301,7 @@ BEATEN = Table(
     rowids=False,
 )
 
-# Leases are of processes that run now: nothing of them is kept or sent.
+# Without leases: they belong to running processes, and are neither kept nor sent.
 TABLES = (
     *(WORKLOADS, TARGETS, MEASUREMENTS, RECORDS, MODELS, MODEL_TASKS, BUILDS, TUNINGS, SEARCHES),
     BEATEN,

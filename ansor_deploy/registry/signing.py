@@ -1,4 +1,4 @@
-"""Signatures of bundles: OpenSSH's own format, by Ed25519 keys.
+"""Signatures of bundles in OpenSSH's format, by Ed25519 keys.
 
 `ssh-keygen -t ed25519` makes a key; `ssh-keygen -Y sign -n ansor-deploy -f KEY FILE` signs like
 `--sign KEY` does, and `ssh-keygen -Y verify` reads what is signed here.
@@ -15,8 +15,8 @@ from ..errors import UsageError
 from ..system.regular_file import read_regular
 from .bundle import BundleRefused
 
-NAMESPACE = b"ansor-deploy"  # a signature made for anything else is none here
-MOST_BYTES = 8192
+NAMESPACE = b"ansor-deploy"  # a signature for another namespace is not accepted
+MOST_BYTES = 8192  # of a signature
 _MOST_KEYS = 1 << 20  # bytes of a file with keys
 
 _MAGIC = b"SSHSIG"
@@ -44,7 +44,7 @@ class Signer:
 
 
 def load_signer(path: Path) -> Signer:
-    """The key of a private OpenSSH key file; UsageError if it is another or needs a passphrase."""
+    """The key of a private OpenSSH key file; UsageError if it has another form or a passphrase."""
     from cryptography.hazmat.primitives import serialization as s
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -64,7 +64,7 @@ def load_signer(path: Path) -> Signer:
 def load_trusted(path: Path) -> frozenset[bytes]:
     """The public keys of a file with a line `ssh-ed25519 AAAA... comment` for each.
 
-    UsageError, with the line, if there is anything else in it, or no key.
+    UsageError, with the line, if the file has anything else, or no key.
     """
     hint = "Copy the one line of each KEY.pub there."
     try:
@@ -88,9 +88,9 @@ def load_trusted(path: Path) -> frozenset[bytes]:
 def check_signature(
     name: str, content: bytes, signature: bytes | None, trusted: frozenset[bytes]
 ) -> str:
-    """The fingerprint of the key that has signed the content; BundleRefused if it is none of these.
+    """The fingerprint of the trusted key that has signed the content; else BundleRefused.
 
-    signature: None if missing.
+    signature: None if there is none.
     """
     problem = _problem(content, signature, trusted)
     if problem:
@@ -159,7 +159,7 @@ def _to_sign(content: bytes, name: bytes) -> bytes:
 
 
 def _strings(*parts: bytes) -> bytes:
-    """Strings as SSH sends them: each behind its length."""
+    """Strings as SSH encodes them: each after its length."""
     return b"".join(struct.pack(">I", len(part)) + part for part in parts)
 
 

@@ -1,10 +1,10 @@
-"""When signed bundles were made, and what a place has shown of that: by it an old copy shows.
+"""Stamps of signed bundles, and what was seen at a place before: together they reveal old copies.
 
-A signed bundle says in its first line when it was made, which is later than all that its key has
-signed in that place, and which others nobody is to take any more. So who never saw a withdrawal
-learns of it from whatever was signed since; and a bundle that is new here, but older than what the
-place has shown before, is one that somebody puts there again. A source that withholds all that is
-newer cannot be told from one that nobody pushes to.
+The first line of a signed bundle has the time when it was made, which is later than that of any
+other bundle its key has signed in that place, and the digests of withdrawn bundles. So whoever
+missed a withdrawal learns of it from any bundle signed since. And a bundle that is new to us, but
+older than one the place has shown before, was put there again by somebody. A place that withholds
+everything newer cannot be distinguished from one to which nobody pushes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..system.untrusted import exactly, quoted, refuse, strict_json
 BEGIN = '{"ansor-deploy-bundle":'
 VERSION = 1
 MOST_WITHDRAWN = 10_000
-LATE = timedelta(days=1)  # by which a bundle may come after newer ones, or a clock be ahead
+LATE = timedelta(days=1)  # a bundle may come so much after newer ones, and a clock be so far ahead
 
 _MOST_LINE = 1 << 20
 _TIME = text(r"20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00")
@@ -33,10 +33,10 @@ _DIGESTS = list_of(text("[0-9a-f]{64}"), 0, MOST_WITHDRAWN)
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a signed bundle says of itself.
+    """The first line of a signed bundle.
 
     made: ISO 8601, UTC; of two bundles of a key in one place the later is the successor.
-    withdrawn: digests of bundles of that place that nobody is to take.
+    withdrawn: digests of bundles in that place that are withdrawn.
     """
 
     made: str
@@ -44,7 +44,7 @@ class Stamp:
 
     @classmethod
     def succeeding(cls, before: Iterable[Stamp | None], withdrawn: Iterable[str]) -> Stamp:
-        """A stamp of now, or of a second after the latest before where this clock is behind."""
+        """A stamp of now, or, where this clock is behind, of a second after the latest stamp."""
         known = [one for one in before if one]
         made = datetime.now(timezone.utc).replace(microsecond=0)
         for one in known:
@@ -60,7 +60,7 @@ def header(stamp: Stamp | None) -> str:
 
 
 def stamp_of(content: bytes) -> Stamp | None:
-    """What the first line of a bundle says; None without a date; Refused if it is no such line."""
+    """The stamp in a bundle's first line; None if it has none; Refused if the line is invalid."""
     first = content[: _MOST_LINE + 1].partition(b"\n")[0].decode("ascii", errors="replace")
     refuse(not first.startswith(BEGIN), "it is not a bundle of ansor-deploy")
     if first == header(None):
@@ -76,14 +76,14 @@ def stamp_of(content: bytes) -> Stamp | None:
 
 
 class Seen:
-    """What one place has shown: a file of the cache, which may be damaged or gone.
+    """What one place has shown so far: a file in the cache, which may be damaged or missing.
 
-    withdrawn: digests of bundles that were, by words beside them or by a later bundle.
+    withdrawn: digests of bundles that were withdrawn, by a file beside them or by a later bundle.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._newest: dict[str, str] = {}  # by key
+        self._newest: dict[str, str] = {}  # the time of the newest stamp of each key
         self._bundles: set[str] = set()
         self.withdrawn: set[str] = set()
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -93,9 +93,9 @@ class Seen:
         self._before, self._said = dict(self._newest), self._text()
 
     def replayed(self, digest: str, key: str, stamp: Stamp | None) -> str:
-        """Why a bundle is an old one that is there again; "" where it is none, or has no date.
+        """Why a bundle is an old one that was put there again; "" where it is not, or unstamped.
 
-        digest: of one that may have been there before; "" of a layer that is one file.
+        digest: the bundle's, to recognise one that was seen before; "" for a layer of one file.
         """
         newest = self._before.get(key, "")
         if stamp is None or digest in self._bundles or not newest:
@@ -115,7 +115,10 @@ class Seen:
             self.withdrawn.update(stamp.withdrawn)
 
     def save(self, *, whole: bool) -> None:
-        """Write down what is new. whole: whether all was there, so that what comes is younger."""
+        """Write the file if anything is new.
+
+        whole: whether the place was complete, so that later bundles must have newer stamps.
+        """
         if not whole:
             self._newest = self._before
         if (said := self._text()) != self._said:

@@ -15,25 +15,25 @@ from .lookups import Lookups
 
 
 class Registry(Lookups, Listing, Additions, Eviction, Forgetting, Leases):
-    """An open registry file: all that can be asked of it, added to it, and done with it."""
+    """An open registry file, with all queries and all changes."""
 
     def copy(self) -> Registry:
-        """The same in memory, to be changed without changing the file."""
+        """A copy in memory, which can be changed without changing the file."""
         memory = sqlite3.connect(":memory:", isolation_level=None)
         self.copy_into(memory)
         return Registry(memory, self.path)
 
     def copy_into(self, other: sqlite3.Connection) -> None:
-        """Make another database what this one is at one moment; who writes to either waits."""
+        """Copy this database into another, as it is at one moment; writers to either wait."""
         with explained(self.path):
             try:
                 self._connection.backup(other)
             except sqlite3.OperationalError as error:
                 if "is full" not in str(error):
                     raise
-                (*_, name), *_ = other.execute("PRAGMA database_list")  # it is the one that grows
+                (*_, name), *_ = other.execute("PRAGMA database_list")  # only the copy grows
                 raise OSError(errno.ENOSPC, str(error), name) from error
 
     def become(self, other: Registry) -> None:
-        """Hold what another one holds, and nothing else."""
+        """Replace all content by that of another registry."""
         other.copy_into(self._connection)

@@ -1,9 +1,9 @@
-"""The title of a task: a line that distinguishes it from its neighbours, for people.
+"""The title of a task: a line for people that distinguishes it from its neighbours.
 
 "conv2d 3x3 s2 64->128 @56x56 +add+relu" is an operator, its window, stride and channels, the image
 that it reads, and what is computed along with it; "d4" after the stride is a dilation. Titles are
-made of what the registry keeps of every task, so that nothing has to be imported to name one.
-Images are channels-last, as in all programs.
+made from what the registry stores for every task, so that naming one needs no import. Images are
+channels-last, as in all programs.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def title(op: str, name: str, shapes: Sequence[Shape]) -> str:
     elif _POOL.fullmatch(op):
         figures = f"{result[-1]} @{_place(image)}->{_place(result)}"
     else:
-        less = math.prod(image) > math.prod(result)  # what is left out counts
+        less = math.prod(image) > math.prod(result)  # the input is shown where the task shrinks it
         read = f"{_without_ones(image)}->" * less
         return f"{name or op} {read}{_without_ones(result)}"
     return " ".join(filter(None, (op, figures, _along(op, name))))
 
 
 def titled(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the workloads with its title. Reading it asks for its op, name and shapes."""
+    """A row of the workloads, which must have op, name and shapes, with its title."""
     return {**row, "title": title(row["op"], row["name"], row["shapes"])}
 
 
@@ -54,15 +54,15 @@ def _kernel(shapes: Sequence[Shape]) -> Shape | None:
 
 
 def _dilation(name: str) -> int:
-    """By how much a window's taps are apart; names have it, since no shape does."""
+    """The distance of a window's taps, read from the name, since no shape has it."""
     return next((int(word[1:]) for word in name.split("_") if _DILATED.fullmatch(word)), 1)
 
 
 def _convolution(op: str, image: Shape, kernel: Shape, result: Shape, dilation: int) -> str:
     window = kernel[:-2]
-    grows = "transpose" not in op and image[1] < result[1]  # no image does
+    grows = "transpose" not in op and image[1] < result[1]  # no convolution enlarges an image
     if image[1] in kernel and (grows or image[-1] not in kernel[-2:]):
-        # A model's input, channels first.
+        # This is a model's input with channels first.
         window = window if kernel[-2] == image[1] else kernel[1:-1]
         image = (image[0], *image[2:], image[1])
     alone = op.startswith("depthwise") and image[-1] == result[-1]
@@ -75,9 +75,9 @@ def _convolution(op: str, image: Shape, kernel: Shape, result: Shape, dilation: 
 
 
 def _stride(size: int, window: int, steps: int) -> int:
-    """The least stride by which a window takes so many steps over an image.
+    """The least stride with which a window takes so many steps over an image.
 
-    It may be padded by less than the window on either side.
+    The image may be padded by less than the window on either side.
     """
     least, most = size - window, size + window - 2
     fits = (s for s in range(1, size + 1) if s * steps > least and s * (steps - 1) <= most)
@@ -85,12 +85,12 @@ def _stride(size: int, window: int, steps: int) -> int:
 
 
 def _place(image: Shape) -> str:
-    """The size of an image, after the number of images if they are several."""
+    """The size of an image, preceded by the number of images if there are several."""
     return shape_text(image[1:-1] if image[0] == 1 else image[:-1])
 
 
 def _without_ones(shape: Shape) -> str:
-    """A shape without the ones that it begins with."""
+    """A shape without its leading ones."""
     first = next((at for at, size in enumerate(shape) if size != 1), len(shape))
     return shape_text(shape[first:])
 

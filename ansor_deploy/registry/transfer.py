@@ -1,4 +1,4 @@
-"""A registry's contents as a bundle, and a bundle into a registry."""
+"""Make a bundle of a registry's contents, and add a bundle to a registry."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .store import Registry
 _SENT = (TARGETS, WORKLOADS, RECORDS, SEARCHES, BEATEN)
 Rows = list[dict[str, Any]]
 
-# What others say of a target or a search never replaces what this machine knows. A bundle does not
-# say under which rules a search has ended: those by which its newest record was found.
+# Others' targets and searches never replace what this machine knows. A bundle does not say under
+# which rules a search has ended: it gets those of its newest record.
 _ADD_SEARCH = """
     INSERT INTO searches
     SELECT NULL, :workload, :target, :tvm, :search, :trials, :reason, :enough_for, :created,
@@ -40,9 +40,9 @@ _ADD_SEARCH = """
 
 @dataclass(frozen=True)
 class Taken:
-    """What came into a registry. records: new ones. known: those that it had already.
+    """What was added to a registry. records: new ones. known: those that it had already.
 
-    contests: new ones, or later than those that it had.
+    contests: those that are new, or later than the ones it had.
     """
 
     records: int
@@ -56,9 +56,10 @@ class Taken:
 def contents(
     path: Path, wanted: Callable[[str, str], bool] = lambda workload, target: True
 ) -> tuple[Bundle, list[str]]:
-    """What of one's own registry others may take in, and what they would refuse.
+    """The bundle of the user's own registry, and the reasons why others would refuse the rest.
 
-    wanted: whether a workload on a target is, by their keys. RegistryError if the file is damaged.
+    wanted: whether a workload, on a target, is wanted, by their keys. RegistryError if the file is
+    damaged.
     """
     with Registry.open(path, write=False) as registry:
         rows = {table: registry.rows(f"SELECT * FROM {table.name}") for table in _SENT}  # noqa: S608
@@ -66,9 +67,10 @@ def contents(
 
 
 def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
-    """What of somebody else's registry may come in, and what not; nothing of it is run or written.
+    """The bundle of somebody else's registry, and the reasons why the rest is refused.
 
-    RegistryError if it is not a registry, damaged, or larger than a bundle may be.
+    Nothing in the file is run, and nothing is written to it. RegistryError if it is not a registry,
+    is damaged, or larger than a bundle may be.
     """
     with foreign_file(path) as file:
         rows = {table: file.rows(table.name, f"SELECT * FROM {table.name}") for table in _SENT}  # noqa: S608
@@ -76,7 +78,7 @@ def contents_of_other(path: Path) -> tuple[Bundle, list[str]]:
 
 
 def take_in(path: Path, bundle: Bundle) -> Taken:
-    """Add a checked bundle to a registry, which is made if it is not there."""
+    """Add a checked bundle to a registry, which is created if it does not exist."""
     with Registry.open(path) as registry:
         return add_bundle(registry, bundle)
 
@@ -84,14 +86,14 @@ def take_in(path: Path, bundle: Bundle) -> Taken:
 def add_bundle(registry: Additions, bundle: Bundle) -> Taken:
     """Add a checked bundle to an open registry.
 
-    It is a union: whatever was there stays as it is, and taking in twice is taking in once.
+    It is a union: existing rows stay as they are, and adding twice is the same as adding once.
     """
-    # Under its cpu's name and without figures, until a build on this machine gives it both.
+    # A target has its cpu's name and no figures, until a build on this machine gives it both.
     targets = [
         (target.fingerprint, target.name, canonical_json(target_fields(target.to_json())))
         for target in bundle.targets.values()
     ]
-    # Packed before the file is locked.
+    # Rows are packed before the file is locked.
     workloads = list(map(WORKLOADS.row, bundle.workloads.values()))
     records = list(map(RECORDS.row, bundle.records.values()))
     ends = [{**vars(end), **vars(end.key), "key": None} for end in bundle.searches]
@@ -115,7 +117,7 @@ def _only(wanted: Callable[[str, str], bool], rows: dict[Table, Rows]) -> dict[T
 
 
 def _bounded(path: Path, lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The lines, up to what a bundle may have: a small file may unpack to much."""
+    """The lines, up to the limit of a bundle: a small file may expand to much."""
     left = MOST_BYTES
     for name, line in lines:
         left -= len(line) or MOST_LINE
@@ -125,8 +127,8 @@ def _bounded(path: Path, lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str
 
 
 def _lines(rows: dict[Table, Rows]) -> Iterator[tuple[str, str]]:
-    """Every entry as (which, line of a bundle); unchecked."""
-    # Workloads that only a plan has asked for stay at home.
+    """Every entry as (name, line of a bundle), unchecked."""
+    # Workloads that only a plan has added are not sent.
     used = {row["workload"] for table in (RECORDS, SEARCHES) for row in rows[table]}
     for table, found in rows.items():
         for row in found:
@@ -136,7 +138,7 @@ def _lines(rows: dict[Table, Rows]) -> Iterator[tuple[str, str]]:
             try:
                 yield name, _line(table, row)
             except UNREADABLE:
-                yield name, ""  # no JSON, so refused like any other line that is not
+                yield name, ""  # not JSON, so that it is refused like any other such line
 
 
 def _line(table: Table, row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Week by week: what was built and measured, and the trials that reuse has saved."""
+"""Trends by week: what was built and measured, and the trials that reuse has saved."""
 
 from typing import TypedDict, cast
 
@@ -10,9 +10,10 @@ from .listing import SPENT
 class Week(TypedDict):
     """What a registry saw in a week. week: its Monday, in UTC, as 2026-01-26.
 
-    builds: that were finished. tasks: of these, without those of too small a share. known: tasks of
-    them that had a record. trials, seconds: of tuning. trials_saved: of tasks of models that came
-    in this week, made before for others; seconds_saved: at what a trial has taken on their targets.
+    builds: finished ones. tasks: those of these builds, without tasks of too small a share. known:
+    how many of these tasks had a record. trials, seconds: spent on tuning. trials_saved: trials for
+    tasks of models that came in this week, made earlier for other models; seconds_saved: these
+    trials at the mean time of a trial on their targets.
     """
 
     week: str
@@ -26,14 +27,14 @@ class Week(TypedDict):
 
 
 class Trends(TypedDict):
-    """`registry trends --json`. weeks: in which something was done, the newest first."""
+    """`registry trends --json`. weeks: those in which something was done, the newest first."""
 
     weeks: list[Week]
 
 
-# A model came with its first build; one that was never built, when the last of its tasks was first
-# searched. The trials of a task are saved by every model that has it after the first, and those
-# that were made elsewhere by the first, too: what `stats` has in one sum.
+# A model came with its first build; a model that was never built came when the last of its tasks
+# was first searched. Every model after the first one that has a task saves the task's trials; the
+# first one saves those made elsewhere. `stats` has the sum of all weeks.
 _WEEKS = f"""
     {SPENT}
     , came AS (
@@ -70,5 +71,5 @@ _WEEKS = f"""
 
 
 def trends(registry: Database, limit: int) -> Trends:
-    """What was done with a registry, week by week. limit: most weeks, the newest."""
+    """What was done with a registry, week by week. limit: at most so many weeks, the newest."""
     return cast("Trends", {"weeks": registry.rows(_WEEKS, (limit,))})

@@ -1,4 +1,4 @@
-"""What keeps a registry small and whole."""
+"""Keep a registry small, and check its integrity."""
 
 import json
 from collections import Counter
@@ -10,8 +10,8 @@ from .database import Database
 from .faults import DamagedError, explained
 from .schema import MEASUREMENTS, RECORDS, TABLES, WORKLOADS
 
-# Ids of rows that no build asks for. All that were beaten go at once: a loser that outlived the
-# one that beat it would be the best again.
+# Ids of rows that no build uses. Beaten records are all dropped at once: a loser that outlived the
+# record that beat it would be the best again.
 _SURPLUS = {
     "records": """
         SELECT id FROM (
@@ -50,9 +50,10 @@ _DANGLING = """
 
 @dataclass(frozen=True)
 class Lack:
-    """A row that is gone and that others refer to.
+    """A missing row that others refer to.
 
-    table: it was in. key: what it is referred to by. waiting: tables of the others, and how many.
+    table: the table it was in. key: the key that refers to it. waiting: how many rows of each table
+    refer to it.
     """
 
     table: str
@@ -61,12 +62,12 @@ class Lack:
 
 
 class Upkeep(Database):
-    """Integrity and space."""
+    """Checks integrity and frees space."""
 
     def collect(self, *, dry_run: bool) -> dict[str, int]:
-        """Drop what no build asks for, and say how many rows that were, or would be.
+        """Drop rows that no build uses, and return how many of each table were, or would be.
 
-        records: those that another one has beaten, and those behind the best eight of their task.
+        records: those that another one has beaten, and those after the best eight of their task.
         builds: all but the newest of each artifact. Measurements stay: searches learn from them.
         """
         with self.writing() as run:
@@ -83,23 +84,23 @@ class Upkeep(Database):
             self._connection.execute("VACUUM")
 
     def verify(self) -> list[str]:
-        """What is wrong with the file; reads every page and every row."""
+        """What is wrong with the file; it reads every page and every row."""
         return self.damage() or self.orphans()
 
     def damage(self) -> list[str]:
-        """What is not as it was written."""
+        """Pages and rows that are not as they were written."""
         found = [str(*row.values()) for row in self.rows("PRAGMA integrity_check(20)")]
         return list(self._unreadable()) if found == ["ok"] else found
 
     def orphans(self) -> list[str]:
-        """How many rows of each table lack what they refer to."""
+        """Messages of how many rows of each table lack a row that they refer to."""
         lines: Counter[tuple[str, str]] = Counter()
         for lack in self.lacking():
             lines.update({(name, lack.table): n for name, n in lack.waiting.items()})
         return [f"{name}: {n} lack their {table}" for (name, table), n in lines.items()]
 
     def lacking(self) -> list[Lack]:
-        """Rows that others refer to and that are gone."""
+        """Missing rows that others refer to."""
         waiting: dict[tuple[str, str], dict[str, int]] = {}
         for ref in self.rows(_REFERENCES, {"ours": _OURS}):
             for row in self.rows(_DANGLING.format(**ref)):
