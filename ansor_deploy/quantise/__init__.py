@@ -1,1 +1,1 @@
-"""A float model made one of bytes, by ONNX Runtime's quantiser and the user's samples."""
+"""Quantise a float model to bytes, by ONNX Runtime's quantiser and the user's samples."""

@@ -1,8 +1,8 @@
-"""How far a quantised model is from the float one, and which layers cost most of that.
+"""How far a quantised model is from the float one, and which layers cause most of that.
 
-A layer costs what its error would be less by if it alone stayed in float32. To see that, the
-quantised model gets a switch for each layer: with it, its weights are as they were, and so is a
-tensor that nobody else has quantised. All switches are inputs of one session:
+The share of a layer is how much smaller the error would be if only this layer stayed in float32. To
+measure it, the quantised model gets a switch for each layer. It restores the layer's float weights,
+and each activation that only this layer has quantised. All switches are inputs of one session:
 
     W_quantized -> DequantizeLinear -> Where(switch, W, .) -> Conv
 """
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from .graph import Ready
     from .samples import Sample
 
-Progress = Callable[[str, int, int], object]  # called with what has been done of how many
-COMPARED = 64  # samples at most on which outputs are compared
-LAYER_SAMPLES = 8  # and layers
-SECONDS = 20.0  # beyond which both are content with fewer samples
-MOST_LAYERS = 50  # that are listed
-_SUFFIX = "_quantized"  # of a weight, as the quantiser names it
+Progress = Callable[[str, int, int], object]  # called with a name, what is done, and the total
+COMPARED = 64  # the most samples on which outputs are compared
+LAYER_SAMPLES = 8  # the most samples on which layers are compared
+SECONDS = 20.0  # the time for each of both, after which fewer samples suffice
+MOST_LAYERS = 50  # the most layers that are listed
+_SUFFIX = "_quantized"  # the quantiser appends it to the names of weights
 _BYTES = ("QuantizeLinear", "DequantizeLinear")
 
 
 @dataclass
 class Sums:
-    """Of an output over samples: squares of differences and of values, and rows compared."""
+    """Sums over samples of an output: squared differences and values, and rows compared."""
 
     noise: float = 0.0
     signal: float = 0.0
@@ -46,7 +46,7 @@ class Sums:
     rows: int = 0
 
     def add(self, found: np.ndarray, truth: np.ndarray) -> None:
-        """Another sample's output of both."""
+        """Add a sample: its output from the quantised model, and from the float model."""
         off = found.astype("float64") - truth.astype("float64")
         self.noise += float(np.square(off).sum())
         self.signal += float(np.square(truth.astype("float64")).sum())
@@ -57,29 +57,29 @@ class Sums:
 
     @property
     def part(self) -> float | None:
-        """The noise as a part of the signal; None where that says nothing."""
+        """The noise divided by the signal; None if that is not meaningful."""
         return self.noise / self.signal if self.signal and math.isfinite(self.noise) else None
 
     def distance(self, name: str) -> Distance:
-        """As it is written down."""
+        """The distance in the form in which it is stored."""
         rms = None if self.part is None else math.sqrt(self.part)
         top = self.same / self.rows if self.rows else None
         return Distance(name, rms, self.largest if math.isfinite(self.largest) else None, top)
 
 
 class Compared:
-    """A float model and the quantised one on samples. names: of the outputs."""
+    """A float model and its quantised one, to be compared on samples. names: of the outputs."""
 
     def __init__(self, ready: Ready, made: ModelProto) -> None:
         self.names = [value.name for value in made.graph.output]
-        # As they are written: nothing is fused, so that ties round as ONNX says.
+        # Nothing is fused, so that ties are rounded as ONNX says.
         self._float = open_session(ready.path, 0, as_written=True)
         switched, self._nodes = with_switches(made, ready.proto)
         self._made = open_session(switched.SerializeToString(), 0, as_written=True)
         self._ready = ready
 
     def distances(self, samples: Sequence[Sample]) -> tuple[int, list[Distance]]:
-        """On how many samples they were compared, and of each output how far it is."""
+        """How many samples were compared, and the distance of each output."""
         sums, compared = [Sums() for _ in self.names], 0
         for sample in in_time(spread(samples, COMPARED)):
             compared += 1
@@ -92,7 +92,7 @@ class Compared:
     def layers(
         self, samples: Sequence[Sample], progress: Progress = lambda what, done, total: None
     ) -> list[Layer]:
-        """The layers that cost most, the costliest first."""
+        """The layers with the largest shares of the error, the largest first."""
         began = time.monotonic()
         truths = [(one, self._float.run(self.names, one)) for one in samples[:1]]
         whole = self._cost(truths, None)
@@ -113,7 +113,7 @@ class Compared:
         return Layer(self._ready.layer(node), self._nodes[node], share)
 
     def _cost(self, truths: Iterable[tuple[Sample, list[Any]]], node: str | None) -> float:
-        """The noise of all outputs as parts of their signals, with a node left in float32."""
+        """The sum over outputs of noise divided by signal, with one node left in float32."""
         sums = [Sums() for _ in self.names]
         for sample, truth in truths:
             for one, found, right in zip(sums, self._run(sample, node), truth, strict=True):
@@ -127,13 +127,13 @@ class Compared:
 
 
 def spread(samples: Sequence[Sample], most: int) -> list[Sample]:
-    """So many of the samples at most, from first to last."""
+    """At most this many of the samples, evenly spaced."""
     step = max(1.0, len(samples) / most)
     return [samples[int(at * step)] for at in range(min(most, len(samples)))]
 
 
 def in_time(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Samples until the time is over; the first in any case."""
+    """Samples until the time is over, but at least one."""
     end = time.monotonic() + SECONDS
     for sample in samples:
         yield sample
@@ -148,14 +148,14 @@ def switch(node: str) -> str:
 
 @dataclass
 class _Owners:
-    """Who has a tensor quantised. nodes: the operators between the conversions, by name."""
+    """The nodes that have a tensor quantised. nodes: operators between conversions, by name."""
 
     graph: Any
     nodes: dict[str, str] = field(default_factory=dict)
     of: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def __post_init__(self) -> None:
-        """Whoever reads what is dequantised, or makes what is quantised, has it so."""
+        """Find for each quantised tensor the nodes that read it dequantised, or make it."""
         dequantised = {
             one.output[0]: one.input[0] for one in self.graph.node if one.op_type == _BYTES[1]
         }
@@ -173,9 +173,9 @@ class _Owners:
 
 
 def with_switches(made: ModelProto, before: ModelProto) -> tuple[ModelProto, dict[str, str]]:
-    """A quantised model with a switch for each layer, and the layers' operators by their names.
+    """A quantised model with a switch for each layer, and the layers' operators by name.
 
-    before: the float model that it was made of.
+    before: the float model that it was made from.
     """
     switched = ModelProto()
     switched.CopyFrom(made)
@@ -203,7 +203,7 @@ def with_switches(made: ModelProto, before: ModelProto) -> tuple[ModelProto, dic
 
 
 def _floats(nodes: Iterable[NodeProto], before: ModelProto) -> Mapping[str, str]:
-    """The float tensor behind each that was quantised: an activation, or a weight as it was."""
+    """For each quantised tensor the float one: an activation, or the original weight."""
     weights = {
         f"{one.name}{_SUFFIX}": _as_it_was(one.name)
         for one in before.graph.initializer
@@ -218,7 +218,7 @@ def _as_it_was(weight: str) -> str:
 
 
 def _chosen(node: NodeProto, layer: str, source: str) -> NodeProto:
-    """The node that takes what a dequantising one makes, or what was quantised."""
+    """A node that chooses between a dequantised tensor and the float tensor before it."""
     result = node.output[0]
     node.output[0] = f"{result}:of_bytes"
     return helper.make_node("Where", [switch(layer), source, node.output[0]], [result])

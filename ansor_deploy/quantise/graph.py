@@ -1,4 +1,4 @@
-"""A model made ready for the quantiser: what it can quantise, and by which names people know it."""
+"""Prepare a model for the quantiser: which operators to quantise, and the model's own names."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ..model.graph.places import Node
 from ..model.onnx.bind import declared_shape, model_inputs
 from .samples import Input
 
-OPSET = 13  # the first in which a scale has an axis, and so each channel its own
+OPSET = 13  # the first in which scales have an axis, so that each channel can have its own
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv")
-_CLOSE = 3  # names that a hint has
+_CLOSE = 3  # similar names that a hint lists
 _NORMS = {"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"}
 _STREAM = {*_NORMS, "Add", "Mul", "Softmax", "Where"}
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A model as the quantiser takes it: optimised, with shapes. path: its file.
+    """A model for the quantiser: optimised, with shapes. path: its file.
 
-    computes: of each of its nodes, by name, the nodes of the model. makers: of each of the model's
-    tensors, the name of the node that makes it.
+    computes: for each of its nodes, by name, the nodes of the original model. makers: for each
+    tensor of the original model, the name of the node that makes it.
     """
 
     path: Path
@@ -38,20 +38,20 @@ class Ready:
     makers: dict[str, str]
 
     def layer(self, name: str) -> str:
-        """The model's node that a node of this one is known by: that of its operator, if any."""
+        """The original model's node that names a node here: the one with its operator, if any."""
         (op,) = (node.op_type for node in self.proto.graph.node if node.name == name)
         nodes = self.computes.get(name) or (Node(name, op),)
         return next((one.name for one in nodes if one.op == op), nodes[0].name)
 
     def left_out(self, layers: Iterable[str]) -> list[str]:
-        """The names of its nodes that compute layers; UsageError for one that there is not.
+        """The names of its nodes that compute some layers; UsageError for an unknown layer.
 
-        layers: their names, or patterns of these as a shell has them.
+        layers: names of layers, or shell patterns of names.
         """
         named: dict[str, list[str]] = {}
         for node in self.proto.graph.node:
             of = {one.name for one in self.computes.get(node.name, ())} | {node.name}
-            # A convolution that a batch norm became part of has the norm's result.
+            # A convolution that absorbed a batch norm makes the norm's result.
             of |= {self.makers[name] for name in node.output if name in self.makers}
             for one in of:
                 named.setdefault(one, []).append(node.name)
@@ -59,12 +59,12 @@ class Ready:
         return sorted({name for one in chosen for name in named[one]})
 
     def kinds(self, all_kinds: Iterable[str]) -> list[str]:
-        """The operators to quantise, of all that can be.
+        """The operators to quantise, out of all that can be.
 
-        What a transformer adds up from layer to layer has a few large values in it, beside which
-        one scale for all keeps nothing of the others: where there are layer norms, these, sums,
-        products and softmaxes stay float, and products of matrices are quantised. (Of a ViT, the
-        difference at the output was 40% with all operators, and 4% so.)
+        The residual stream of a transformer has a few large values, so that one scale for all of it
+        leaves nothing of the others. Where there are layer norms, therefore, norms, sums, products
+        and softmaxes stay float, and matrix products are quantised. (For a ViT, the difference at
+        the output was 40% with all operators, and 4% so.)
         """
         has = {node.op_type for node in self.proto.graph.node}
         stream = bool(has & _NORMS) or {"ReduceMean", "Sqrt"} <= has
@@ -72,7 +72,7 @@ class Ready:
 
 
 def inputs_of(proto: ModelProto, shapes: dict[str, tuple[int, ...]]) -> list[Input]:
-    """What a model takes. shapes: of inputs by name, for what the model leaves open."""
+    """The inputs of a model. shapes: by name, for what the model leaves open."""
     return [
         Input(value.name, _shape(value, shapes.get(value.name, ())), _dtype(value))
         for value in model_inputs(proto)
@@ -98,7 +98,7 @@ def _dtype(value: onnx.ValueInfoProto) -> str:
 
 
 def ready(proto: ModelProto, folder: Path) -> Ready:
-    """Make a model ready, in files of a folder; ModelError where it cannot be."""
+    """Prepare a model, in files of a folder; ModelError if that is not possible."""
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     if found := [node.op_type for node in proto.graph.node if node.op_type in _QUANTISED]:
@@ -128,7 +128,7 @@ def _in_opset(proto: ModelProto) -> ModelProto:
 
 
 def _matching(layer: str, known: Collection[str]) -> list[str]:
-    """The layers of a name or of a pattern; UsageError where there is none."""
+    """The layers with a name or that match a pattern; UsageError if there is none."""
     found = [layer] if layer in known else [one for one in known if fnmatchcase(one, layer)]
     if not found:
         raise _no_layer(layer, known)

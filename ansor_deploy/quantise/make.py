@@ -1,4 +1,4 @@
-"""The quantised model of a build: made where it is not there, or not of these inputs."""
+"""The quantised model of a build: made if it is missing, or was made from other inputs."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from ..request import Calibration, Request
     from ..views import Report
 
-SECONDS = 3600.0  # after which quantising is given up
+SECONDS = 3600.0  # the time after which quantising is given up
 _CHILD = "ansor_deploy.quantise.quantiser"
 
 
 def quantised(
     model: Path, artifact: Path, request: Request, calibration: Calibration, report: Report
 ) -> tuple[Quantised, bool]:
-    """What there is to say of the quantised model beside a library, and whether it is new.
+    """The facts about the quantised model beside a library, and whether it is new.
 
-    It is made of a float one by a child process, and only where model, samples, layers and tools
-    are others than it was made of. ModelError or UsageError where it cannot be.
+    A child process makes it from a float model, but only if the model, samples, layers or tools
+    differ from those that it was made from. ModelError or UsageError if that is not possible.
     """
     if quantised_path(artifact).resolve() == model.resolve():
         hint = "build it without --precision int8, or give another library with -o"
@@ -68,7 +68,7 @@ def quantised(
 def _made(
     model: Path, artifact: Path, request: Request, calibration: Calibration, report: Report
 ) -> tuple[Output, dict[str, Any]]:
-    """Write the quantised model; the file, and what the child says of it."""
+    """Write the quantised model; returns its file, and the facts from the child."""
     output = quantised_path(artifact)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
         draft = Path(folder, output.name)
@@ -87,7 +87,7 @@ def _made(
 
 
 def _asked(model: Path, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    """What the child answers, which reports its progress meanwhile; or the error that it says."""
+    """The child's answer, with its progress reported meanwhile; or the error that it returns."""
     with closing(Worker(_CHILD)) as child:
         try:
             said = child.call(f"{_CHILD}:answer", asked, SECONDS, lambda step: report.step(*step))
@@ -115,7 +115,7 @@ def _is_current(
     request: Request,
     calibration: Calibration,
 ) -> bool:
-    """Whether the quantised model is there, whole, and made of just this."""
+    """Whether the quantised model exists, is intact, and was made from exactly these inputs."""
     made = quantised_path(artifact)
     external = [model.parent / one for one in known.external]
     if not (made.is_file() and all(one.is_file() for one in external)):
@@ -127,7 +127,7 @@ def _is_current(
 def _identity(
     model: Path, model_digest: str, samples: str, request: Request, calibration: Calibration
 ) -> str:
-    """SHA-256 over all that decides a quantised model."""
+    """SHA-256 over everything that determines a quantised model."""
     return sha256(
         canonical_json(
             {

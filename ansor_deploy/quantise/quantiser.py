@@ -1,4 +1,4 @@
-"""ONNX Runtime's quantiser on a model, in a process of its own: it imports and prints much."""
+"""Run ONNX Runtime's quantiser in a process of its own, since it imports and prints a lot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
-    """What `quantise` finds, or its error as the parent raises it anew."""
+    """The facts from `quantise`, or its error in a form that the parent can raise again."""
     try:
         return {"found": quantise(asked, lambda *step: ask(step))}
     except AnsorError as error:
@@ -34,9 +34,9 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def quantise(asked: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Write the quantised model that is asked for; what there is to say of it.
+    """Write the quantised model that is asked for; returns the facts about it.
 
-    progress: called with what has been done of how many, such as ("layers", 3, 12).
+    progress: called with a name, what is done, and the total, such as ("layers", 3, 12).
     """
     model, samples = Path(asked["model"]), Path(asked["samples"])
     source = load(model)
@@ -75,7 +75,7 @@ def _quantised(
 ) -> Path:
     """The file of the quantised model: conversions around float operators, weights per channel.
 
-    Activations are unsigned and weights signed, which is what processors multiply.
+    Activations are unsigned and weights signed, as processors multiply them.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
@@ -102,7 +102,7 @@ def _quantised(
 
 
 class _Reader:
-    """Samples, as the quantiser asks for them: as often as it likes, the next one each time."""
+    """Samples for the quantiser, which asks for the next one as often as it likes."""
 
     def __init__(self, samples: Sequence[Sample], progress: Progress) -> None:
         self._samples, self._progress, self._at = samples, progress, 0

@@ -1,9 +1,10 @@
-"""Samples of a model's inputs: in one archive, named after the inputs, or in a folder, a file each.
+"""Samples of a model's inputs: in one archive, or in a folder with a file for each sample.
 
     samples.npz     x: 100x3x224x224, where the model takes 1x3x224x224: a hundred samples
     samples/        0001.npz, 0002.npz: one sample each; of a model with one input also .npy
 
-Every sample is checked before the first is used: a wrong one would only make bad scales.
+Arrays are named after the inputs. Every sample is checked before the first is used: a wrong one
+would only make bad scales.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Sample = dict[str, np.ndarray]
 
-MOST_BYTES = 2 << 30  # of all samples: they are in memory at once
+MOST_BYTES = 2 << 30  # of all samples, which are in memory at once
 MOST_FILES = 10_000
 _KINDS = (".npz", ".npy")
 _HINT = (
@@ -46,7 +47,7 @@ class Input:
 
 
 def sample_files(path: Path) -> list[Path]:
-    """The files of samples: an archive, or those in a folder by name; UsageError if none."""
+    """The files of samples: an archive, or those in a folder sorted by name; UsageError if none."""
     if not path.is_dir():
         return [path]
     files = sorted(one for one in path.iterdir() if one.suffix in _KINDS and one.is_file())
@@ -59,7 +60,7 @@ def sample_files(path: Path) -> list[Path]:
 
 
 def samples_digest(files: Iterable[Path]) -> str:
-    """SHA-256 over the contents of files, in their order; UsageError where one is not readable."""
+    """SHA-256 over the contents of files, in their order; UsageError if one is not readable."""
     whole = sha256()
     for file in files:
         whole.update(bytes.fromhex(_sha256(file)))
@@ -75,7 +76,7 @@ def _sha256(file: Path) -> str:
 
 
 def read_samples(path: Path, inputs: Sequence[Input]) -> list[Sample]:
-    """All samples, each an array of each input; UsageError says what is wrong with one."""
+    """All samples, each with an array for each input; UsageError says what is wrong with one."""
     samples: list[Sample] = []
     size = 0
     for file in sample_files(path):
@@ -96,7 +97,7 @@ def _check_size(size: int, path: Path) -> None:
 
 
 def _in_file(file: Path, inputs: Sequence[Input], *, alone: bool) -> list[Sample]:
-    """The samples of a file. alone: it has one."""
+    """The samples of a file. alone: whether the file is one sample."""
     arrays = load(file)
     if set(arrays) == {""} and len(inputs) == 1:
         arrays = {inputs[0].name: arrays[""]}
@@ -140,10 +141,10 @@ def _parts(array: np.ndarray, one: Input, *, alone: bool) -> Iterator[np.ndarray
 
 
 def _split(array: np.ndarray, one: Input, *, alone: bool) -> Iterable[np.ndarray] | None:
-    """The samples in an array; None where its shape is no input's.
+    """The samples in an array; None if its shape does not fit the input.
 
-    It may be a sample without its batch of one, samples along an axis of their own, or batches one
-    after the other.
+    It may be one sample without its batch of one, samples along an axis of their own, or batches
+    one after the other.
     """
     shape, rank = array.shape, len(one.shape)
     batch = one.shape[0] if one.shape else None
