@@ -1,14 +1,14 @@
-"""Sizes that a model's file fixes are changed, as a batch of 1 to one of 16.
+"""Change sizes that a model's file fixes, such as a batch of 1 to one of 16.
 
-Exporters write the batch into the graph, as in the shape that a Reshape is given. Node by node, the
-shapes with the old sizes of the inputs are held against those with the new ones. Where one
-dimension of a tensor has another size, a constant that repeats it follows:
+Exporters write the batch into the graph, for instance into the shape for a Reshape. Node by node,
+the shapes with the old input sizes are compared with those with the new ones. Where one dimension
+of a tensor has another size, a constant that repeats that size is changed, too:
 
     Reshape (1, 197, 192) to (1, 197, 3, 64)     with a batch of 8: to (8, 197, 3, 64)
     Concat with a constant (1, 1, 192)           that is expanded to (8, 1, 192)
     Expand, Resize to sizes, initial states      likewise
 
-A tensor lies in memory row by row: a Reshape can follow where as many elements come before the
+A tensor is stored row by row, so a Reshape can be adapted if as many elements come before the
 dimension in its result as in its input. Where nothing fits, the error names the node.
 """
 
@@ -29,14 +29,14 @@ from ...system.machine_fault import raise_if_fault
 from .skeleton import attribute, name_of, nested, with_initializers
 
 Shape = tuple[int, ...]
-_MOST = 64  # elements of what may be a shape: only that is computed here
-_STATES = {4: 0, 5: 1, 6: 1}  # inputs of LSTM, GRU and RNN that have a batch, and its axis
+_MOST = 64  # the most elements of a tensor that may be a shape: only these are evaluated
+_STATES = {4: 0, 5: 1, 6: 1}  # inputs of LSTM, GRU and RNN with a batch: the axis of the batch
 
 
 def rebatched(proto: ModelProto, old: Mapping[str, Shape], new: Mapping[str, Shape]) -> ModelProto:
-    """A copy whose nodes fit other sizes of its inputs than the model was exported for.
+    """A copy whose nodes fit other input sizes than those that the model was exported for.
 
-    What the copy declares of its inputs is as it was. ModelError names the node that forbids it.
+    The copy's declared inputs are unchanged. ModelError names the node that does not allow it.
     """
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
@@ -55,11 +55,11 @@ def rebatched(proto: ModelProto, old: Mapping[str, Shape], new: Mapping[str, Sha
 
 
 class FixedSizesError(ModelError):
-    """A node forbids to change a size that the model's file fixes."""
+    """A node does not allow to change a size that the model's file fixes."""
 
 
 class _Walk:
-    """Types of tensors, and values of those that may be shapes, from the inputs onwards."""
+    """Types of tensors, and values of those that may be shapes, inferred from the inputs on."""
 
     def __init__(self, proto: ModelProto, inputs: Mapping[str, Shape]) -> None:
         self._opsets = list(proto.opset_import)
@@ -73,20 +73,20 @@ class _Walk:
             self.add(tensor)
 
     def add(self, tensor: TensorProto) -> None:
-        """Take in a constant."""
+        """Add a constant."""
         self.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         if math.prod(tensor.dims) <= _MOST:
             self.values[tensor.name] = numpy_helper.to_array(tensor)
 
     def shape(self, name: str) -> Shape | None:
-        """A tensor's shape, if all of it is known."""
+        """A tensor's shape; None unless all of it is known."""
         kind = self.types.get(name, TypeProto()).tensor_type
         if not kind.HasField("shape") or not all(d.HasField("dim_value") for d in kind.shape.dim):
             return None
         return tuple(dim.dim_value for dim in kind.shape.dim)
 
     def infer(self, node: NodeProto) -> str:
-        """Find the types of a node's outputs; why they cannot be found, or ""."""
+        """Find the types of a node's outputs; returns why they cannot be found, or ""."""
         names = [name for name in node.input if name]
         types = {name: self.types[name] for name in names if name in self.types}
         data = {n: numpy_helper.from_array(self.values[n], n) for n in names if n in self.values}
@@ -98,7 +98,7 @@ class _Walk:
             )
         except onnx.defs.SchemaError:
             return "nothing is known of its operator"
-        except Exception as error:  # noqa: BLE001 - a type that is missing is a KeyError of C++'s
+        except Exception as error:  # noqa: BLE001 - a missing type is a KeyError from C++
             raise_if_fault(error)
             return " ".join(str(error).split()).removeprefix("[ShapeInferenceError] ")
         self.types.update(found)
@@ -106,7 +106,7 @@ class _Walk:
         return ""
 
     def _evaluate(self, node: NodeProto, names: list[str]) -> None:
-        """Compute what may be a shape, from shapes and constants."""
+        """Compute tensors that may be shapes, from shapes and constants."""
         if node.op_type == "Shape" and (shape := self.shape(names[0])) is not None:
             first, last = (attribute(node, name) for name in ("start", "end"))
             self.values[node.output[0]] = np.array(shape[first:last], np.int64)
@@ -114,7 +114,7 @@ class _Walk:
             self.values[node.output[0]] = np.array(math.prod(shape), np.int64)
         elif all(name in self.values for name in names) and self._are_small(node):
             feeds = {name: self.values[name] for name in names}
-            with suppress(Exception):  # what is not computed is not known
+            with suppress(Exception):  # if it cannot be computed, it is not known
                 results = ReferenceEvaluator(node, opsets=self._versions).run(None, feeds)
                 self.values.update(zip(node.output, map(np.asarray, results), strict=True))
 
@@ -124,7 +124,7 @@ class _Walk:
 
 
 class _Change:
-    """The graph with new sizes in the making. nodes: of it. constants: beside those that it had."""
+    """The graph while it gets new sizes. nodes: the new nodes. constants: those that were added."""
 
     def __init__(self, proto: ModelProto, before: _Walk, after: _Walk) -> None:
         self.nodes: list[NodeProto] = []
@@ -136,7 +136,7 @@ class _Change:
         self._batch = all(one is not None and one[0] == 0 for one in grown)
 
     def take(self, node: NodeProto) -> None:
-        """Add a node, changed where it has to be; ModelError where it does not fit."""
+        """Add a node, changed if necessary; ModelError if it does not fit."""
         if not self._depends(node):
             self._after.types |= {n: t for n, t in self._before.types.items() if n in node.output}
             self._after.values |= {n: v for n, v in self._before.values.items() if n in node.output}
@@ -171,7 +171,7 @@ class _Change:
             raise _forbids(node, "its result would not grow with the batch")
 
     def _follow(self, node: NodeProto) -> None:
-        """Let what repeats an old size in a node's other inputs have the new one."""
+        """Change old sizes that are repeated in a node's other inputs to the new ones."""
         if node.op_type == "Reshape":
             self._follow_reshape(node)
         elif node.op_type == "Expand":
@@ -186,7 +186,7 @@ class _Change:
             self._follow_states(node)
 
     def _grown(self, name: str) -> tuple[int, int, int] | None:
-        """The one axis of a tensor with another size, with the old and the new size."""
+        """The one axis of a tensor that has another size, with the old and the new size."""
         old, new = self._before.shape(name), self._after.shape(name)
         if old is None or new is None or len(old) != len(new):
             return None
@@ -202,7 +202,7 @@ class _Change:
         axis, old, new = grown
         rows = math.prod(given[:axis])
         places = [at for at in range(len(made)) if math.prod(made[:at]) == rows]
-        if self._batch:  # it is outermost there, whatever it was merged with
+        if self._batch:  # the batch is outermost there, even if it was merged with other axes
             fits = [at for at in places if made[at] * new % old == 0]
         else:
             fits = [at for at in places if made[at] == old]
@@ -212,7 +212,7 @@ class _Change:
             self._set(node, 1, sizes)
 
     def _follow_sizes(self, node: NodeProto, index: int) -> None:
-        """Of an input that lists the sizes of the result, the last of them those of the data."""
+        """Adapt an input that lists the result's sizes; its last ones are those of the data."""
         grown, sizes = self._grown(node.input[0]), self._fixed(node, index)
         if grown is None or sizes is None:
             return
@@ -230,7 +230,7 @@ class _Change:
                 self._expand(node, index, *grown)
 
     def _follow_gather(self, node: NodeProto) -> None:
-        """Of constant rows of a tensor with all of a batch's rows: those of each of its parts."""
+        """Adapt constant indices of the rows of a batch: they are repeated for each part of it."""
         grown, rows = self._grown(node.input[0]), self._given.get(node.input[1])
         rank = len(self._before.shape(node.input[0]) or ())
         if not grown or rows is None or grown[0] != attribute(node, "axis", 0) % rank:
@@ -242,7 +242,7 @@ class _Change:
             node.input[1] = self._constant(rows.name, np.concatenate(parts))
 
     def _follow_states(self, node: NodeProto) -> None:
-        """Of a recurrence whose data is (steps, batch, features)."""
+        """Adapt the states of a recurrent layer whose data is (steps, batch, features)."""
         grown = self._grown(node.input[0])
         if grown and grown[0] == 1 and not attribute(node, "layout", 0):
             for index, axis in _STATES.items():
@@ -250,7 +250,7 @@ class _Change:
                     self._expand(node, index, axis, *grown[1:])
 
     def _expand(self, node: NodeProto, index: int, axis: int, old: int, new: int) -> None:
-        """Repeat what does not depend on the inputs and has a single row along an axis."""
+        """Repeat an input with a single row along an axis, if it does not depend on the sizes."""
         shape = self._before.shape(node.input[index])
         if old != 1 or self._after.shape(node.input[index]) != shape or not shape:
             return
@@ -265,7 +265,7 @@ class _Change:
         node.input[index] = name
 
     def _fixed(self, node: NodeProto, index: int) -> list[int] | None:
-        """The values of an input that are the same whatever the sizes are."""
+        """The values of an input; None if they depend on the sizes."""
         name = node.input[index] if index < len(node.input) else ""
         values = self._after.values.get(name)
         if values is None or values.ndim != 1 or self._revalued(name):

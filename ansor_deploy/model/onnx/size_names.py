@@ -1,24 +1,24 @@
-"""What the names of open axes say of each other: `past + 1`, `2*rows`, `8H`, `total_length`."""
+"""Open axes whose names are formulas of other names: `past + 1`, `2*rows`, `total_length`."""
 
 import ast
 import operator
 import re
 from collections.abc import Collection, Mapping
 
-_LONGEST = 100  # characters of a name that is read as a sum; a hostile file may have any
-_FACTOR = re.compile(r"^(\d+)([A-Za-z_]\w*)$")  # as diffusers writes twice a batch: 2B
+_LONGEST = 100  # the most characters of a name that is parsed; a hostile file may have any
+_FACTOR = re.compile(r"^(\d+)([A-Za-z_]\w*)$")  # diffusers writes twice a batch so: 2B
 _STEPS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 _ALLOWED = (ast.BinOp, ast.Name, ast.Constant, ast.Load, *_STEPS)
 
 
 class SizeName:
-    """The name of an axis, as a sum of others if it reads like one.
+    """The name of an axis, parsed as a sum of other names if it reads like one.
 
-    terms: the names that are to be given sizes.
+    terms: the names that need sizes.
     """
 
     def __init__(self, name: str, names: Collection[str]) -> None:
-        """names: of all axes. By onnxruntime-genai's builder a total is the past and what comes."""
+        """names: of all axes. The builder of onnxruntime-genai calls past plus new rows a total."""
         rest = name.removeprefix("total_")
         is_total = rest != name and {rest, f"past_{rest}"} <= set(names)
         self._tree = _parsed(f"past_{rest} + {rest}" if is_total else _FACTOR.sub(r"\1*\2", name))
@@ -26,11 +26,11 @@ class SizeName:
         self.is_sum = self.terms != {name}
 
     def value(self, sizes: Mapping[str, int]) -> int:
-        """The size, for sizes of all terms; at least 1."""
+        """The size that follows from sizes of all terms; at least 1."""
         return max(1, _value(self._tree, sizes))
 
     def solved(self, term: str, wanted: int, sizes: Mapping[str, int]) -> int:
-        """The least size of one term for which the whole is as large as is wanted."""
+        """The least size of one term with which the whole is at least `wanted`."""
         fits = (n for n in range(1, wanted) if self.value({**sizes, term: n}) >= wanted)
         return next(fits, wanted)
 

@@ -1,9 +1,9 @@
 """Sizes for what a model's inputs leave open, as its user would want them.
 
-A batch is 1, text has 128 tokens, sound is a second of 16 kHz, images are as large as the file's
-metadata says. Axes of one name have one size, and a name such as `past + 1` is computed. A graph
-may not take a size, as one with a table of 77 positions: there are several proposals, the likeliest
-first.
+A batch is 1, text has 128 tokens, sound is a second at 16 kHz, images are as large as the file's
+metadata says. Axes with the same name have the same size, and a name such as `past + 1` is
+computed. A graph may reject a size, for example one with a table of 77 positions, so there are
+several proposals, the likeliest first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _OF_NO_RANK = (1, 3, 224, 224)
 
 
 class Axis(NamedTuple):
-    """An open axis of an input. name: in the file, or one that no other axis has."""
+    """An open axis of an input. name: the one in the file, or one that no other axis has."""
 
     value: ValueInfoProto
     at: int
@@ -38,9 +38,9 @@ def open_axes(proto: ModelProto) -> list[Axis]:
 
 
 def is_length(axis: Axis, axes: Iterable[Axis]) -> bool:
-    """Whether an axis may be of a length: not the first, or of time, or an input's only one.
+    """Whether an axis may be a length: not the first, or with a name for time, or the only one.
 
-    axes: all that are open. One by whose name another input has an axis too is of a batch.
+    axes: all open axes. An only axis is a batch if another input has an axis of the same name.
     """
     if axis.at or is_of_time(axis.name):
         return True
@@ -50,9 +50,9 @@ def is_length(axis: Axis, axes: Iterable[Axis]) -> bool:
 
 
 def proposals(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
-    """Shapes for the open inputs that a user gave none, each time with other sizes.
+    """Shapes for the open inputs that the user gave no shape; each proposal has other sizes.
 
-    given: those that the user gave, which the others go with.
+    given: the shapes that the user gave; the proposals are consistent with them.
     """
     axes = open_axes(proto)
     usual = Usual(proto, {axis.name for axis in axes})
@@ -63,7 +63,7 @@ def proposals(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
 
 
 def _turns(wanted: Sequence[tuple[Axis, Sizes]]) -> Iterator[list[tuple[Axis, int]]]:
-    """A size for each axis at a time; a text may be of another size, and the images beside not."""
+    """A size for each axis at a time; texts change first, with the images beside unchanged."""
     images = [is_of_image(axis.value) and not is_of_time(axis.name) for axis, _ in wanted]
     for turn in range(max((len(sizes) for _, sizes in wanted), default=1)):
         now = [(axis, sizes[min(turn, len(sizes) - 1)]) for axis, sizes in wanted]
@@ -76,7 +76,7 @@ def _turns(wanted: Sequence[tuple[Axis, Sizes]]) -> Iterator[list[tuple[Axis, in
 def _sized(
     wanted: Iterable[tuple[Axis, int]], fixed: Mapping[str, int], axes: Iterable[Axis]
 ) -> dict[str, int]:
-    """A size for each name: plain names are given theirs, sums follow."""
+    """A size for each name: plain names get theirs first, then sums follow."""
     names = {axis.name for axis in axes}
     read = [(SizeName(axis.name, names), axis.name, size) for axis, size in wanted]
     sizes = dict(fixed)

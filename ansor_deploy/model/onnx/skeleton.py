@@ -1,6 +1,6 @@
-"""ONNX messages taken apart: nested graphs, tensors, and a model without its weights.
+"""Helpers for ONNX messages: nested graphs, tensors, and a model without its weights.
 
-The checker and shape inference serialise what they are given, and protobuf stops at 2 GiB.
+The checker and shape inference serialise what they get, and protobuf has a limit of 2 GiB.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,11 +12,11 @@ from onnx.helper import get_attribute_value, make_tensor_value_info
 
 from .tensor_data import byte_size
 
-_SMALL = 4096  # bytes; shapes, axes and scalars must keep their values
+_SMALL = 4096  # bytes; shapes, axes and scalars are smaller, and must keep their values
 
 
 def nested(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs in a node's attributes, as an If or a Loop has them."""
+    """The graphs in a node's attributes, for example of an If or a Loop."""
     for entry in node.attribute:
         if entry.type == onnx.AttributeProto.GRAPH:
             yield entry.g
@@ -25,12 +25,12 @@ def nested(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Every node of a graph, and of those nested in it."""
+    """Every node of a graph, and of the graphs nested in it."""
     return with_nested(graph.node)
 
 
 def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """These nodes, each before those of the graphs in it."""
+    """The nodes, each followed by those of the graphs in it."""
     for node in body:
         yield node
         for graph in nested(node):
@@ -38,12 +38,12 @@ def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def uses(node: NodeProto) -> set[str]:
-    """Names that a node reads; of nested graphs those that they do not make themselves."""
+    """Names that a node reads, including those that nested graphs read from outside."""
     return {name for name in node.input if name} | set(nested_names(node))
 
 
 def needed(body: Sequence[NodeProto], names: Iterable[str]) -> list[NodeProto]:
-    """Those of the nodes, which are sorted, that tensors are computed by, in their order."""
+    """The nodes, of sorted ones, that are needed to compute some tensors, in their order."""
     wanted, found = set(names), list[NodeProto]()
     for node in reversed(body):
         if not wanted.isdisjoint(node.output):
@@ -53,7 +53,7 @@ def needed(body: Sequence[NodeProto], names: Iterable[str]) -> list[NodeProto]:
 
 
 def nested_names(node: NodeProto) -> Iterator[str]:
-    """Names that the graphs in a node read from outside: their own may be as others are outside."""
+    """Names that the graphs in a node read from outside; their own names may exist outside, too."""
     for graph in nested(node):
         own = {value.name for value in (*graph.input, *graph.initializer)}
         own.update(name for inner in graph.node for name in inner.output)
@@ -74,7 +74,7 @@ def tensors(graph: GraphProto) -> Iterator[TensorProto]:
 
 
 def skeleton(proto: ModelProto) -> ModelProto:
-    """The same graph; initializers above 4 KiB are inputs of their shape and type instead."""
+    """The same graph, in which initializers above 4 KiB become inputs of their shape and type."""
     small, large = divide(proto.graph.initializer)
     bare = with_initializers(proto, small)
     given = {value.name for value in bare.graph.input}
@@ -83,10 +83,10 @@ def skeleton(proto: ModelProto) -> ModelProto:
 
 
 def divide(tensors: Iterable[TensorProto]) -> tuple[list[TensorProto], list[onnx.ValueInfoProto]]:
-    """The small tensors, and for each of the large ones its name, type and shape."""
+    """The small tensors, and the name, type and shape of each large one."""
     small, large = [], []
     for tensor in tensors:
-        size = byte_size(tensor)  # from its shape: to ask protobuf is to serialise it
+        size = byte_size(tensor)  # computed from the shape: protobuf would serialise the tensor
         if size is None or size <= _SMALL:
             small.append(tensor)
         else:
@@ -97,10 +97,10 @@ def divide(tensors: Iterable[TensorProto]) -> tuple[list[TensorProto], list[onnx
 def with_initializers(
     proto: ModelProto, initializers: Iterable[TensorProto], leave: Collection[str] = ()
 ) -> ModelProto:
-    """A copy that holds these initializers instead of the model's; fields in `leave` stay empty."""
+    """A copy with these initializers instead of the model's; fields in `leave` stay empty."""
     model = ModelProto()
     _copy_fields(proto, model, {"graph", *leave})
-    # In parts: one CopyFrom of the whole graph would pass 2 GiB with the weights.
+    # In parts: a CopyFrom of the whole graph with its weights could exceed 2 GiB.
     _copy_fields(proto.graph, model.graph, {"initializer", *leave})
     for tensor in initializers:
         model.graph.initializer.add().CopyFrom(tensor)
@@ -108,7 +108,7 @@ def with_initializers(
 
 
 def _copy_fields(source: object, target: object, leave: set[str]) -> None:
-    """Copy a protobuf message field by field, but for those named in `leave`."""
+    """Copy a protobuf message field by field, except for the fields in `leave`."""
     for field, value in source.ListFields():  # type: ignore[attr-defined]
         if field.name in leave:
             continue
@@ -121,17 +121,17 @@ def _copy_fields(source: object, target: object, leave: set[str]) -> None:
 
 
 def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
-    """The value of a node's attribute, a string as such; or the default."""
+    """The value of a node's attribute, with bytes decoded to a string; or the default."""
     values = (get_attribute_value(e) for e in node.attribute if e.name == name)
     value = next(values, default)
     return value.decode() if isinstance(value, bytes) else value
 
 
 def domain_of(node: NodeProto | FunctionProto) -> str:
-    """A node's or a function's domain, "" for both names of ONNX's own."""
+    """The domain of a node or function; "" for both names of ONNX's own."""
     return "" if node.domain == "ai.onnx" else str(node.domain)
 
 
 def name_of(node: NodeProto) -> str:
-    """What a person knows a node by: its name, else its first output's."""
+    """The name of a node in messages: its own, or that of its first output."""
     return str(node.name or next(filter(None, node.output), "without a name"))

@@ -1,4 +1,4 @@
-"""The bytes of an ONNX file's tensors are fetched, and never more than are there."""
+"""Load the bytes of an ONNX file's tensors, and never more than are there."""
 
 import math
 import os
@@ -16,7 +16,7 @@ from .file_digest import unreadable
 
 _BELOW_A_BYTE = re.compile(r"(?:U?INT|FLOAT)([24])(?:E\dM\d)?")  # names of ONNX's element types
 _SAVE = "save the model and its data again."
-_SHARED = 4  # times that a byte of a data file may be read
+_SHARED = 4  # how often each byte of a data file may be read
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 _REPEATED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -48,16 +48,17 @@ def _bits(data_type: int) -> int:
 
 
 def check_size(tensor: TensorProto) -> None:
-    """A tensor's data must fill its shape exactly: a short one would be read past its end.
+    """Check that a tensor's data fills its shape exactly: a short one would be read past its end.
 
-    ModelError where it holds more or fewer elements than its dimensions say.
+    ModelError if it holds more or fewer elements than its dimensions say.
     """
     expected = byte_size(tensor)
     if expected is None:
         return
     held = len(tensor.raw_data)
     if elements := sum(len(getattr(tensor, field)) for field in _REPEATED):
-        # Complex numbers take two elements each; types below a byte share one by the byte.
+        # Complex numbers take two elements each; a byte of types smaller than a byte is one
+        # element.
         pair = 2 if tensor.data_type in _COMPLEX else 1
         held = elements * max(1, _bits(tensor.data_type) // 8) // pair
     if held != expected:
@@ -66,16 +67,16 @@ def check_size(tensor: TensorProto) -> None:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Whether the tensor's bytes lie in a file of their own."""
+    """Whether the tensor's bytes are in a file of their own."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
 def external_file(tensor: TensorProto, model: Path) -> Path:
-    """The file that a tensor names, inside the model's folder.
+    """The data file that a tensor names, inside the model's folder.
 
-    Where the model is a link, its data may be one into the folder that the model's leads to: build
-    systems make such copies of a folder. ModelError where it names no file, or what it names is not
-    there, is no file, or lies outside the folder.
+    If the model is a link, its data may be a link into the folder of the link's target: build
+    systems copy folders so. ModelError if it names no file, or the file is missing, not a regular
+    one, or outside the folder.
     """
     folder = model.parent
     location = _entries(tensor).get("location", "")
@@ -98,15 +99,15 @@ def external_file(tensor: TensorProto, model: Path) -> Path:
 
 
 def _lies_beside(path: Path, model: Path) -> bool:
-    """Whether a file is below the model's folder, once '..' and all links are followed."""
+    """Whether a file is below the model's folder, once '..' and all links are resolved."""
     roots = {Path(os.path.realpath(model.parent)), Path(os.path.realpath(model)).parent}
     return not roots.isdisjoint(Path(os.path.realpath(path)).parents)
 
 
 def check_external(named: Iterable[TensorProto], files: Iterable[Path]) -> None:
-    """ModelError where tensors would take more than their files hold, or this machine has.
+    """ModelError if tensors would take more than their files hold, or this machine has.
 
-    Tensors may share bytes of a file, but not so that a small one fills the memory.
+    Tensors may share bytes of a file, but not so many that a small file fills the memory.
     """
     needed = sum(byte_size(tensor) or 0 for tensor in named)
     held = sum(file.stat().st_size for file in files)
@@ -118,7 +119,7 @@ def check_external(named: Iterable[TensorProto], files: Iterable[Path]) -> None:
 def load_external(tensor: TensorProto, path: Path) -> None:
     """Read a tensor's bytes from its file into the tensor.
 
-    ModelError where the file ends before the tensor does, or the entry makes no sense.
+    ModelError if the file ends before the tensor does, or the entry makes no sense.
     """
     needed, shape = byte_size(tensor), tuple(tensor.dims)
     offset, length = _number(tensor, "offset", 0), _number(tensor, "length", needed or 0)

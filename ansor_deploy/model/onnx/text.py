@@ -1,4 +1,4 @@
-"""Text in an ONNX file, which has to be UTF-8: protobuf hands out what is not as bytes."""
+"""Text in an ONNX file has to be UTF-8; protobuf returns other text as bytes."""
 
 from collections.abc import Iterator
 
@@ -7,12 +7,12 @@ from onnx import ModelProto
 
 from ...errors import ModelError
 
-_AS_BYTES = ("s", "strings", "string_data")  # fields of type bytes, in which ONNX keeps text
-_SHOWN = 60  # bytes of it
+_AS_BYTES = ("s", "strings", "string_data")  # fields of type bytes in which ONNX stores text
+_SHOWN = 60  # the most bytes of a text in a message
 
 
 def check_text(proto: ModelProto) -> None:
-    """ModelError where a name, or any other text of a model, is not UTF-8."""
+    """ModelError if a name, or any other text of a model, is not UTF-8."""
     for field, text in _bytes(proto):
         if text.decode(errors="replace").encode() != text:
             more = "..." if len(text) > _SHOWN else ""
@@ -21,7 +21,7 @@ def check_text(proto: ModelProto) -> None:
 
 
 def _bytes(message: Message) -> Iterator[tuple[str, bytes]]:
-    """Every text of a message and of those in it that is given as bytes, with its field's name."""
+    """The texts of a message, and of those inside it, that are bytes, with their fields' names."""
     for field, value in message.ListFields():
         alone = isinstance(value, (str, bytes, Message))
         several = (value,) if alone else value

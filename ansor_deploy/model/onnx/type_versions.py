@@ -1,4 +1,4 @@
-"""From which version of an operator on it takes a type that it does not take in a model."""
+"""The version of an operator from which it takes a type that the model's version does not."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 
 import onnx
 
-# As ONNX writes it, of a node that is named before.
+# ONNX's message for a type that is refused, behind the node's name.
 _REFUSED = re.compile(
     r"\((?:op_type:)?(?P<operator>\w+)\): .*typestr: (?P<of>\w+), .*type: tensor\((?P<kind>\w+)\)"
 )
 
 
 def newer(fault: str, opset: int) -> str:
-    """What to do about the types of a node's inputs; "" where a fault is of another kind.
+    """What to do about a refused type of a node's input; "" if the fault is of another kind.
 
-    opset: the version that the model asks for.
+    opset: the version that the model imports.
     """
     if "inconsistent type" in fault:
         return "Whatever its shapes are: export the model again, in float32."
@@ -40,6 +40,6 @@ def _versions(operator: str) -> list[onnx.defs.OpSchema]:
 
 
 def _takes(schema: onnx.defs.OpSchema, of: str, kind: str) -> bool:
-    """Whether what an operator calls `of` may be of a type."""
+    """Whether a type is allowed for a type parameter of an operator."""
     allowed = (one.allowed_type_strs for one in schema.type_constraints if one.type_param_str == of)
     return any(kind in each for each in allowed)

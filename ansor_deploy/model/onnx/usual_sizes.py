@@ -1,4 +1,4 @@
-"""Which sizes an axis of an input usually has, by its place, its name, and what the graph shows."""
+"""The usual sizes of an input's axes, by place, name, and what the graph shows."""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -11,39 +11,40 @@ from .bind import declared_shape, model_inputs
 from .skeleton import attribute, nodes
 
 Sizes = tuple[int, ...]
-_IMAGE = (224, 256, 320, 384, 512, 299, 128, 32)
-_LARGE_IMAGE = (640, 512, 320, 384, 224)  # of networks that scale features up again
-_MAP = (64, 32, 96, 128)  # of a latent image, or of a volume
-_SOUND = (16000, 512, 32000, 48000)  # samples: of a second, of a frame
-_FRAME = (512, 16000)  # of sound that comes bit by bit, with a state beside it
-_TOKENS = 128
-_UNREAD = 2  # rows of a table of positions that none is read of, as in RoBERTa's
-_MEMBERS = 1024  # of a graph, or of a cloud of points
-_PAST = 127  # tokens before the one of a step: 128 with it
-_PASTS = (_PAST, 31, 7, 1)  # fewer where there are fewer positions
-_HEAD = (64, 128, 32, 96)
-_LARGEST = 1 << 14  # of an image that a file mentions
-_COLOURS = (1, 3)
-_OF_IMAGES = (4, 5)  # axes
-_OF_ONE = 3  # of an image without a batch
-_PIXELS = ("image", "channel", "row", "column")
-_MOVES = ("Cast", "Identity", "Reshape", "Transpose")
-_SCALING = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
-_LINE = 64  # rows of pixels at most, of a line of text
-_LONG = 20  # times as long as it is high
+_IMAGE = (224, 256, 320, 384, 512, 299, 128, 32)  # sides of images
+_LARGE_IMAGE = (640, 512, 320, 384, 224)  # for networks that enlarge their features again
+_MAP = (64, 32, 96, 128)  # sides of a latent image, or of a volume
+_SOUND = (16000, 512, 32000, 48000)  # samples in a second, or in a frame
+_FRAME = (512, 16000)  # samples of sound that is streamed, with a state as another input
+_TOKENS = 128  # of a text
+_UNREAD = 2  # rows of a table of positions that are never read, as in RoBERTa's
+_MEMBERS = 1024  # nodes of a graph, or points of a cloud
+_PAST = 127  # tokens before that of a step; 128 with it
+_PASTS = (_PAST, 31, 7, 1)  # shorter ones for models with fewer positions
+_HEAD = (64, 128, 32, 96)  # widths of attention heads
+_LARGEST = 1 << 14  # the largest side of an image that is believed in a file's metadata
+_COLOURS = (1, 3)  # numbers of colour channels
+_OF_IMAGES = (4, 5)  # ranks of tensors of images or volumes
+_OF_ONE = 3  # the rank of an image without a batch
+_PIXELS = ("image", "channel", "row", "column")  # the axes of a tensor of images
+_MOVES = ("Cast", "Identity", "Reshape", "Transpose")  # keep all elements of a constant
+_SCALING = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")  # keep the channels of an image
+_LINE = 64  # the largest height in pixels of a line of text
+_LONG = 20  # a line is this many times as wide as high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
-_LINE_HEIGHTS = (48, 32, 64)  # of those that leave both sides of a line open
-_BATCHES = ("batch", "graphs")  # words for a batch, and the letters for one
-_BATCH_LETTERS = ("b", "bs")
-_TIME_LETTERS = ("t", "l")
-_SIDES = ("height", "width", "rows", "cols", "columns", "h", "w")
-_STATES = ("state", "hidden", "cell")
-_SETS = ("node", "edge", "point", "patch")
+_LINE_HEIGHTS = (48, 32, 64)  # heights where both sides of a line are open
+_BATCHES = ("batch", "graphs")  # words in the names of batch axes
+_BATCH_LETTERS = ("b", "bs")  # names of batch axes
+_TIME_LETTERS = ("t", "l")  # names of axes of time
+_SIDES = ("height", "width", "rows", "cols", "columns", "h", "w")  # names of sides of images
+_STATES = ("state", "hidden", "cell")  # words in the names of recurrent states
+_SETS = ("node", "edge", "point", "patch")  # words in the names of axes of sets
+# Words in the names of axes of sequences and sets.
 _TIMES = ("past", "seq", "len", "time", "token", "frame", *_SETS)
 
 
 class Usual:
-    """The usual sizes of a model's axes. names: of those that are open."""
+    """The usual sizes of a model's axes. names: of the open axes."""
 
     def __init__(self, proto: ModelProto, names: Collection[str]) -> None:
         self._proto = proto
@@ -57,7 +58,7 @@ class Usual:
         self._maps = sorted(set(_maps(proto, self._nodes)))[:4]
 
     def sizes(self, value: ValueInfoProto, at: int, name: str) -> Sizes:
-        """What an open axis of an input may be, the likeliest first."""
+        """The sizes that an open axis of an input may have, the likeliest first."""
         of_time, of_image = is_of_time(name), is_of_image(value)
         shape = declared_shape(value) or ()
         is_one_image = of_image and len(shape) == _OF_ONE
@@ -74,7 +75,7 @@ class Usual:
         return (*one, *self._length(value, name))
 
     def _cache(self, at: int) -> Sizes:
-        """Of keys and values (batch, heads, past, width); rotation of a width has half as many."""
+        """Sizes of keys and values (batch, heads, past, width); rotary tables have half a width."""
         if at != 3:
             return _PASTS
         caches = {n.input[7] for n in self._nodes if _rotates(n.op_type, len(n.input))}
@@ -100,7 +101,7 @@ class Usual:
         return (*known, *(_LARGE_IMAGE if large else (*_IMAGE, *lines)))
 
     def _told(self) -> list[int]:
-        """Height and width, where the exporter writes them into the file, as ultralytics does."""
+        """Height and width if the exporter writes them into the file, as ultralytics does."""
         metadata = {entry.key: entry.value for entry in self._proto.metadata_props}
         with suppress(ValueError, RecursionError):
             sizes = json.loads(metadata.get("imgsz", "[]"))
@@ -109,7 +110,7 @@ class Usual:
         return []
 
     def _of_patches(self) -> Iterator[int]:
-        """Of a square of patches, for each of which there is a position, and for a class or two."""
+        """Sides of a square of patches with one position each, plus one or two for class tokens."""
         patch = next((n for n in self._nodes if n.op_type == "Conv"), None)
         step = (attribute(patch, "strides") or [1])[0] if patch else 1
         for rows in (*self._maps, *self._tables):
@@ -117,7 +118,7 @@ class Usual:
                 yield isqrt(rows) * step
 
     def _is_sound(self, value: ValueInfoProto, at: int) -> bool:
-        """Whether it is an axis of samples: convolutions in one dimension shrink it, or frames."""
+        """Whether it is an axis of samples, which 1-D convolutions or an STFT shorten."""
         shape = declared_shape(value) or ()
         plain = len(shape) < 3 or (len(shape) == 3 and shape[1] == 1)
         if not plain or at != len(shape) - 1 or _is_integer(value):
@@ -139,7 +140,7 @@ class Usual:
 
 
 def _maps(proto: ModelProto, every: Sequence[NodeProto]) -> Iterator[int]:
-    """Elements of each constant that is resized, as positions are for images of other sizes."""
+    """Positions in each constant that is resized, as position embeddings are for other images."""
     sizes = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
     made = {node.output[0]: node for node in every if node.op_type in _MOVES}
     for node in every:
@@ -151,7 +152,7 @@ def _maps(proto: ModelProto, every: Sequence[NodeProto]) -> Iterator[int]:
 
 
 def _channels(proto: ModelProto, every: Sequence[NodeProto], image: str) -> Iterator[int]:
-    """How many channels each convolution of an input takes."""
+    """The number of input channels of each convolution of an input."""
     sizes = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
     names = {image}
     for node in every:
@@ -164,17 +165,17 @@ def _channels(proto: ModelProto, every: Sequence[NodeProto], image: str) -> Iter
 
 
 def is_of_time(name: str) -> bool:
-    """Whether an axis is of what comes one after the other, or in a set, if its name says so."""
+    """Whether the name of an axis says that it is a sequence or a set."""
     return name.lower() in _TIME_LETTERS or any(word in name.lower() for word in _TIMES)
 
 
 def is_of_batch(name: str) -> bool:
-    """Whether an axis is of what is computed apart from each other, if its name says so."""
+    """Whether the name of an axis says that it is a batch."""
     return name.lower() in _BATCH_LETTERS or any(word in name.lower() for word in _BATCHES)
 
 
 def is_of_image(value: ValueInfoProto) -> bool:
-    """Whether an input has as many axes as images or volumes, or is one image by their names."""
+    """Whether an input has the rank of images or volumes, or is one image by its axes' names."""
     shape = declared_shape(value) or ()
     return len(shape) in _OF_IMAGES or (len(shape) == _OF_ONE and _is_one_image(shape))
 
@@ -187,21 +188,21 @@ def _is_one_image(shape: Sequence[int | str]) -> bool:
 
 
 def colours_at(shape: Sequence[int | str]) -> int:
-    """The axis of the colours, or of the channels, of images."""
+    """The axis of the colours or channels of images."""
     first = len(shape) - _OF_ONE and 1
     last = shape[-1] in _COLOURS and shape[first] not in _COLOURS
     return len(shape) - 1 if last else first
 
 
 def is_line(shape: tuple[int | str, ...]) -> bool:
-    """Whether images are of a line of text: of a small height, and of any length."""
+    """Whether images are lines of text: of a small fixed height, and an open width."""
     if len(shape) != 4 or shape[1] not in _COLOURS or isinstance(shape[3], int):
         return False
     return isinstance(shape[2], int) and shape[2] <= _LINE
 
 
 def _has_batch(value: ValueInfoProto) -> bool:
-    """Whether the first of several axes is open, and of no time."""
+    """Whether the first of several axes is open and is not one of time."""
     shape = declared_shape(value) or ()
     return len(shape) > 1 and isinstance(shape[0], str) and not is_of_time(shape[0])
 
@@ -224,5 +225,5 @@ def _rotates(operator: str, inputs: int) -> bool:
 
 
 def _is_table(tensor: TensorProto) -> bool:
-    """Whether a constant has a row for each position, as far as its name says so."""
+    """Whether a constant is a table of positions, judged by its name and rank."""
     return "pos" in tensor.name.lower() and len(tensor.dims) in (2, 3) and tensor.dims[-2] > 1
