@@ -39,7 +39,7 @@ _TIDY = (drop_identity, drop_dead, sort_nodes)
 
 
 def _rewrite(graph: Graph) -> None:
-    """Rewrite nodes until no more bounds are found: some sizes are known only after rewriting."""
+    """Rewrite nodes, again while sizes become static: some are known only after rewriting."""
     rewrite_nodes(graph)
     while bound_sizes(graph):
         rewrite_nodes(graph)
@@ -123,7 +123,7 @@ def _as_of_nine(proto: ModelProto) -> ModelProto:
 
 
 def _with_standard(proto: ModelProto) -> ModelProto:
-    """The model, with a version of the standard operators, since some nodes become such."""
+    """The model, with a version of the standard operators, to which some nodes are rewritten."""
     if any(entry.domain in ("", "ai.onnx") for entry in proto.opset_import):
         return proto
     extended = ModelProto()

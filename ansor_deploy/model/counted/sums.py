@@ -78,8 +78,7 @@ def reduced(step: Step) -> list[tuple[str, Axes]] | None:
     if op.startswith("Arg"):
         made = step.again(data)
         if within and step.attribute("select_last_index", 0):
-            # Of equal elements the last counts. If none is above what is behind, that is the last
-            # counted one.
+            # The last of equal elements may be behind what counts: then it is the last counted one.
             made = step("Min", made, step("Sub", step.scalar(*within.values()), step.scalar(1)))
     elif op == "ReduceSum":
         made = step.reduce_in_turn(op, data, axes, keep) if axes else step("Identity", data)

@@ -41,7 +41,7 @@ _FAULT = re.compile(
 
 @dataclass(frozen=True)
 class Length:
-    """A result of which a part counts: another result holds how much, along an axis."""
+    """How much of a result counts along an axis. name: the result that holds this number."""
 
     output: str
     axis: int

@@ -1,10 +1,10 @@
 """Guards for ONNX's shape inference where a failed assertion would end the process.
 
 A window larger than its data leaves a negative size, which inference accepts, but a Slice along
-that axis then fails an assertion. So each Slice reads its data through a guard, which has no shape
-if the size is negative: a Concat of the data and its none largest elements, since an axis of
-negative size has not even none. A LabelEncoder fails if its input has no type: the type is read
-from its keys.
+that axis then fails an assertion. So each Slice reads its data through a guard: a Concat of the
+data and of no elements, taken by a TopK. Inference refuses that TopK for a negative size, so the
+guard has no shape, and the Slice is not inferred. A LabelEncoder fails if its input has no type:
+the type is read from its keys.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence

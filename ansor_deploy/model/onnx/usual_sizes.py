@@ -110,7 +110,7 @@ class Usual:
         return []
 
     def _of_patches(self) -> Iterator[int]:
-        """Sides of a square of patches with one position each, plus one or two for class tokens."""
+        """Sides of a square of patches with one position each, plus up to two for class tokens."""
         patch = next((n for n in self._nodes if n.op_type == "Conv"), None)
         step = (attribute(patch, "strides") or [1])[0] if patch else 1
         for rows in (*self._maps, *self._tables):

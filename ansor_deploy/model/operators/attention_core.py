@@ -64,12 +64,12 @@ def scores(
 ) -> Scores:
     """The attention weights: softmax(scale * query @ key^T + bias).
 
-    query: (batch, heads, queries, width). key: (batch, key heads, keys, width); each is shared by
-    heads / key heads. kind: their element type. bias, hidden: broadcast to the logits; hidden is
-    true for a row whose keys are all masked, and that row becomes zero. cap: limits the logits to
-    cap * tanh(logits / cap). precision: the type of the softmax, if it is another one. sink:
-    (batch, heads, queries, 1), the logits of a key that all queries attend to and that has no
-    value.
+    query: (batch, heads, queries, width). key: (batch, key heads, keys, width); each key head
+    serves several heads. kind: their element type. bias, hidden: broadcast to the logits;
+    hidden is true for a row whose keys are all masked, and that row becomes zero. cap: limits
+    the logits to cap * tanh(logits / cap). precision: the type of the softmax, if it is another
+    one. sink: (batch, heads, queries, 1), the logits of a key that all queries attend to and
+    that has no value.
     """
     scaled = emit("Mul", query, emit.constant(scale, kind))
     grouped = _grouped(emit, scaled, sizes)

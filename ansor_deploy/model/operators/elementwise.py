@@ -1,4 +1,4 @@
-"""Elementwise operators whose TVM converters prevent fusion or layout conversion, or copy."""
+"""Elementwise operators whose TVM converters prevent fusion or layout conversion, or copy data."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ def sign(call: Call) -> Any:
 
 
 def thresholded_relu(call: Call) -> Any:
-    """What is above the threshold, else 0; TVM multiplies by 0, which turns infinity into NaN."""
+    """Elements above the threshold, else 0; TVM multiplies by 0, which turns infinity into NaN."""
     data, kind = call.inputs[0], call.dtype(0)
     alpha = relax.const(call.attribute("alpha", 1.0), kind)
     return relax.op.where(call.emit(relax.op.greater(data, alpha)), data, relax.const(0, kind))

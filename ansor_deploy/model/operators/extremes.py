@@ -66,8 +66,7 @@ class _Extreme:
             return tirx.Select(tirx.EQ(value, best(*at)), tirx.Cast(kind, k), nowhere)
 
         found = self._along(data, end, "found", hit)
-        # A row of nothing but infinities equals no maximum, since TVM begins with the least finite
-        # number.
+        # In a row of infinities no element may equal `best`, which begins with a finite number.
         first = tirx.const(extent - 1 if self.last else 0, kind)
 
         def held(*at: Any) -> Any:

@@ -44,8 +44,8 @@ class Use:
 class Limit:
     """Where the support of an operator ends.
 
-    text: a sentence for users on what is compiled, or what is not. broken: whether a node goes
-    beyond.
+    text: a sentence for users on what is compiled, or what is not. broken: whether a node
+    exceeds it.
     """
 
     text: str

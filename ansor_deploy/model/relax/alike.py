@@ -100,7 +100,7 @@ def _numbered(body: Any, use: Callable[[Any], Any]) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is a number that may be read; not NaN or -0.0, which `==` does not tell apart."""
+    """Whether it is a number that may be read; NaN and -0.0 are not, as comparing ignores bits."""
     if not isinstance(value, (tirx.FloatImm, tirx.IntImm)):
         return False
     odd = math.isnan(value.value) or math.copysign(1.0, value.value) < value.value == 0

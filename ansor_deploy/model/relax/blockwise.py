@@ -64,7 +64,7 @@ class Blockwise:
 
     @property
     def outputs(self) -> int:
-        """Elements in the product with one row: the blocks lie along the axis that is summed up."""
+        """Elements of the product of one row with the weights: blocks lie along the summed axis."""
         return self.steps.size // self.steps.shape[self.axis]
 
     @property

@@ -6,10 +6,10 @@
                                                    `codegen/memory/in_place.py` says
 
 TVM fuses a concatenation with elementwise functions before and behind it, which saves the memory
-traffic between them. So writing parts in place pays only for parts that are made by other
-functions, or have other readers: such a part would be copied otherwise. The rotated halves of a
-rotary embedding stay in one kernel. Each place takes a kernel of its own, which is worth its
-compilation unless parts are tiny, such as the steps of a recurrence.
+traffic between them. Writing in place saves the copy of those parts that other functions make, or
+that have other readers. It pays where these have more elements than the parts that would be fused.
+The rotated halves of a rotary embedding stay in one kernel. Each place takes a kernel of its own,
+which is worth its compilation unless parts are tiny, such as the steps of a recurrence.
 """
 
 import math

@@ -142,7 +142,7 @@ class _Reading:
         return {var: self._origin.tensors[_number(one)] for var, one in labels.items() if one}
 
     def _look_ahead(self, var: Any, value: Any, held: Mapping[Any, str]) -> None:
-        """Note what operands without a label are steps towards: what their readers are towards."""
+        """Note the tensors that unlabelled operands lead to: those of a reader, or of all parts."""
         ahead = self._towards.setdefault(var, set())
         is_part = isinstance(value, relax.TupleGetItem)
         for one in _variables(value):

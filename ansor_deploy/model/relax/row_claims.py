@@ -14,8 +14,8 @@ from .row_stores import OpaqueError, Store, Stores, variables
 class Along(NamedTuple):
     """How rows lie along an axis: `steps` elements each, in turn, then again from the first row.
 
-    (8, 64) has 8 rows of 1 step along its first axis. (512,) has 8 rows of 64 steps if it is (8,
-    64), and if it is (64, 8) it has 8 rows of 1 step, 64 times.
+    (8, 64) has 8 rows of 1 step along its first axis. (512,) has 8 rows of 64 steps if it is a
+    reshaped (8, 64), and 8 rows of 1 step, 64 times, if it is a reshaped (64, 8).
     """
 
     axis: int
