@@ -180,19 +180,22 @@ def quotient(number: Number, by: Number) -> Number | None:
         return None if constant % by else floored(number, by)
     if not isinstance(number, Sum):
         return None
-    often, rest = divmod(number.factors[0][1], by.factors[0][1])
-    if not rest and by * often == number:
-        return often
-    if constant or by.constant or len(by.factors) > 1:
-        return None
-    ((divisor, factor),) = by.factors
+    divisor, factor = max(by.factors, key=_order)
     found: Number = 0
-    for term, times in number.factors:
+    while isinstance(number, Sum):
+        term, times = max(number.factors, key=_order)
         left = _divided(term, divisor)
         if left is None or times % factor:
             return None
-        found = multiplied(left) * (times // factor) + found
-    return found
+        part = multiplied(left) * (times // factor)
+        found, number = part + found, number - by * part
+    return None if number else found
+
+
+def _order(factor: tuple[Term, int]) -> tuple[int, list[tuple[str, int]]]:
+    """The place of a term among others, which stays so where all are multiplied by one."""
+    parts = factor[0].parts
+    return len(parts), [*map(_place, parts)]
 
 
 def _divided(term: Term, by: Term) -> list[Number] | None:

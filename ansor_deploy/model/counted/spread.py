@@ -63,20 +63,21 @@ def filled(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def ranged(step: Step) -> list[tuple[str, Axes]] | None:
-    """Numbers from a start to before a limit, in integer steps."""
+    """Numbers from a start to before a limit, in integer steps, up or down."""
     given = [step.values(at) for at in range(3)]
     if any(one is None for one in given):
         return None
     start, limit, delta = (one.item() for one in given)  # type: ignore[union-attr]
-    if isinstance(delta, Sum) or delta < 1 or not is_whole(delta):
+    if isinstance(delta, Sum) or not delta or not is_whole(delta):
         return None
-    length = raised(limit - start)
+    length = raised(limit - start if delta > 0 else start - limit)
     if length is None or (isinstance(start, Sum) and not is_whole(start)):
         return None
-    room = length + (delta - 1)
-    size = max(0, most(room) // delta)
+    by = abs(delta)
+    room = length + (by - 1)
+    size = max(0, most(room) // by)
     step.room_for(size)
-    number = room if delta == 1 and least(room) >= 0 else _steps(step, room, delta)
+    number = room if by == 1 and least(room) >= 0 else _steps(step, room, by)
     kind = step.dtype(step.input(0))
     if not isinstance(start, Sum):
         return [(step.constant(np.arange(size) * delta + float(start), kind), {0: number})]
@@ -85,11 +86,11 @@ def ranged(step: Step) -> list[tuple[str, Axes]] | None:
     return [(made if kind == INT64 else step.cast(made, kind), {0: number})]
 
 
-def _steps(step: Step, room: Number, delta: int) -> Number:
+def _steps(step: Step, room: Number, by: int) -> Number:
     """How many whole steps fit."""
     positive = step("Max", step.scalar(room), step.constant(0, INT64))
-    made = step("Div", positive, step.constant(delta, INT64))
-    bounds = max(0, least(room) // delta), max(0, most(room) // delta)
+    made = step("Div", positive, step.constant(by, INT64))
+    bounds = max(0, least(room) // by), max(0, most(room) // by)
     return symbol(made, 0, bounds, room.cause if isinstance(room, Sum) else step.cause)
 
 

@@ -26,6 +26,9 @@ def test_products_are_multiplied_out():
     assert quotient(N * M + N, N) == M + 1
     assert quotient(N * M + 1, N) is None
     assert quotient(N * M * 12 + 4, N * M * 3 + 1) == 4
+    assert quotient((N + 1) * (M * 2 - 3), N + 1) == M * 2 - 3
+    assert quotient((N + M) * (N + M), N + M) == N + M
+    assert quotient((N + 1) * (N + 2) + 1, N + 1) is None
 
 
 def test_axes_with_as_many_elements_are_groups():

@@ -333,6 +333,24 @@ def test_numbers_from_a_half_on():
     check(nodes, ROWS, constants=constants)
 
 
+@pytest.mark.parametrize("by", [-1, -3])
+def test_numbers_that_go_down(by):
+    """As positions beside one's own are counted: from the last before it to the last behind it."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Squeeze", "n", "k"),
+        node("Sub", "k one", "first"),
+        node("Neg", "k", "end"),
+        node("Range", "first end by", "r"),
+        node("Cast", "r", "f", to=1),
+        node("Unsqueeze", "f zero", "u"),
+        node("MatMul", "w u", "v"),
+        node("MatMul", "x v", "y"),
+    ]
+    constants = {"one": np.array(1), "by": np.array(by), "zero": np.array([0]), "w": randn(1, 4, 1)}
+    check(nodes, ROWS, (12, 7, 1), constants)
+
+
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_of_places_out_of_channels(mode):
     check([node("DepthToSpace", "x", "y", blocksize=2, mode=mode)], {"x": (1, 8, LONG, 3)})
