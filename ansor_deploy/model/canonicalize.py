@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from onnx import ModelProto, helper, inliner
+from onnx import ModelProto, NodeProto, helper, inliner
 
 from .counted.walk import bound_sizes
 from .dequantised.halves import without_halves
@@ -25,7 +25,7 @@ from .graph.graph import Graph
 from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
 from .graph.turned_caches import turn_caches
-from .onnx.skeleton import nodes, with_initializers
+from .onnx.skeleton import attribute, nodes, with_initializers
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
@@ -119,7 +119,17 @@ def _as_of_nine(proto: ModelProto) -> ModelProto:
     for entry in raised.opset_import:
         if entry.domain in ("", "ai.onnx"):
             entry.version = _OF_WHERE
+    for node in raised.graph.node:
+        _drop_spatial(node)
     return raised
+
+
+def _drop_spatial(node: NodeProto) -> None:
+    """Take away a BatchNormalization's word for means of channels, which 9 has no other of."""
+    if node.op_type == "BatchNormalization" and attribute(node, "spatial", 1) == 1:
+        kept = [one for one in node.attribute if one.name != "spatial"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
 
 
 def _with_standard(proto: ModelProto) -> ModelProto:

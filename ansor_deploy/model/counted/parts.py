@@ -47,10 +47,13 @@ def sliced(step: Step) -> list[tuple[str, Axes]] | None:
 
 def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | None:
     """By axis: (start, end, step); starts and ends may count from the end."""
-    starts, ends = step.values(1), step.values(2)
+    starts, ends = step.attribute("starts"), step.attribute("ends")  # before opset 10
+    if starts is None:
+        starts, ends = step.values(1), step.values(2)
     if starts is None or ends is None:
         return None
-    axes = step.listed(3) if step.input(3) else list(range(len(starts)))
+    named = step.input(3) or step.attribute("axes")
+    axes = step.listed(3, "axes") if named else list(range(len(starts)))
     by = step.listed(4) if step.input(4) else [1] * len(starts)
     if axes is None or by is None:
         return None

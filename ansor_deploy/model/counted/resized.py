@@ -62,7 +62,12 @@ def _spread(
     """Repeat each element, or interpolate as many values between it and the next one."""
     sizes = step.numbers(*(int(n * times) for n, times in zip(shape, factors, strict=True)))
     plain = _is_nearest(step) and all(n == int(n) for n in factors)
-    made = step("Resize", name, "", "", sizes, **(_WHOLE if plain else _words(step)))
+    given = ["", "", sizes]
+    if step.graph.opset < 13:  # which has to have scales, and those of float32
+        if any(float(np.float32(n)) != n for n in factors):
+            return None
+        given = [step.constant(n, _REAL) for n in ([], list(map(float, factors)))]
+    made = step("Resize", name, *given, **(_WHOLE if plain else _words(step)))
     axes = {axis: n * int(factors[axis]) for axis, n in step.axes(0).items()}
     return [(made, axes)] if step.known_shape(made) else None
 

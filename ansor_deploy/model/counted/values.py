@@ -103,9 +103,11 @@ def _transpose(node: NodeProto, given: Sequence[Values | None]) -> Values | None
 
 
 def _slice(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
-    data, starts, ends, *more = given
-    axes, steps = (certain(one) for one in (*more, None, None)[:2])
-    begin, end = certain(starts), certain(ends)
+    data, *bounds = given
+    if len(given) == 1:  # before opset 10
+        begin, end, axes, steps = (attribute(node, n) for n in ("starts", "ends", "axes", "steps"))
+    else:
+        begin, end, axes, steps = map(certain, (*bounds, None, None)[:4])
     if data is None or begin is None or end is None:
         return None
     parts = [slice(None)] * data.ndim

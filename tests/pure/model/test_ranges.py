@@ -62,15 +62,24 @@ def test_normalised_rows_and_channels():
     check([node("InstanceNormalization", "x s b", "y")], IMAGES, constants=weights)
 
 
-def test_a_stride_and_back_again():
+@pytest.mark.parametrize("opset", [7, 9])
+def test_channels_by_what_they_were_in_training(opset):
+    weights = {"s": randn(1, 4), "b": randn(2, 4), "m": randn(3, 4), "v": randn(4, 4) ** 2 + 1}
+    words = {"spatial": 1} if opset < 9 else {}
+    check([node("BatchNormalization", "x s b m v", "y", **words)], IMAGES, (12, 7), weights, opset)
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+def test_a_stride_and_back_again(opset):
     nodes = [
         node("Conv", "x w", "c", strides=[2], pads=[1, 1]),
-        node("Resize", "c - f", "r", mode="nearest", coordinate_transformation_mode="asymmetric",
-             nearest_mode="floor"),
+        node("Resize", "c none f", "r", mode="nearest", nearest_mode="floor",
+             coordinate_transformation_mode="asymmetric"),
         node("Relu", "r", "y"),
     ]  # fmt: skip
-    constants = {"w": randn(1, 6, 4, 3), "f": np.array([1, 1, 2], np.float32)}
-    check(nodes, IMAGES, (12, 8, 6), constants)
+    constants = {"w": randn(1, 6, 4, 3), "f": np.array([1, 1, 2], np.float32),
+                 "none": np.zeros(0, np.float32)}  # fmt: skip
+    check(nodes, IMAGES, (12, 8, 6), constants, opset)
 
 
 def test_attention_and_what_torch_writes_behind_its_softmax():
@@ -125,6 +134,17 @@ def test_every_other_row(first):
     constants = {"b": np.array([first]), "e": np.array([MOST]), "a": np.array([1]),
                  "s": np.array([2])}  # fmt: skip
     check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
+
+
+def test_rows_as_opset_9_cuts_them():
+    nodes = [
+        node("Slice", "x", "c", starts=[1], ends=[MOST], axes=[1]),
+        node("Shape", "c", "n"),
+        node("Slice", "n", "k", starts=[1], ends=[2]),
+        node("Concat", "k four", "s", axis=0),
+        node("Reshape", "c s", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 3), {"four": np.array([4])}, opset=9)
 
 
 def test_sums_from_the_last_row_that_counts_on():
