@@ -222,7 +222,8 @@ class Step(Emitter):
             return name
         kind = self.dtype(name)
         inside = self.counts(self.shape(name), axes)
-        return self("Where", inside, name, self.constant(value, kind))
+        other = value if isinstance(value, str) else self.constant(value, kind)
+        return self("Where", inside, name, other)
 
     def cut(self, name: str, axis: int, size: int) -> str:
         """The first `size` elements of a tensor along an axis."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -161,14 +162,17 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
         flipped = [step.attribute("transA", 0), step.attribute("transB", 0)]
     summed = (a - 1 - flipped[0], b - 2 + flipped[1])
     within = [summed[at] in step.axes(at) for at in (0, 1)]
-    if any(within) and step.node.op_type == "MatMulInteger":
-        return None  # there a zero stands for another number
+    zeros = [_zero_point(step, at + 2) if within[at] else 0 for at in (0, 1)]
+    if None in zeros:
+        return None
     both = all(within)
     # A product with zero is zero if the other factor is finite, so that one is not masked.
     finite = step.facts.finite
     left = [at for at in (0, 1) if both and summed[at] in finite.get(step.input(at), ())][-1:]
     names = [
-        step.masked(step.input(at), {k: n for k, n in step.axes(at).items() if k == summed[at]})
+        step.masked(
+            step.input(at), {k: n for k, n in step.axes(at).items() if k == summed[at]}, zeros[at]
+        )
         if at not in left else step.input(at)
         for at in (0, 1)
     ]  # fmt: skip
@@ -179,6 +183,14 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
     if (columns := step.axes(1).get(b - 1 - flipped[1])) is not None:
         axes[rank - 1] = columns
     return [(step.again(*names), axes)]
+
+
+def _zero_point(step: Step, at: int) -> str | int | None:
+    """What stands for zero in a factor; None where that is not one number."""
+    if step.node.op_type != "MatMulInteger" or not (name := step.input(at)):
+        return 0
+    shape = step.known_shape(name)
+    return step.reshape(name) if shape is not None and prod(shape) == 1 else None
 
 
 def contracted(step: Step) -> list[tuple[str, Axes]] | None:

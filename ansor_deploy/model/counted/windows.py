@@ -15,7 +15,7 @@ import numpy as np
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
-from .numbers import Number, least
+from .numbers import Number, Sum, least
 from .sums import elements, least_known
 
 _FIRST = 2  # the first spatial axis, behind those of images and channels
@@ -50,6 +50,8 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
     if op == "AveragePool" and (padded or ceil) and not step.attribute("count_include_pad", 0):
         return _where_known(step, _mean_of_what_counts(step, padded), axes)
     value = least_known(step, step.input(0)) if op == "MaxPool" else 0
+    if op == "ConvInteger":
+        value = step.input(2) or 0  # its zero point
     return _where_known(step, step.again(step.masked(step.input(0), padded, value)), axes)
 
 
@@ -81,11 +83,23 @@ def _window(step: Step, axis: int) -> _Window | None:
     before, behind = pads[at], pads[at + rank]
     kind = step.attribute("auto_pad", "NOTSET")
     if kind in ("SAME_UPPER", "SAME_LOWER"):
-        if stride != 1:
+        if len(found := _before(step, axis, span, stride)) > 1:
             return None
-        small, large = (span - 1) // 2, span // 2
-        before, behind = (small, large) if kind == "SAME_UPPER" else (large, small)
+        (before,) = found
+        behind = span - 1 - before  # at most
     return _Window(span, stride, before, behind) if min(before, behind) >= 0 else None
+
+
+def _before(step: Step, axis: int, span: int, stride: int) -> set[int]:
+    """What SAME lays before an axis, by what is left of its lengths beside whole strides."""
+    number, room = step.dims(0)[axis], step.shape(step.input(0))[axis]
+    factors = number.factors if isinstance(number, Sum) else ()
+    if any(by % stride for _, by in factors):
+        left = set(range(stride))
+    else:
+        left = {(number.constant if isinstance(number, Sum) else number) % stride, room % stride}
+    lower = step.attribute("auto_pad") == "SAME_LOWER"
+    return {(max(0, span - (rest or stride)) + lower) // 2 for rest in left}
 
 
 def opened(step: Step) -> list[tuple[str, Axes]] | None:
@@ -169,7 +183,7 @@ def by_instance(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 RULES = {
-    **dict.fromkeys(("Conv", "MaxPool", "AveragePool"), windowed),
+    **dict.fromkeys(("Conv", "ConvInteger", "MaxPool", "AveragePool"), windowed),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), averaged),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "BatchNormalization"), normalised),
     "ConvTranspose": opened,

@@ -25,6 +25,31 @@ def test_convolutions(words):
     check([node("Conv", "x w", "y", **words)], IMAGES, (12, 7, 5), {"w": randn(1, 6, 4, 3)})
 
 
+@pytest.mark.parametrize(
+    ("op", "taps", "step"), [("MaxPool", 2, 1), ("AveragePool", 2, 1), ("MaxPool", 3, 2)]
+)
+def test_what_same_lays_around_every_other_place(op, taps, step):
+    """Before the first place it lays as much for any length, or for those that come in steps."""
+    words = {"kernel_shape": [taps], "strides": [2], "auto_pad": "SAME_UPPER"}
+    spread = {"x": (1, 4, Span(step, MOST, step))}
+    check([node(op, "x", "y", **words)], spread, (12, 8, 2) if step > 1 else (12, 7, 1))
+
+
+def test_bytes_behind_what_counts_are_zero_points():
+    rows, images = {"x": (1, LONG, 4)}, {"x": (1, 4, LONG)}
+    nodes = [node("DynamicQuantizeLinear", "x", "b s z")]
+    conv = [*nodes, node("ConvInteger", "b w z", "i", pads=[1, 1]), node("Cast", "i", "y", to=1)]
+    taps = (randn(1, 6, 4, 3) * 50).astype(np.int8)
+    check(conv, images, constants={"w": taps})
+    product = [
+        *nodes,
+        node("Transpose", "b", "t", perm=[0, 2, 1]),
+        node("MatMulInteger", "t b z z", "i"),
+        node("Cast", "i", "y", to=1),
+    ]
+    check(product, rows)
+
+
 def test_what_is_as_large_shares_a_mask():
     nodes = [
         node("Conv", "x w", "c", pads=[1, 1]),
