@@ -7,9 +7,10 @@ that. `caches.py` assumes the rows of caches. All other open sizes have to be gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, permutations
+from math import isqrt
 
 from onnx import ModelProto
 
@@ -77,11 +78,25 @@ def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
     axes = [axis for axis in open_axes(proto) if axis.value.name in first]
     lengths = [axis for axis in axes if not _is_batch(axis, first)]
     with suppress(ModelError):
-        for size in dict.fromkeys(held(proto, {**given, **first})):  # type: ignore[dict-item]
+        sizes = held(proto, {**given, **first})  # type: ignore[dict-item]
+        tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
+        for size in dict.fromkeys((*sizes, *_sides(sizes, tried_with))):
             found = _with(first, lengths, size)
             if size > 1 and not misfit(proto, {**given, **found}):  # type: ignore[dict-item]
                 yield found  # type: ignore[misc]
                 return
+
+
+def _sides(sizes: Sequence[int], side: Collection[int]) -> Iterator[int]:
+    """What sides images had, if one of two sizes is of places in them. side: that it is tried with.
+
+    400 places of sides of 640 are 16 of sides of 128: 20 and 4 along each, one of 32.
+    """
+    if len(sizes) == 2 and len(side) == 1:
+        (one,) = side
+        for places, other in permutations(map(isqrt, sizes)):
+            if places and not one * other % places:
+                yield one * other // places
 
 
 def _opened(

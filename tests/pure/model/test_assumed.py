@@ -84,6 +84,18 @@ def test_a_length_is_that_which_a_graph_was_exported_with_where_a_sum_holds_it()
     assert assumed(proto, {}) == {"x": (1, 12, 8)}
 
 
+def test_images_are_those_that_a_graph_was_exported_with_where_it_holds_their_places():
+    """A sum with 6x6 places of 8x8 pixels each: it does not say that the side was 48."""
+    nodes = [
+        node("Conv", "x w", "c", strides=[8, 8]),
+        node("Reshape", "c rows", "r"),
+        node("Add", "r held", "y"),
+    ]
+    constants = {"w": randn(0, 4, 3, 8, 8), "rows": np.array([1, 4, -1]), "held": randn(1, 4, 36)}
+    proto = model(nodes, {"x": ("n", 3, "h", "w")}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 3, 48, 48)}
+
+
 def test_images_have_the_channels_that_their_convolution_takes():
     """A decoder of latents, of which diffusers leaves all axes open; and names such as 8H."""
     nodes = [node("Mul", "x s", "z"), node("Conv", "z w", "y", strides=[2, 2])]
