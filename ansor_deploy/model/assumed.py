@@ -88,9 +88,9 @@ def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
 
 
 def _sides(sizes: Sequence[int], side: Collection[int]) -> Iterator[int]:
-    """What sides images had, if one of two sizes is of places in them. side: that it is tried with.
+    """Sides of square images, if both sizes count patches of them. side: the one that was tried.
 
-    400 places of sides of 640 are 16 of sides of 128: 20 and 4 along each, one of 32.
+    Images of 640 have 400 patches (20 x 20), so those with 16 patches (4 x 4) are of 128.
     """
     if len(sizes) == 2 and len(side) == 1:
         (one,) = side

@@ -26,6 +26,7 @@ from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
 from .graph.turned_caches import turn_caches
 from .onnx.skeleton import attribute, nodes, with_initializers
+from .operators.emitter import UnknownShapeError
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
@@ -39,10 +40,25 @@ _TIDY = (drop_identity, drop_dead, sort_nodes)
 
 
 def _rewrite(graph: Graph) -> None:
-    """Rewrite nodes, again while sizes become static: some are known only after rewriting."""
-    rewrite_nodes(graph)
-    while bound_sizes(graph):
+    """Rewrite nodes, again while sizes become static: some are known only after rewriting.
+
+    A node whose shapes are unknown waits: the steps of a Loop get theirs once they are nodes.
+    """
+    while True:
+        unknown = _left_unknown(graph)
+        if not bound_sizes(graph):
+            if unknown:
+                raise unknown
+            return
+
+
+def _left_unknown(graph: Graph) -> UnknownShapeError | None:
+    """Rewrite nodes; the error of the first node that needs a shape which is not known yet."""
+    try:
         rewrite_nodes(graph)
+    except UnknownShapeError as error:
+        return error
+    return None
 
 
 PASSES: tuple[Callable[[Graph], object], ...] = (
@@ -125,7 +141,7 @@ def _as_of_nine(proto: ModelProto) -> ModelProto:
 
 
 def _drop_spatial(node: NodeProto) -> None:
-    """Take away a BatchNormalization's word for means of channels, which 9 has no other of."""
+    """Remove an attribute of BatchNormalization that opset 9 lacks, if it is the default."""
     if node.op_type == "BatchNormalization" and attribute(node, "spatial", 1) == 1:
         kept = [one for one in node.attribute if one.name != "spatial"]
         del node.attribute[:]

@@ -217,7 +217,7 @@ class Step(Emitter):
         return made
 
     def masked(self, name: str, axes: Axes, value: Any = 0) -> str:
-        """A tensor in which elements that do not count are replaced by a value."""
+        """A tensor in which elements that do not count are replaced by a value, or a tensor's."""
         if not axes:
             return name
         kind = self.dtype(name)

@@ -193,7 +193,7 @@ def quotient(number: Number, by: Number) -> Number | None:
 
 
 def _order(factor: tuple[Term, int]) -> tuple[int, list[tuple[str, int]]]:
-    """The place of a term among others, which stays so where all are multiplied by one."""
+    """A sort key of terms; their order stays the same when all are multiplied by one term."""
     parts = factor[0].parts
     return len(parts), [*map(_place, parts)]
 

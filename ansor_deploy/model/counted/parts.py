@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -49,16 +50,45 @@ def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | No
     """By axis: (start, end, step); starts and ends may count from the end."""
     starts, ends = step.attribute("starts"), step.attribute("ends")  # before opset 10
     if starts is None:
-        starts, ends = step.values(1), step.values(2)
-    if starts is None or ends is None:
+        starts, ends = _listed(step, 1), _listed(step, 2)
+    if starts is None or ends is None or len(starts) != len(ends):
         return None
     named = step.input(3) or step.attribute("axes")
     axes = step.listed(3, "axes") if named else list(range(len(starts)))
     by = step.listed(4) if step.input(4) else [1] * len(starts)
     if axes is None or by is None:
         return None
-    every = zip(starts, ends, by, strict=True)
-    return {axis % rank: one for axis, one in zip(axes, every, strict=True)}
+    axes = [axis % rank for axis in axes]
+    sizes = [step.dims(0)[axis] for axis in axes]
+    every = zip(*(_places(step, some, sizes) for some in (starts, ends)), by, strict=True)
+    return dict(zip(axes, every, strict=True))
+
+
+def _listed(step: Step, at: int) -> list[Number | str] | None:
+    """The elements of an input: numbers, or scalar tensors where only a run knows them."""
+    if (values := step.values(at)) is not None:
+        return list(values)
+    shape = step.known_shape(step.input(at))
+    if shape is None or len(shape) != 1 or step.axes(at):
+        return None
+    name = step.input(at)
+    ones = (step("Gather", name, step.constant(n, INT64), axis=0) for n in range(shape[0]))
+    return [step.cast(one, INT64) for one in ones]
+
+
+def _places(
+    step: Step, listed: Sequence[Number | str], sizes: Sequence[Number]
+) -> Iterator[Number]:
+    """Numbers as they are; scalar tensors as symbols between 0 and the size of the axis."""
+    zero = step.constant(0, INT64)
+    for one, size in zip(listed, sizes, strict=True):
+        if isinstance(one, str):
+            end = step.scalar(size)
+            behind = step("Where", step("Less", one, zero), step("Add", one, end), one)
+            made = step("Max", step("Min", behind, end), zero)
+            yield symbol(made, 0, (0, most(size)), step.cause)
+        else:
+            yield one
 
 
 def _place(step: Step, at: Number, size: Number) -> Number | None:

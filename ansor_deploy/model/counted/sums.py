@@ -186,7 +186,7 @@ def multiplied(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _zero_point(step: Step, at: int) -> str | int | None:
-    """What stands for zero in a factor; None where that is not one number."""
+    """The zero point of a factor, 0 for floats; None if the factor has several."""
     if step.node.op_type != "MatMulInteger" or not (name := step.input(at)):
         return 0
     shape = step.known_shape(name)

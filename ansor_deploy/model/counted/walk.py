@@ -22,6 +22,8 @@ from ...errors import ModelError
 from ..graph.fold import fold_constants
 from ..graph.graph import Graph, Length, is_op
 from ..onnx.skeleton import name_of, uses
+from ..operators.emitter import expanded
+from ..operators.repetition import loop
 from . import (
     attentions,
     branches,
@@ -109,7 +111,9 @@ class _Walk:
             return
         if branches.counts(node) or (counted and is_op(node, "If")):
             branches.opened(self.known, node, self.ahead)
-        elif counted and attentions.opened(self.graph, node, self.ahead):
+        elif counted and (
+            attentions.opened(self.graph, node, self.ahead) or self._is_written_out(node)
+        ):
             pass  # its parts come next
         elif not self._is_ruled(node, RULES if counted else _OPEN):
             if counted:
@@ -117,6 +121,15 @@ class _Walk:
             self.done.append(node)
             return
         self._changed = True
+
+    def _is_written_out(self, node: NodeProto) -> bool:
+        """Whether the node is a Loop; then its steps are put ahead in its place."""
+        if not is_op(node, "Loop"):
+            return False
+        self._hold_constants(node)
+        made = expanded(self.graph, node, loop)
+        self.ahead.extendleft(reversed(made or []))
+        return made is not None
 
     def _is_settled(self, node: NodeProto) -> bool:
         """Whether the shapes of the node's results follow from those of its inputs."""

@@ -91,7 +91,7 @@ def _window(step: Step, axis: int) -> _Window | None:
 
 
 def _before(step: Step, axis: int, span: int, stride: int) -> set[int]:
-    """What SAME lays before an axis, by what is left of its lengths beside whole strides."""
+    """The padding before an axis under SAME, for each remainder of a length by the stride."""
     number, room = step.dims(0)[axis], step.shape(step.input(0))[axis]
     factors = number.factors if isinstance(number, Sum) else ()
     if any(by % stride for _, by in factors):

@@ -154,24 +154,6 @@ def test_a_triangle_of_what_counts():
     check(nodes, ROWS)
 
 
-@pytest.mark.parametrize("first", [0, 1])
-def test_every_other_row(first):
-    constants = {"b": np.array([first]), "e": np.array([MOST]), "a": np.array([1]),
-                 "s": np.array([2])}  # fmt: skip
-    check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
-
-
-def test_rows_as_opset_9_cuts_them():
-    nodes = [
-        node("Slice", "x", "c", starts=[1], ends=[MOST], axes=[1]),
-        node("Shape", "c", "n"),
-        node("Slice", "n", "k", starts=[1], ends=[2]),
-        node("Concat", "k four", "s", axis=0),
-        node("Reshape", "c s", "y"),
-    ]
-    check(nodes, ROWS, (12, 7, 3), {"four": np.array([4])}, opset=9)
-
-
 def test_sums_from_the_last_row_that_counts_on():
     check([node("CumSum", "x a", "y", reverse=1)], ROWS, constants={"a": np.array(1)})
 
@@ -376,24 +358,6 @@ def test_numbers_from_a_half_on():
     ]
     constants = {"half": np.float32(0.5), "one": np.float32(1), "axis": np.array([1])}
     check(nodes, ROWS, constants=constants)
-
-
-@pytest.mark.parametrize("by", [-1, -3])
-def test_numbers_that_go_down(by):
-    """As positions beside one's own are counted: from the last before it to the last behind it."""
-    nodes = [
-        node("Shape", "x", "n", start=1, end=2),
-        node("Squeeze", "n", "k"),
-        node("Sub", "k one", "first"),
-        node("Neg", "k", "end"),
-        node("Range", "first end by", "r"),
-        node("Cast", "r", "f", to=1),
-        node("Unsqueeze", "f zero", "u"),
-        node("MatMul", "w u", "v"),
-        node("MatMul", "x v", "y"),
-    ]
-    constants = {"one": np.array(1), "by": np.array(by), "zero": np.array([0]), "w": randn(1, 4, 1)}
-    check(nodes, ROWS, (12, 7, 1), constants)
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers.built import assert_like_oracle
-from helpers.graphs import model, node, randn
+from helpers import graphs
+from helpers.built import assert_like_oracle, run
+from helpers.graphs import model, node, randn, typed
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
@@ -90,3 +91,35 @@ def test_a_loop_that_reads_what_is_around_it():
 def test_what_cannot_be_written_out_is_refused_by_name(proto, reason):
     with pytest.raises(ModelError, match=f"Loop: .*{reason}"):
         canonicalize(proto())
+
+
+def test_bags_of_rows_of_a_table_that_offsets_begin():
+    """As torch writes EmbeddingBag: each step of a loop sums up the rows that its bag names."""
+    step = helper.make_graph(
+        [
+            node("Gather", "starts i", "start"),
+            node("Gather", "ends i", "end"),
+            node("Unsqueeze", "start zero", "a"),
+            node("Unsqueeze", "end zero", "b"),
+            node("Slice", "indices a b zero", "bag"),
+            node("Gather", "table bag", "rows"),
+            node("ReduceSum", "rows zero", "row", keepdims=0),
+            node("Identity", "goes", "goes_on"),
+        ],
+        "step",
+        [helper.make_tensor_value_info("i", 7, ()), helper.make_tensor_value_info("goes", 9, ())],
+        [helper.make_tensor_value_info("goes_on", 9, ()),
+         helper.make_tensor_value_info("row", 1, (8,))],
+    )  # fmt: skip
+    nodes = [
+        node("Concat", "starts size", "all", axis=0),
+        node("Slice", "all one four", "ends"),
+        node("Loop", "three true", "y", body=step),
+    ]
+    constants = {"table": randn(0, 20, 8), "size": [9], "zero": [0], "one": [1], "four": [4]}
+    constants |= {"three": np.array(3), "true": np.array(True)}
+    given = {"indices": ("int64", (9,)), "starts": ("int64", (3,))}
+    proto = typed(nodes, given, {"y": "float32"}, constants)
+    feeds = {"indices": np.arange(9) * 2, "starts": np.array([0, 4, 4])}
+    (want,), (made,) = graphs.run(proto, feeds), run(proto, feeds)
+    np.testing.assert_allclose(made, want, rtol=1e-6)

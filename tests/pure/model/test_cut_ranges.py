@@ -1,0 +1,79 @@
+"""Rows of any length that are cut, and numbers of as many as there are."""
+
+import numpy as np
+import pytest
+from helpers.graphs import node, randn
+from helpers.ranges import LONG, MOST, check
+from onnx import helper
+
+ROWS = {"x": (1, LONG, 4)}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_every_other_row(first):
+    constants = {"b": np.array([first]), "e": np.array([MOST]), "a": np.array([1]),
+                 "s": np.array([2])}  # fmt: skip
+    check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
+
+
+def test_rows_as_opset_9_cuts_them():
+    nodes = [
+        node("Slice", "x", "c", starts=[1], ends=[MOST], axes=[1]),
+        node("Shape", "c", "n"),
+        node("Slice", "n", "k", starts=[1], ends=[2]),
+        node("Concat", "k four", "s", axis=0),
+        node("Reshape", "c s", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 3), {"four": np.array([4])}, opset=9)
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_rows_from_one_on_that_data_choose(behind):
+    """What a run reads may count from the end, and begin beyond it."""
+    nodes = [
+        node("ArgMax", "x", "i", axis=1, keepdims=0),
+        node("Reshape", "i four", "j"),
+        node("Slice", "j zero one", "first"),
+        node("Sub", "first long", "from_end"),
+        node("Slice", f"x {'from_end' if behind else 'first'} end one", "c"),
+        node("ReduceSum", "c one", "y", keepdims=0),
+    ]
+    constants = {"four": [4], "zero": [0], "one": [1], "long": [3], "end": [MOST]}
+    check(nodes, ROWS, (12, 7, 1), {name: np.array(of) for name, of in constants.items()})
+
+
+def test_steps_of_a_loop_over_rows_are_written_out():
+    step = helper.make_graph(
+        [
+            node("Unsqueeze", "i zero", "first"),
+            node("Add", "first two", "end"),
+            node("Slice", "x first end one", "c"),
+            node("ReduceSum", "c one", "row", keepdims=0),
+            node("Identity", "goes", "goes_on"),
+        ],
+        "step",
+        [helper.make_tensor_value_info("i", 7, ()), helper.make_tensor_value_info("goes", 9, ())],
+        [helper.make_tensor_value_info("goes_on", 9, ()),
+         helper.make_tensor_value_info("row", 1, (1, 4))],
+    )  # fmt: skip
+    constants = {"zero": np.array([0]), "one": np.array([1]), "two": np.array([2]),
+                 "count": np.array(3), "true": np.array(True)}  # fmt: skip
+    check([node("Loop", "count true", "y", body=step)], ROWS, (12, 7, 1), constants)
+
+
+@pytest.mark.parametrize("by", [-1, -3])
+def test_numbers_that_go_down(by):
+    """As positions beside one's own are counted: from the last before it to the last behind it."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Squeeze", "n", "k"),
+        node("Sub", "k one", "first"),
+        node("Neg", "k", "end"),
+        node("Range", "first end by", "r"),
+        node("Cast", "r", "f", to=1),
+        node("Unsqueeze", "f zero", "u"),
+        node("MatMul", "w u", "v"),
+        node("MatMul", "x v", "y"),
+    ]
+    constants = {"one": np.array(1), "by": np.array(by), "zero": np.array([0]), "w": randn(1, 4, 1)}
+    check(nodes, ROWS, (12, 7, 1), constants)
