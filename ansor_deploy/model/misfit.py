@@ -79,7 +79,7 @@ def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
 
 
 def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
-    """The largest length without a fault, from `fits`, which has none, to below `beyond`."""
+    """The largest length without a fault: at least `fits`, which has none, and below `beyond`."""
     while beyond - fits > 1:
         middle = (fits + beyond) // 2
         if fault(middle):

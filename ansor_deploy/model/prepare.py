@@ -129,7 +129,7 @@ def prepare(
 
 
 class _Sizes(NamedTuple):
-    """The sizes of a model's inputs: what was asked for, and what is bound of it.
+    """The sizes of a model's inputs: as asked for, and as they are bound or left open.
 
     tried: the shapes that are bound, the largest first. lengths: the ranges that are left open.
     span: the range of the batch. rows: the room of caches. fixed: the one shape to bind instead of

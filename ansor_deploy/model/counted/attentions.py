@@ -36,7 +36,8 @@ class _Kind:
     """An attention operator. past: its inputs that are caches. parts: its queries, keys and values.
 
     hides: the attribute that hides later keys from a query. mask: the input that is added to the
-    logits, or says which of them count. added: inputs that `parts` has used up.
+    logits, or says which of them count. added: inputs that `parts` has added,
+    such as a bias.
     """
 
     expand: Expand

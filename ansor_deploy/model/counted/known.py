@@ -34,8 +34,8 @@ class Known:
         self.graph = graph
         self.axes: dict[str, Axes] = {}
         self.found: dict[str, tuple[str, str]] = {}  # where a tensor is not zero, and how often
-        # By tensor, the axes along which elements behind those that count are finite, as far as all
-        # other axes count.
+        # By tensor, the axes along which the elements that do not count are finite, where they
+        # count along all other axes.
         self.finite: dict[str, frozenset[int]] = {}
         self.least: dict[str, np.float32] = {}  # the least value of a dequantised tensor
         self.words: dict[str, str] = {}  # for a branch's node, by its result: its name in messages

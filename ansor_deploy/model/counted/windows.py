@@ -56,7 +56,7 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _mean_of_what_counts(step: Step, axes: Axes) -> str:
-    """The means of windows without padding: the means of all over the shares that count."""
+    """The means of windows without padding: means with it, divided by the share that counts."""
     name, shape = step.input(0), step.shape(step.input(0))
     ones = step.constant(np.ones((1, 1, *shape[_FIRST:])), step.dtype(name))
     names = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")

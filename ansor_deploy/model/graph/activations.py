@@ -4,9 +4,11 @@ from onnx import AttributeProto, ModelProto, NodeProto
 
 from ..onnx.skeleton import attribute, nodes, with_initializers
 
-# Values of the attribute accuracy_level: for float32, and for bytes. Those between are 16 bits.
+# The attribute that says how precisely rows are multiplied; values between these are for 16 bits.
 _LEVEL = "accuracy_level"
+# Its value for float32.
 _FLOAT32 = 1
+# Its value for bytes.
 _BYTES = 4
 
 

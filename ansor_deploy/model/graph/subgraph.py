@@ -43,7 +43,7 @@ def spliced(
 
 
 def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
-    """Copy a nested graph's constants to the graph around it; their new names by the old ones."""
+    """Copy a nested graph's constants to the graph around it; returns new names by old ones."""
     names = {}
     for tensor in body.initializer:
         kept = TensorProto()

@@ -1,4 +1,4 @@
-"""Store each cache in the axis order that its reader wants: keys along the products' axis.
+"""Store each cache in the axis order of its reader, so that no transpose copies it in a run.
 
 y = Append(cache, new) ; z = Transpose(y)            and nothing else reads y
 -->

@@ -32,10 +32,10 @@ _MOVING = (  # they move elements of the first input to places that the other in
 
 
 def say_in_numbers(proto: ModelProto) -> dict[str, Labels]:
-    """Change outputs that are maps or text to numbers, in place; their meanings, by output.
+    """Change outputs that are maps or text to numbers, in place; returns their meanings.
 
-    For rows, the label of each column; for labels, the text of each number. Maps and text that
-    nodes read, or that come from elsewhere, stay as they are.
+    For each output: if it has rows, the label of each column; if it has labels, the text of each
+    number. Maps and text that nodes read, or that come from elsewhere, stay as they are.
     """
     return {**_kept(proto), **_without_maps(proto.graph), **_without_text(proto.graph)}
 

@@ -111,7 +111,7 @@ def _parse(path: Path) -> ModelProto:
 
 
 def _fetch(path: Path, proto: ModelProto, was: dict[Path, list[str]]) -> tuple[Path, ...]:
-    """Load external data; returns its files. was: gets the files' signs from before reading."""
+    """Load external data; returns its files. was: gets the signs of each file before it is read."""
     named = [(t, external_file(t, path)) for t in tensors(proto.graph) if is_external(t)]
     files = {file for _, file in named}
     was.update((file, _signs(file)) for file in files)

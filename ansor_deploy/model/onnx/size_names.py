@@ -18,7 +18,10 @@ class SizeName:
     """
 
     def __init__(self, name: str, names: Collection[str]) -> None:
-        """names: of all axes. The builder of onnxruntime-genai calls past plus new rows a total."""
+        """names: of all axes.
+
+        In files of onnxruntime-genai, `total_x` is the sum of `past_x` and `x`.
+        """
         rest = name.removeprefix("total_")
         is_total = rest != name and {rest, f"past_{rest}"} <= set(names)
         self._tree = _parsed(f"past_{rest} + {rest}" if is_total else _FACTOR.sub(r"\1*\2", name))

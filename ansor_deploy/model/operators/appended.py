@@ -24,7 +24,7 @@ MARK = "ansor.appends"  # the attribute of a function that appends: the axis of 
 
 
 def append(emit: Emitter, cache: str, new: str, at: str, axis: int) -> str:
-    """Write rows to a cache, for each sample behind the first `at` rows; the cache after that."""
+    """Write rows to a cache, for each sample behind the first `at` rows; returns the new cache."""
     return emit.own("Append", [cache, new, at], emit.dtype(cache), emit.shape(cache), axis=axis)
 
 

@@ -91,7 +91,7 @@ def _mask(emit: Emitter, sizes: Sizes, past: int, kind: int) -> _Mask:
         mask = emit("Add", mask, bias) if mask else bias
     if not mask or _always_sees(emit, allowed, mask):
         return _Mask(mask)
-    # The maximum of the bias would not tell: TVM's of nothing but -inf is the least finite number.
+    # The maximum of the bias would not tell: for a row of -inf, TVM's is a finite number.
     seen = emit.cast(emit("Greater", mask, emit.constant(-np.inf, kind)), FLOAT)
     return _Mask(mask, emit("Less", emit.reduce("ReduceMax", seen, -1), emit.constant(0.5)))
 

@@ -100,7 +100,7 @@ def _scores(emit: Emitter, heads: _Heads, bias: str) -> Scores:
 
 
 def _kind(emit: Emitter) -> int:
-    """The type that is computed in: the input's, or float32 if that is quantised."""
+    """The type to compute in: that of the input, or float32 if the input is quantised."""
     kind = emit.dtype(emit.input(0))
     return FLOAT if kind in (TensorProto.INT8, TensorProto.UINT8) else kind
 

@@ -11,7 +11,7 @@ from ...system.machine_fault import raise_if_fault
 def blamed(what: str, hint: str) -> Iterator[None]:
     """Make a ModelError of whatever is raised in the block; our own errors stay as they are.
 
-    what: the statement of what cannot be done.
+    what: the sentence that says what cannot be done.
     """
     try:
         yield

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..._lazy_tvm import tvm
 
-# Attribute of a program whose loops end as data decide, so that no proof can read them. It names
-# the axis of the result that has one sample for each along the first axis of the first input. Each
-# depends only on that sample, and on the other inputs.
+# Attribute of a program whose loops end where data decide, so that no proof can read them. It names
+# the axis of samples in the result. Each sample there depends only on the same one along the first
+# axis of the first input, and on the other inputs.
 ROWS_APART = "ansor.rows_apart"
 
 
@@ -20,7 +20,7 @@ class Call:
     """A node that is converted. inputs: Relax expressions; None for one that is left out.
 
     opset: of ONNX's own operators. bb: the block builder. theirs: TVM's converter of the operator,
-    or None. params: an argument of theirs.
+    or None. params: an argument that it takes.
     """
 
     operator: str

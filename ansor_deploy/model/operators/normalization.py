@@ -58,7 +58,7 @@ def quantised_embed_layer_normalization(emit: Emitter) -> list[str]:
 def _embedded(emit: Emitter, positions: str, real: Callable[[str, int], str]) -> list[str]:
     """The normalised sum, how many tokens count, and the sum.
 
-    real: makes floats of what was taken from the input with this index.
+    real: makes floats of rows that were taken from the input with this index.
     """
     ids, segments, words, places, kinds, gamma, beta, mask = (emit.input(at) for at in range(8))
     tokens, kind = emit.shape(ids)[1], emit.dtype(ids)

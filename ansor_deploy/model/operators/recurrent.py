@@ -26,8 +26,8 @@ from .operator import Limit, Operator, Use, choice
 from .recurrence import Layer
 from .tensor import Tensor, zeros
 
-# The most units of a panel: enough sums to be computed while each waits for its own last product.
-# Multiples of `_VECTOR`, which is whole vectors on every processor.
+# The most units of a panel: enough that other sums are computed while one waits for its last
+# product. Multiples of `_VECTOR`, which is whole vectors on every processor.
 _WIDEST = {"LSTM": 16, "GRU": 32, "RNN": 64}
 _VECTOR = 16
 _DEFAULT = {"LSTM": "sigmoid tanh tanh", "GRU": "sigmoid tanh", "RNN": "tanh"}

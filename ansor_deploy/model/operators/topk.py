@@ -152,8 +152,8 @@ class _Program:
     def _go_on(self) -> None:
         """Let each element that comes before the heap's top take its place.
 
-        Most do not. So the best of a block is found first, in vectors, and the block is skipped if
-        that one does not.
+        Most elements do not. So the best of a block is found first, in vectors, and the block is
+        skipped if even that one does not.
         """
         T, what = self.T, self.what  # noqa: N806
         blocks = (what.n - what.k) // _BLOCK

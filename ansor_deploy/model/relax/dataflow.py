@@ -30,7 +30,7 @@ class Walk(ABC):
     def emit(self, expr: relax.Expr, same: relax.Expr | None = None) -> relax.Var:
         """A variable for an expression, with the label of the variable being bound.
 
-        same: the value of which it is another form, if it is one.
+        same: the value, if the expression is another form of one.
         """
         if same is None:
             return self._emit(expr, self.label)

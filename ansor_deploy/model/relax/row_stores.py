@@ -59,7 +59,7 @@ class Stores:
                 self._note(stmt, loops)
 
     def _note(self, stmt: Any, loops: tuple[Any, ...]) -> None:
-        """Note a statement that stores nothing; OpaqueError if it may store all the same."""
+        """Note a statement that stores nothing; OpaqueError if it is of a kind that may store."""
         if isinstance(stmt, tirx.AllocBuffer):
             self.around[stmt.buffer] = loops
         elif isinstance(stmt, tirx.Bind):
