@@ -1,4 +1,7 @@
-"""The reason of a search that a run's budget ended: which it was, so that a larger one goes on."""
+"""The reason recorded for a search that a budget ended.
+
+It names the budget, so that a larger one continues the search.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ def budget_reason(budget: Budget) -> str:
 
 
 def is_larger(budget: Budget, reason: str) -> bool:
-    """Whether a budget allows more of anything than the one that ended a search for this reason.
+    """Whether a budget allows more trials or more time than the one that a reason names.
 
-    False where no budget ended it.
+    False where the reason is not a budget.
     """
     if not (match := _REASON.fullmatch(reason)):
         return False

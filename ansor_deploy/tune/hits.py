@@ -1,4 +1,4 @@
-"""Hits: which tasks of a plan have a schedule already, where it came from, and what is lacking."""
+"""Hits: which tasks of a plan have a schedule already, where from, and which have none."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NAMED = 10  # tasks that an error lists
 
 
 class Origins(Struct, frozen=True):
-    """Where tasks had their schedules from, before anything was tuned.
+    """How many tasks had schedules before anything was tuned, by where these came from.
 
-    exact: from a record of this registry; team, base: from a layer, the team's or what is shipped
-    with the tool; near: from neighbours, to be served or to start from. share: of the time, of
-    those that have a record.
+    exact: a record of this registry. team: the team's layer. base: the layer shipped with the tool.
+    near: neighbours, which serve the task or start its search. share: the part of the time, 0 to 1,
+    of the tasks with a record.
     """
 
     exact: Count
@@ -35,21 +35,21 @@ class Origins(Struct, frozen=True):
 
 
 def origins(plan: Plan) -> Origins:
-    """Of the tasks of a plan."""
+    """The origins of a plan's schedules."""
     tiers = [plan.tiers.get(row.task.key, "exact") for row in plan.rows if row.record]
     team, base = tiers.count("team"), tiers.count("base")
     return Origins(len(tiers) - team - base, team, base, plan.count("near"), plan.measured)
 
 
 def lacking(plan: Plan, request: Request) -> list[PlanRow]:
-    """The tasks that matter, without a record or a neighbour that may serve; longest first."""
+    """The tasks that matter and have no record and no neighbour to serve them; longest first."""
     unknown = {"miss"} if request.reuse == "near" else {"miss", "near"}
     rows = [row for row in plan.rows if row.status in unknown and not row.record]
     return sorted(rows, key=lambda row: (-row.impact, row.task.key))
 
 
 def check_hits(plan: Plan, request: Request) -> None:
-    """MissingRecordError where every task has to have a record, and one that matters has none."""
+    """MissingRecordError where the request needs all records, and a task that matters has none."""
     if request.require_hits and (rows := lacking(plan, request)):
         raise MissingRecordError(
             f"{', '.join(plan.models)}: {lacking_text(plan, rows)}: {named(rows)}",
@@ -58,7 +58,7 @@ def check_hits(plan: Plan, request: Request) -> None:
 
 
 def lacking_text(plan: Plan, rows: Sequence[PlanRow]) -> str:
-    """How many tasks have no record, and what they are of the time."""
+    """How many tasks have no record, and their share of the time, as text."""
     have = "has" if len(rows) == 1 else "have"
     part = sum(row.impact for row in rows)
     tasks = f"{len(rows)} of {count(len(plan.rows), 'task')}"
@@ -66,7 +66,7 @@ def lacking_text(plan: Plan, rows: Sequence[PlanRow]) -> str:
 
 
 def named(rows: Sequence[PlanRow]) -> str:
-    """Tasks by their names and keys, each with its share of the time."""
+    """The tasks' names and keys, each with its share of the time, as text."""
     names = [
         f"{row.task.name} {row.task.key.workload[:12]} ({row.impact:.1%})" for row in rows[:_NAMED]
     ]

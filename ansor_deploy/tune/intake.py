@@ -1,4 +1,4 @@
-"""Models into the registry, and with them what others know of their tasks: in a lock, in layers."""
+"""Adds models to the registry, with the records of their tasks that a lock and layers have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read(models: Iterable[Path], work: Workspace) -> tuple[list[Prepared], list[Task]]:
-    """The models, and the unique tasks of all; what is known of these is in the registry now."""
+    """Read models into the registry, with records of others. Returns models and unique tasks."""
     prepared, tasks = _prepared(models, work.request, work.report)
     note(prepared, work)
     return prepared, tasks
@@ -42,9 +42,9 @@ def _prepared(
 def looked_up(
     models: Iterable[Path], request: Request, indexes: tuple[Path, ...], report: Report
 ) -> Iterator[tuple[list[Prepared], list[Task], Workspace]]:
-    """As `read`, and a workspace that writes nothing: what layers know is noted in a copy.
+    """As `read`, with a workspace that changes no registry: records of layers go to a copy.
 
-    indexes: registries of what is in the layers now.
+    indexes: registries of the layers' present contents.
     """
     prepared, tasks = _prepared(models, request, report)
     asked = replace(request, read_only=True)
@@ -56,9 +56,9 @@ def looked_up(
 
 
 def others(model: Prepared, work: Workspace) -> list[tuple[Prepared, Workspace]]:
-    """The model for each other target that the library is to have code for, where nothing runs.
+    """The model for each further target of the library, with a workspace in which nothing runs.
 
-    Of a range of batches all have the same sizes, whatever each would choose.
+    For a range of batches, all targets get the same sizes, whatever each would choose.
     """
     found = []
     sizes: tuple[Shapes, ...] = tuple({**one.input_shapes} for one in model.imported.interfaces)
@@ -71,7 +71,7 @@ def others(model: Prepared, work: Workspace) -> list[tuple[Prepared, Workspace]]
 
 
 def note(prepared: Iterable[Prepared], work: Workspace) -> None:
-    """Make models known to the registry, with what others know of their tasks."""
+    """Add models to the registry, with the records that others have of their tasks."""
     registry = work.registry
     registry.add_target(work.request.target)
     keys: list[TaskKey] = []
@@ -86,9 +86,9 @@ def note(prepared: Iterable[Prepared], work: Workspace) -> None:
 def take_in(
     keys: Iterable[TaskKey], ledger: Ledger, indexes: Sequence[Path], report: Report
 ) -> None:
-    """Add to the registry what others have tuned, and left in the lock or in a layer.
+    """Add the records of a lock and of layers to the registry.
 
-    indexes: registries of what is in the layers now.
+    indexes: registries of the layers' present contents.
     """
     request, registry = ledger.request, ledger.registry
     if request.lock is None and not indexes:
@@ -107,7 +107,7 @@ def take_in(
 def _bring_in_like(
     indexes: Sequence[Path], keys: Sequence[TaskKey], ledger: Ledger, report: Report
 ) -> None:
-    """Add what others have of tasks that are unknown here, on machines like the request's."""
+    """Add records of machines like the request's, for tasks that have none here."""
     registry, target = ledger.registry, ledger.request.target
     unknown = [key for key in keys if not registry.ranking(key)]
     here = {machine.fingerprint for machine in registry.like(target)}

@@ -1,4 +1,4 @@
-"""The ledger: what tuning writes into a registry.
+"""The ledger writes what tuning learns into a registry.
 
 Nothing else writes measurements, records and ends of searches.
 """
@@ -18,20 +18,20 @@ from .standing import LOCKED, REVALIDATED, SERVED, Standings
 
 
 class Ledger(Standings):
-    """What a registry holds for one request, and the only writer of what tuning learns."""
+    """The standings of one request, and the only writer of what tuning learns."""
 
     def provenance(
         self, found_by: str, device: str, derived_by: tuple[str, ...] = ()
     ) -> Provenance:
-        """Where a program that is measured now comes from. found_by: a search, or "default".
+        """The origin of a program that is measured now. found_by: a search, or "default".
 
-        derived_by: names of its rules.
+        derived_by: the names of the rules that derived it.
         """
         words = (__version__, self.tvm, found_by, device, self.request.seed, now(), self.rules)
         return Provenance(*words, derived_by)
 
     def measured(self, origin: Provenance, device: str) -> Provenance:
-        """The same origin of a program that was measured now, with this tool and TVM."""
+        """The same origin for a program that was measured now, with this tool and TVM."""
         here = self.provenance("", device)
         return replace(
             origin, tool=here.tool, tvm=here.tvm, device=here.device, created=here.created, clock=0
@@ -45,10 +45,10 @@ class Ledger(Standings):
         features: Callable[[Outcome], bytes | None],
         below: float = math.inf,
     ) -> list[Record]:
-        """Add outcomes as measurements, and those that are right as records, which are returned.
+        """Add outcomes as measurements, and right ones as records. Returns these records.
 
-        below: seconds that none takes which becomes a record. What says nothing of its candidate
-        is left out.
+        below: only a program that takes fewer seconds becomes a record. Failures of infrastructure
+        say nothing about a candidate and are left out.
         """
         known = [one for one in outcomes if one.error != INFRASTRUCTURE]
         origins = [replace(origin(one), clock=one.clock) for one in known]
@@ -65,26 +65,27 @@ class Ledger(Standings):
         return records
 
     def add_winner(self, record: Record, beaten: Iterable[Record]) -> None:
-        """Note that a record was as fast as others, or faster, when they ran in turns."""
+        """Record that one record was as fast as others, or faster, when they ran in turns."""
         losers = [one.id for one in beaten if one.id != record.id]
         self.registry.add_contest(record, losers, now())
 
     def add_ends(self, ends: dict[TaskKey, str]) -> None:
-        """Note that these tasks' searches are over, each with the reason."""
+        """Record that these tasks' searches are over, each with the reason."""
         spent = self.registry.trials(ends)
         self.registry.add_searches(
             [self._end(key, reason, spent[key]) for key, reason in ends.items()]
         )
 
     def add_served(self, record: Record) -> None:
-        """Note that a task has its record without a search: enough where no more is asked."""
+        """Record that a task got a record without a search, which is enough for `--reuse near`."""
         end = self._end(record.key, SERVED, trials=1)
         self.registry.add_searches([replace(end, search=SERVED, enough_for=0)])
 
     def add_locked(self, records: Iterable[Record]) -> None:
-        """Add records of a lock. Whoever wrote it has tuned them: they are not tuned again.
+        """Add records of a lock, and the ends of their searches: they are not tuned again here.
 
-        A task that this registry has tuned, or that was taken from a lock before, stays as it is.
+        The search of a task that this registry has tuned, or took from a lock before, stays as it
+        is.
         """
         records = list(records)
         self.registry.add_batch([], records)
@@ -101,7 +102,7 @@ class Ledger(Standings):
         self.registry.add_searches(ends)
 
     def put_aside(self, claims: Iterable[tuple[Record, str]]) -> None:
-        """Note of claims that they make no code, and why: from then on they are none."""
+        """Record that claims make no code, and why: from then on they count as no claims."""
         failed = [
             Measurement(one.key, one.trace, (), UNFIT, why, self.measured(one.provenance, ""))
             for one, why in claims
@@ -109,7 +110,7 @@ class Ledger(Standings):
         self.registry.add_batch(failed, [])
 
     def add_revalidated(self, record: Record, versions: set[str]) -> None:
-        """Note that the search which found a record under another TVM need not be made again."""
+        """Record that the search that found a record under another TVM need not be repeated."""
         ends = [end for end in self.registry.ends(record.key) if end.tvm in versions]
         if ends:
             last = max(ends, key=lambda end: end.enough_for)
@@ -117,7 +118,7 @@ class Ledger(Standings):
             self.registry.add_searches([again])
 
     def add_cost(self, trials: int, seconds: float) -> None:
-        """Note what trials took, for the price of the next plan. seconds: wall clock."""
+        """Record how long trials took, for the estimate of the next plan. seconds: wall clock."""
         fingerprint, search = self.request.target.fingerprint, self.request.search
         self.registry.add_tuning(fingerprint, search, trials, seconds, now())
 

@@ -1,8 +1,8 @@
-"""Who lends a schedule where nothing can be measured.
+"""Neighbours that lend a task their schedule where nothing can be measured.
 
-A build whose code runs nowhere asks the registry for the same programs, tuned for machines with
-the same core, and for others of their families. No compiler is loaded for that: an unchanged build
-asks, too.
+A build whose code runs nowhere takes schedules of the same programs tuned for machines with the
+same core, or of other programs of their families. No compiler is loaded for this, since an
+unchanged build needs it too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Lenders = dict[TaskKey, list[Neighbour]]
 
 
 def lenders(lacking: Collection[TaskKey], ledger: Ledger) -> Lenders:
-    """Neighbours of tasks without a record, the same program first, where nothing can be run."""
+    """Neighbours of tasks without a record, the same program first; {} where code can be run."""
     if ledger.measures or not lacking:
         return {}
     known = ledger.registry.workloads(lacking)
@@ -34,7 +34,7 @@ def lenders(lacking: Collection[TaskKey], ledger: Ledger) -> Lenders:
 
 
 def lenders_digest(found: Mapping[TaskKey, Sequence[Neighbour]]) -> str | None:
-    """SHA-256 over what would be lent; None where nothing is."""
+    """SHA-256 over the schedules that would be lent; None where there are none."""
     said = [
         [key.workload, one.workload.key, one.machine and one.machine.fingerprint, list(one.traces)]
         for key, several in sorted(found.items(), key=lambda pair: pair[0].workload)

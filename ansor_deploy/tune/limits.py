@@ -1,4 +1,4 @@
-"""What tasks take at least on this machine: no trial is spent where nothing is left to find."""
+"""Lower bounds of tasks' times on this machine: no trial is spent where nothing is left to find."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def limits(tasks: Sequence[Task], request: Request) -> dict[TaskKey, float]:
-    """Seconds below which no program of each task runs; {} where another machine runs them.
+    """For each task, seconds that no program of it can beat; {} where another machine runs it.
 
-    What other machines and GPUs can do is declared by their targets, for estimates only.
+    Targets of other machines and GPUs only declare speeds, which serve for estimates and not here.
     """
     if request.devices or request.target.gpu or not tasks or not runs_here(request.target):
         return {}

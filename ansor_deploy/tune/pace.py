@@ -1,4 +1,4 @@
-"""How long a trial takes in this run, for the time that is left."""
+"""How long a trial takes in this run, for estimates of the time left."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ class _Rate:
 
 
 class Pace:
-    """First looks and batches apart: a look is one trial, and waits for its build.
+    """The seconds of a trial, apart for first looks and batches: a look waits for its one build.
 
-    expected: seconds of a trial as long as no batch has ended.
+    expected: seconds of a trial until a batch has ended.
     """
 
     def __init__(self, expected: float) -> None:
@@ -28,11 +28,11 @@ class Pace:
         self._until = elapsed
 
     def within(self, seconds: float) -> int:
-        """How many trials of a batch so many seconds have room for, at least one."""
+        """How many trials of a batch fit into this many seconds; at least one."""
         return max(1, int(seconds / self._seconds(self._batches, self._expected)))
 
     def left(self, looks: int, trials: int) -> float:
-        """Seconds that so many first looks and so many other trials will take."""
+        """Seconds that these numbers of first looks and of other trials will take."""
         batches = self._seconds(self._batches, self._expected)
         return looks * self._seconds(self._looks, batches) + trials * batches
 

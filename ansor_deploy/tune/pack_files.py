@@ -1,12 +1,12 @@
 """A measurement pack: candidates as files, for a target that this machine cannot reach.
 
-    pack.json       what is to be measured, and each candidate's schedule
-    candidates/     their code
+    pack.json       the tasks to measure, and each candidate's schedule
+    candidates/     the candidates' code
     expected/       the outputs that they are checked against, computed on this machine
-    code/           what runs them: modules of ours, and for a processor TVM's runtime
+    code/           modules that run them: some of ours, and for a processor TVM's runtime
     measure.py      `python3 measure.py` writes results.json
 
-`measure/offline.py` is the other side, and `sources/pack.py` takes the results in.
+`measure/offline.py` runs on the other machine, and `sources/pack.py` takes the results in.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from .workspace import Workspace
 
 VERSION = 1
-PER_TASK = 16  # candidates of a task in one pack: the next one is better for what this one shows
+PER_TASK = 16  # most candidates of a task in a pack: the next pack can learn from the results
 _SCRIPT = "measure.py"
 _FOLDERS = ("candidates", "expected", "code")
-_PYTHON = "3.11"  # of another architecture's machines, as Debian 12 has it
+_PYTHON = "3.11"  # version on machines of another architecture: that of Debian 12
 _MEASURE = f'''"""Measure the candidates of this folder on this machine: python3 {_SCRIPT}
 
 It needs Python 3.10 or newer and NumPy, and for a GPU NVIDIA's driver. It writes {RESULTS} beside
@@ -75,7 +75,7 @@ if __name__ == "__main__":
 
 
 def check_folder(folder: Path) -> None:
-    """UsageError where a folder holds anything but a pack."""
+    """UsageError where a folder has contents that are no pack, or is a file."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "name a new folder for the pack")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / PACK).is_file():
@@ -83,9 +83,9 @@ def check_folder(folder: Path) -> None:
 
 
 def write_pack(rows: Sequence[PlanRow], work: Workspace, folder: Path) -> Packed:
-    """Write the next candidates of these rows' tasks, in the place of the pack before.
+    """Write the next candidates of these rows' tasks, in place of the previous pack.
 
-    A candidate that cannot be built is a measurement at once, and left out.
+    A candidate that cannot be built becomes a measurement at once and is left out.
     """
     if not rows:
         return Packed(folder, 0, 0)
@@ -107,7 +107,7 @@ def write_pack(rows: Sequence[PlanRow], work: Workspace, folder: Path) -> Packed
 
 
 class _Pack:
-    """What makes the entries of a pack, as long as the stack is open."""
+    """Makes the entries of a pack, while the stack is open."""
 
     def __init__(self, work: Workspace, folder: Path, stack: ExitStack) -> None:
         self._work, self._folder = work, folder
@@ -129,7 +129,7 @@ class _Pack:
         )
 
     def propose(self, row: PlanRow, rows: int) -> list[str]:
-        """Traces: what is best so far, or the default schedule, and then the search's next."""
+        """Traces of candidates: the best so far or the default, and then the search's proposals."""
         request, task = self._work.request, row.task
         limit = request.budget.trials
         count = min(row.trials, PER_TASK if limit is None else max(1, limit // rows))
@@ -144,14 +144,14 @@ class _Pack:
         return [standard, *new][: count + 1]
 
     def build(self, task: Task, traces: Sequence[str]) -> list[Building]:
-        """Begin to build candidates."""
+        """Start to build candidates."""
         text = task.workload.text
         return [self._builder.submit(BuildJob(text, "trace", trace)) for trace in traces]
 
     def entry(
         self, row: PlanRow, traces: Sequence[str], building: Sequence[Building], name: str
     ) -> dict[str, Any]:
-        """A task's part of the pack, its files written; empty where nothing could be built."""
+        """Write a task's files. Returns its entry of the pack; {} where nothing could be built."""
         task = row.task
         built: list[tuple[str, dict[str, Any]]] = []
         failed: list[Outcome] = []
@@ -202,7 +202,7 @@ def _header(work: Workspace) -> dict[str, Any]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove the pack that is there, its description first: no half is taken for a whole."""
+    """Remove the existing pack, its description first, so that a partial one is never used."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in (PACK, RESULTS, _SCRIPT):
         (folder / name).unlink(missing_ok=True)
@@ -212,7 +212,7 @@ def _clear(folder: Path) -> None:
 
 
 def _write(folder: Path, pack: dict[str, Any], target: Target) -> None:
-    """What is the same for all packs of a target, and at last the description."""
+    """Write the files that all packs of a target share, and then the description."""
     files = _of_processor(pack["arch"], pack["python"]) if target.gpu is None else own_files()
     for name, content in files.items():
         path = folder / "code" / name

@@ -1,4 +1,4 @@
-"""What a build would do, and cost, before it is done: tasks against the registry."""
+"""The plan: what a build would do and cost, from its tasks and the registry."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from .standing import Standing
     from .workspace import Workspace
 
-# What a trial is taken to cost on a target that was never tuned.
+# Assumed seconds of a trial on a target that was never tuned.
 SECONDS_PER_TRIAL = 0.5
 
 ASKED = "asked again"  # reason of a row that `--retune` names
-_MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")  # beside what computes
+# Operators that compute nothing.
+_MOVES = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 Status = Literal["hit", "near", "miss", "skip"]
 
@@ -46,11 +47,11 @@ COUNTED: dict[str, Status] = {"hits": "hit", "near": "near", "misses": "miss", "
 class PlanRow:
     """One unique task: its standing in the registry and its share of the model's time.
 
-    status: "hit": its search is over; "near": unknown, but for its neighbours; "miss"; "skip".
-    reason: why its search is not over; "" for a hit.
-    latency: seconds of one run; measured where a record exists, else forecast from those.
-    impact: weight x latency as a share of the model's sum, 0 to 1. trials: at most, of it.
-    roofline: seconds.
+    status: "hit": its search is over; "near": never measured, but it has neighbours; "miss": to be
+    tuned; "skip": too small a share of the time. latency: seconds of one run; measured where a
+    record exists, else forecast from the records of others. impact: weight x latency as a share of
+    the model's sum, 0 to 1. trials: the most that it may get. reason: why its search is not over;
+    "" for a hit. roofline: estimate of its time from the target's declared speed, seconds.
     """
 
     task: Task
@@ -66,14 +67,15 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every unique task of one or several models. seconds: what the tuning may take.
+    """The plan of every unique task of one or several models.
 
-    stale: how many misses have records of another TVM that were not tried with this one.
-    memory: of each model, as far as it is known without its kernels. devices: that would measure.
-    others: the operators of the model's nodes whose kernels are no task, such as sorts; what
-    they take is in no figure here. room: seconds of a run that the tasks which were measured, and
-    are tuned further, take above what any program of theirs takes; None where nobody knows. tiers:
-    of the tasks whose records came from a layer. interfaces: of each model, in its first shape.
+    trials: all trials of the tuning. seconds: how long the tuning may take. stale: how many misses
+    have records of another TVM that were not tried with this one. memory: each model's memory, as
+    far as it is known without its kernels. others: operators of nodes whose kernels are no tasks,
+    such as sorts; no figure here includes their time. devices: the devices that would measure.
+    room: seconds of a run that could still be saved, above the lower bounds of the tasks that have
+    a record and are tuned further; None where no bound is known. tiers: the layer of each record
+    that came from one. interfaces: the interface of each model, in its first shape.
     """
 
     models: tuple[str, ...]
@@ -95,23 +97,23 @@ class Plan:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tasks are hits, near, misses and skipped, by these names."""
+        """How many tasks there are of each status, by the names of `COUNTED`."""
         return {name: self.count(status) for name, status in COUNTED.items()}
 
     @property
     def latency(self) -> float:
-        """Seconds that all tasks take alone: the sum of weight x latency."""
+        """Seconds that all tasks take together: the sum of weight x latency."""
         return sum(row.task.weight * row.latency for row in self.rows)
 
     def forecast(self, found: Mapping[TaskKey, float]) -> float:
-        """The same with what was measured since the plan was made. found: seconds of some tasks."""
+        """`latency` with what was measured since the plan was made. found: seconds of tasks."""
         known = {row.task.key: row.latency for row in self.rows if row.record} | dict(found)
         tasks = {row.task.key: (row.task.weight, row.roofline) for row in self.rows}
         each = forecast(tasks, known)
         return sum(weight * each[key] for key, (weight, _) in tasks.items())
 
     def under(self, records: Mapping[TaskKey, Record]) -> Plan:
-        """The same with the latencies of these records."""
+        """The same plan with the latencies of these records."""
         known = {key: record.latency for key, record in records.items()}
         rows = (replace(row, latency=known.get(row.task.key, row.latency)) for row in self.rows)
         return replace(self, rows=tuple(rows))
@@ -123,14 +125,14 @@ class Plan:
 
     @property
     def origins(self) -> Origins:
-        """Where its tasks have their schedules from."""
+        """Where its tasks' schedules came from."""
         from .hits import origins
 
         return origins(self)
 
     @property
     def latencies(self) -> tuple[float, ...]:
-        """Seconds that each model's tasks take alone, in the models' order."""
+        """Seconds that each model's tasks take together, in the models' order."""
         return tuple(
             sum(row.task.per_model[model] * row.latency for row in self.rows)
             for model in range(len(self.models))
@@ -138,9 +140,9 @@ class Plan:
 
 
 def plan_models(prepared: Sequence[Prepared], tasks: Sequence[Task], work: Workspace) -> Plan:
-    """The plan of models that were read, with what they need of memory and have beside tasks.
+    """The plan of models that were read, with their memory and their nodes that are no tasks.
 
-    tasks: the unique ones of all of them.
+    tasks: the unique tasks of all models.
     """
     from ..codegen.executable import memory_of_tensors
     from ..registry.layers import tiers
@@ -164,16 +166,17 @@ def _room(plan: Plan, request: Request) -> float | None:
 
 
 def _beside_tasks(model: Prepared) -> list[Node]:
-    """The nodes that compute something, and nothing of which is a task."""
+    """The nodes that compute something and are part of no task."""
     tasked = {node for task in model.tasks for place in task.places for node in place.nodes}
     nodes = [node for _, place in model.others for node in place.nodes]
     return [node for node in nodes if node.op not in _MOVES and node not in tasked]
 
 
 def _programs(request: Request, task: Task, enough: int) -> float:
-    """How many programs a task has; infinite where nobody asks, or a user's rules would run.
+    """How many programs a task has; infinite where that is not counted.
 
-    enough: counting ends there.
+    It is not counted without trials, for another search, or where a user's rules would have to run.
+    enough: counting stops at this number.
     """
     from ..space.derivation import programs
     from ..space.rule import shipped_rules
@@ -190,14 +193,14 @@ def make_plan(
     ledger: Ledger,
     programs: Callable[[Task, int], float] = lambda task, enough: math.inf,
 ) -> Plan:
-    """Hold unique tasks against the ledger: what is there, what is missing, what matters.
+    """Compare unique tasks with the ledger: what is there, what is missing and what matters.
 
-    programs: how many a task has, counted until there are enough; asked of those that matter.
+    programs: counts a task's programs up to a number; it is called for tasks that matter.
 
-    A task is a hit if it is finished for the ledger's request, or has had its trials; a miss if
-    it matters and is not, or near if it was never measured and others of its family, or the same
-    on a machine with other cores or caches, were; and
-    skipped if its share of the time is too small. UsageError where --retune names no task.
+    A task is a hit if its search is over for the ledger's request, or if it has had its trials. If
+    not, it is skipped where its share of the time is too small. It is near if it was never measured
+    itself, but others of its family were, or the same task on a machine with other cores or caches.
+    Otherwise it is a miss. UsageError where --retune names no task.
     """
     request, registry, target = ledger.request, ledger.registry, ledger.request.target
     standing = ledger.standing(task.key for task in tasks)
@@ -227,7 +230,11 @@ def make_plan(
 
 
 def _status(known: Standing, left: int, near: bool, wanted: bool) -> Status:
-    """left: how many trials a task may still have. near: whether it has neighbours."""
+    """The status of a task.
+
+    left: how many trials it may still have. near: whether it has neighbours. wanted: whether it
+    matters.
+    """
     if known.record and not (known.reason and left):
         return "hit"
     return "near" if near else "miss" if wanted else "skip"
@@ -236,14 +243,14 @@ def _status(known: Standing, left: int, near: bool, wanted: bool) -> Status:
 def _neighbours(
     tasks: Sequence[Task], standing: Mapping[TaskKey, Standing], ledger: Ledger
 ) -> dict[TaskKey, list[Neighbour]]:
-    """Of the tasks that nobody has measured, those that have neighbours."""
+    """The neighbours of the tasks that were never measured; tasks without any are left out."""
     known = [(task.key, task.workload, standing[task.key]) for task in tasks]
     asked = {key: text for key, text, at in known if not (at.measured or at.record)}
     return nearest(asked, ledger.registry, ledger.tvm, ledger.request.target)
 
 
 def _cost(rows: Sequence[PlanRow], ledger: Ledger) -> tuple[int, float]:
-    """Trials of rows within the request's budget, and the seconds that they may take."""
+    """The rows' trials within the request's budget, and the seconds that they may take."""
     budget, target = ledger.request.budget, ledger.request.target
     trials = sum(row.trials for row in rows)
     trials = trials if budget.trials is None else min(trials, budget.trials)
@@ -252,7 +259,7 @@ def _cost(rows: Sequence[PlanRow], ledger: Ledger) -> tuple[int, float]:
 
 
 def _asked_again(tasks: Sequence[Task], names: Sequence[str]) -> set[TaskKey]:
-    """The keys of the tasks that `--retune` names: by name, or by the beginning of a key."""
+    """The keys of the tasks that `--retune` names, by name or by the beginning of a key."""
     if "all" in names:
         return {task.key for task in tasks}
     found = set()
@@ -270,7 +277,7 @@ def _asked_again(tasks: Sequence[Task], names: Sequence[str]) -> set[TaskKey]:
 def latencies(
     tasks: Sequence[Task], records: Mapping[TaskKey, Record], target: Target
 ) -> dict[TaskKey, float]:
-    """Seconds of one run of each task, by `forecast` of those that have a record."""
+    """Seconds of one run of each task; `forecast` from those with a record for the others."""
     known = {task.key: (task.weight, task.roofline(target)) for task in tasks}
     return forecast(known, {key: records[key].latency for key in known if key in records})
 
@@ -280,8 +287,8 @@ def impacts(
 ) -> dict[TaskKey, float]:
     """Each task's share of the end-to-end time, 0 to 1.
 
-    A task without a record counts for no more than its share of the rooflines: else records of
-    the others would make one matter that was skipped, and the next build of the model would tune.
+    A task without a record counts for no more than its share of the rooflines. Otherwise, records
+    of other tasks would make a skipped task matter, and the next build of the model would tune it.
     """
     share = _shares(tasks, latencies(tasks, records, target))
     untuned = _shares(tasks, latencies(tasks, {}, target))

@@ -1,4 +1,4 @@
-"""The queue of what a plan misses, beside other processes that may be tuning the same."""
+"""The queue of a plan's missing tasks, which other processes may be tuning at the same time."""
 
 import time
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from .sources import try_out
 from .sources.near import Near
 from .workspace import Workspace
 
-POLL_SECONDS = 1.0  # between two looks at a task that another process is tuning
+POLL_SECONDS = 1.0  # between two checks of a task that another process is tuning
 
 
 def tune_missing(plan: Plan, work: Workspace) -> TuneResult:
-    """Tune what a plan misses; nothing where the target's code runs nowhere."""
+    """Tune a plan's missing tasks; none where the target's code runs nowhere."""
     spent, (fit, no_room) = Spent(), that_fit(pending(plan, work.request), work)
     if fit:
         work.report.stage("tune", f"{len(fit)} of {len(plan.rows)} tasks")
@@ -42,7 +42,7 @@ def pending(plan: Plan, request: Request) -> list[PlanRow]:
 def that_fit(rows: Sequence[PlanRow], work: Workspace) -> tuple[list[PlanRow], list[str]]:
     """The rows whose trials fit into the devices' memory, and the keys of the other workloads.
 
-    The latter are named in warnings. Neither has any where nothing runs the target's code.
+    Warnings name the latter. Both are empty where nothing runs the target's code.
     """
     if not rows or work.machine is None:
         return [], []
@@ -64,10 +64,10 @@ def that_fit(rows: Sequence[PlanRow], work: Workspace) -> tuple[list[PlanRow], l
 
 
 def tune_plan(plan: Plan, rows: Sequence[PlanRow], work: Workspace, measurer: Measurer) -> Spent:
-    """Tune rows of a plan until they have had enough or the budget ends.
+    """Tune rows of a plan until their searches are over or the budget ends.
 
-    Where near is good enough, neighbours serve tasks that have some, which costs no trials. What
-    another process is tuning is left to it: the rest is tuned first, and then waited for.
+    With `--reuse near`, neighbours serve the tasks that have some, which costs no trials. Tasks
+    that another process is tuning are left to it: this one tunes the others and then waits.
     """
     queue = _Queue(plan, work, measurer, Holder.here())
     try:
@@ -84,7 +84,7 @@ def _served_by_others(row: PlanRow, request: Request) -> bool:
 
 @dataclass
 class _Queue:
-    """Takes all tasks that are free, again and again, until none is left."""
+    """Leases and tunes the tasks that are free, again and again, until none is left."""
 
     plan: Plan
     work: Workspace
@@ -111,7 +111,7 @@ class _Queue:
         return Spent(self.trials, time.monotonic() - self.began, tuple(self.rounds))
 
     def serve(self, near: Sequence[PlanRow]) -> set[TaskKey]:
-        """Let neighbours serve what nobody else is tuning; the tasks that now have a record."""
+        """Let neighbours serve tasks that nobody else is tuning. Returns those with a record."""
         if not near:
             return set()
         self.work.report.stage("reuse", f"schedules of neighbours for {count(len(near), 'task')}")
@@ -135,7 +135,7 @@ class _Queue:
             rounds.close()
 
     def _still_missed(self, rows: Sequence[PlanRow]) -> list[PlanRow]:
-        """The rows that no other process has tuned meanwhile."""
+        """The rows that no other process has tuned in the meantime."""
         standing = self.work.ledger.standing(row.task.key for row in rows)
         return [row for row in rows if row.reason == ASKED or standing[row.task.key].reason]
 

@@ -1,4 +1,4 @@
-"""What a tuning run did, as commands print it."""
+"""The types of a tuning run's results, as commands print them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round:
-    """One decision of the tuning's scheduler, and what came of it.
+    """One decision of the task scheduler, and its result.
 
-    title, key: of the task's workload.
+    title, key: those of the task's workload.
     """
 
     task: str
@@ -36,10 +36,10 @@ class Round:
 
 
 class Tuned(Struct, frozen=True, kw_only=True):
-    """What a build or a tuning run did. no_room: tasks that no device had memory to try.
+    """The figures of a build or a tuning run. no_room: tasks that no device had the memory to try.
 
-    kept_default: tasks that were to be tuned and have their default schedule as the best. origins:
-    null where it did not look anything up, as a frozen build.
+    kept_default: how many tasks were to be tuned and still have their default schedule as the best.
+    origins: null where no schedules were looked up, as in a frozen build.
     """
 
     tasks: Count
@@ -56,7 +56,7 @@ class Tuned(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Packed:
-    """What a pack has for its machine to measure. folder: of the pack."""
+    """The contents of a pack, for its machine to measure. folder: the pack's folder."""
 
     folder: Path
     tasks: Count
@@ -77,7 +77,7 @@ class Tune(Tuned, frozen=True):
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run spent, batch by batch. seconds: wall clock."""
+    """The trials and time that a run spent. seconds: wall clock. rounds: its batches."""
 
     trials: int = 0
     seconds: float = 0.0
@@ -85,10 +85,11 @@ class Spent:
 
 
 class TuneResult(Tuned, frozen=True, kw_only=True):
-    """The same within the program. latency_ms: the models' estimate under their records.
+    """`Tuned` with more, for use within the program.
 
-    latencies_ms: of each model, in their order. rounds: the scheduler's decisions, in order.
-    records: the best of each task afterwards.
+    latency_ms: the models' estimate under their records. latencies_ms: the same for each model, in
+    their order. rounds: the scheduler's decisions, in order. records: the best of each task
+    afterwards.
     """
 
     latency_ms: float
@@ -106,7 +107,7 @@ class TuneResult(Tuned, frozen=True, kw_only=True):
         records: Mapping[TaskKey, Record],
         no_room: Sequence[str] = (),
     ) -> TuneResult:
-        """What was spent on a plan. records: the best of its tasks now."""
+        """The result of tuning a plan. records: the best of its tasks now."""
         now = plan.under(records)
         missed = [row.task.key for row in plan.rows if row.status in ("miss", "near")]
         known = [records[key] for key in missed if key in records]
@@ -128,14 +129,14 @@ class TuneResult(Tuned, frozen=True, kw_only=True):
 
     @property
     def gained_nothing(self) -> bool:
-        """Whether tasks were tuned, and each of them has its default schedule still."""
+        """Whether tasks were tuned, and all of them still have their default schedule."""
         return 0 < self.misses <= self.kept_default
 
     @classmethod
     def untuned(
         cls, tasks: int, hits: int, latency_ms: float = math.nan, found: Origins | None = None
     ) -> TuneResult:
-        """Of a build that tuned nothing."""
+        """The result of a build that tuned nothing."""
         return cls(
             tasks=tasks,
             hits=hits,
@@ -149,5 +150,5 @@ class TuneResult(Tuned, frozen=True, kw_only=True):
 
     @property
     def figures(self) -> Tuned:
-        """The figures, as they stand in a manifest."""
+        """The figures, as a manifest has them."""
         return Tuned(**{name: getattr(self, name) for name in Tuned.__struct_fields__})

@@ -1,4 +1,4 @@
-"""Rounds of tuning: scheduler -> search -> measure, every batch into the registry at once."""
+"""Rounds of tuning: scheduler -> search -> measure; each batch goes to the registry at once."""
 
 import math
 import time
@@ -29,9 +29,9 @@ from .workspace import Workspace
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """A batch that was sent to be measured.
+    """A batch that is being measured.
 
-    why: the scheduler's reason for its task. proposed: the programs, and where each comes from.
+    why: the scheduler's reason to choose its task. proposed: the programs' traces and origins.
     """
 
     state: TaskProgress
@@ -41,10 +41,10 @@ class _UnderWay:
 
 
 class Rounds:
-    """Spends a budget on some rows of a plan, which nobody else is tuning.
+    """Spends a budget on some rows of a plan, which no other process is tuning.
 
-    Each batch is in the registry once it is measured, and what is measured of one that is
-    interrupted.
+    A batch is written to the registry as soon as it is measured, and so are the finished
+    measurements of one that is interrupted.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Rounds:
         self.began = time.monotonic()
 
     def spend(self) -> None:
-        """Batch after batch; at the end, settle the winners and note which searches are over."""
+        """Measure batch after batch; then settle the winners and record which searches are over."""
         under_way: deque[_UnderWay] = deque()
         try:
             self._measure(under_way)
@@ -88,18 +88,18 @@ class Rounds:
         self.scheduler.end_finished()
         self._settle()
         seen = [state for state in self.scheduler.states if state.history or state.measured]
-        # What is good enough for one goal may not be for another: that search is not over.
+        # A goal ends a search only for itself: another goal may need more, so it is not recorded.
         spent = budget_reason(self.ledger.request.budget)
         self.ledger.add_ends({s.task.key: s.ended or spent for s in seen if s.ended != "goal"})
 
     def close(self) -> None:
-        """Note what the trials took, and keep the cost model for the next run."""
+        """Record how long the trials took, and save the cost model for the next run."""
         if self.trials:
             self.ledger.add_cost(self.trials, time.monotonic() - self.began)
         self.context.model.save()
 
     def _measure(self, under_way: deque[_UnderWay]) -> None:
-        """Until nothing is left. under_way: the batches that were begun and have not ended."""
+        """Measure batches until none is left. under_way: batches that were begun and not ended."""
         while True:
             while len(under_way) < self.measurer.depth and (batch := self._begin()) is not None:
                 under_way.append(batch)
@@ -109,7 +109,7 @@ class Rounds:
             self._end_batch(under_way.popleft(), outcomes)
 
     def _left(self) -> float:
-        """Trials that the budget still allows; 0 once its time is over."""
+        """Trials that the budget still allows; 0 after its time."""
         seconds, most = self._seconds_left(), self.budget.trials
         if seconds == 0:
             return 0
@@ -123,7 +123,7 @@ class Rounds:
         return max(0.0, self.began + self.budget.seconds - time.monotonic())
 
     def _begin(self) -> _UnderWay | None:
-        """The next batch on its way to a device; None where nothing is left, or not now."""
+        """Send the next batch to a device; None where no task is left, or all are busy."""
         check()
         while (left := self._left()) > 0 and (chosen := self.scheduler.next()) is not None:
             state, why = chosen
@@ -142,7 +142,7 @@ class Rounds:
         self.under_way -= len(batch.proposed)
         state.busy = False
         known = [outcome for outcome in outcomes if outcome.error != INFRASTRUCTURE]
-        if not outcomes:  # the time was over before any had run
+        if not outcomes:  # the time ended before any candidate ran
             return
         if not known:
             raise DeviceError(f"nothing can be built: {outcomes[0].message}", "see the farm's logs")
@@ -160,7 +160,7 @@ class Rounds:
         self.work.report.progress(self._progress())
 
     def _settle(self) -> None:
-        """Let the best few of every task that was searched run against each other."""
+        """Run the best few programs of every searched task against each other, in turns."""
         searched = [s for s in self.scheduler.states if self.sources[s.task.key].search]
         if searched:
             settled = count(len(searched), "task")
@@ -188,7 +188,7 @@ class Rounds:
         return Trial(state.task, self.work, self.measurer, self.context)
 
     def _propose_safely(self, state: TaskProgress, most: int) -> Mapping[str, Provenance]:
-        """A search that fails costs its task the tuning, and no other task anything."""
+        """Propose programs. A search that fails ends the tuning of its own task only."""
         try:
             return self.sources[state.task.key].propose(most)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check
@@ -199,7 +199,7 @@ class Rounds:
             return {}
 
     def _keep(self, batch: _UnderWay, outcomes: Sequence[Outcome]) -> None:
-        """All outcomes as measurements; those that are right and as good as any as records."""
+        """Keep all outcomes as measurements, and right ones that beat the best as records."""
         below = batch.state.best if batch.state.measured else math.inf
         self._trial(batch.state).keep(outcomes, batch.proposed, below)
 
@@ -215,12 +215,12 @@ class Rounds:
         return Progress(self.rounds[-1], self.trials, total, self.failed, elapsed, left)
 
     def _forecast(self) -> float:
-        """Seconds of one run of all models with what was found so far."""
+        """Seconds of one run of all models with the best programs found so far."""
         return self.plan.forecast({s.task.key: s.best for s in self.scheduler.states if s.measured})
 
 
 def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
-    """Where each row's task stands before the first batch; what is asked again has no trials."""
+    """The progress of each row's task before the first batch; with `--retune`, it has no trials."""
     standing = work.ledger.standing(row.task.key for row in rows)
     least = limits([row.task for row in rows], work.request)
     return [
@@ -238,7 +238,7 @@ def _states(rows: Sequence[PlanRow], work: Workspace) -> list[TaskProgress]:
 
 
 def _fixed(plan: Plan, tuned: Sequence[PlanRow]) -> list[float]:
-    """Seconds of each model in tasks that are not tuned."""
+    """Seconds of each model in the tasks that are not tuned."""
     keys = {row.task.key for row in tuned}
     rest = [row for row in plan.rows if row.task.key not in keys]
     models = range(len(plan.models))

@@ -1,8 +1,9 @@
-"""The task scheduler: which task gets the next batch of trials, and when one has had enough.
+"""The task scheduler: which task gets the next batch of trials, and when a task is finished.
 
-Ansor's gradient descent over tasks (Ansor, section 6.2 and appendix A): each batch goes to the
-task by which the objective would fall fastest, as far as its own past, its remaining time and the
-tasks like it allow to guess; now and then to any task, since guesses may be wrong.
+It does Ansor's gradient descent over tasks (Ansor, section 6.2 and appendix A). Each batch goes to
+the task that is expected to reduce the objective most. The estimate uses the task's own past, its
+present latency and the speed of tasks like it. Since it may be wrong, some batches go to a random
+task.
 """
 
 import math
@@ -15,25 +16,27 @@ from ..request import PATIENCE, Budget, Objective
 from ..system.words import count
 from .result import Round
 
-ALPHA = 0.2  # trust in the past against optimism (Ansor's default)
-BETA = 2.0  # how much slower than the best task like it a task may stay (Ansor's default)
+ALPHA = 0.2  # weight of past gains, against the optimistic guess (Ansor's default)
+BETA = 2.0  # a task is expected to come within this factor of the fastest like it (Ansor's default)
 WINDOW = 3  # batches over which the past gain is averaged
 EPSILON = 0.05  # share of the batches that go to a task at random
-IMPROVEMENT = 0.01  # share by which a batch must better the best to count
+IMPROVEMENT = 0.01  # share by which a batch must improve on the best to count
 FIRST_LOOK = "first look"  # the reason of a task's first batch
-NEAR = 0.95  # share of its limit at which nothing is left to find of a task
-BATCH = 16  # trials, the unit in which the time spent on a task is counted
+NEAR = 0.95  # a task is done when its lower bound is this share of its best latency
+BATCH = 16  # trials of a batch, the unit in which the time spent on a task is counted
 
 
 @dataclass
 class TaskProgress:
-    """A task in the course of a run. history: best latency in seconds after each batch.
+    """The progress of a task in a run.
 
-    trials: those of earlier runs included. measured: whether `best` is, and no estimate.
-    stale: batches since the last that improved it. ended: why nothing more is tried; "" as long as
-    something is. busy: a batch of it is being measured. asked: by name, however small its share.
-    limit: about how many trials it has, by the number of its programs. least: seconds below which
-    no program of it runs; 0 where nobody knows.
+    best: its best latency, seconds. trials: including those of earlier runs. measured: whether
+    `best` was measured; else it is an estimate. stale: batches since the last that improved it.
+    ended: why it gets no more trials; "" while it may. busy: whether a batch of it is being
+    measured. asked: whether `--retune` names it, however small its share. limit: about how many
+    trials it can use, by the number of its programs. least: a lower bound of its programs' seconds;
+    0 where none is known. history: the best latency after each batch, seconds. earlier: batches of
+    earlier runs.
     """
 
     task: Task
@@ -47,7 +50,7 @@ class TaskProgress:
     limit: float = math.inf
     least: float = 0.0
     history: list[float] = field(default_factory=list)
-    earlier: int = field(init=False)  # batches of earlier runs
+    earlier: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.earlier = self.trials // BATCH
@@ -64,17 +67,17 @@ class TaskProgress:
 
     @property
     def flops_per_second(self) -> float:
-        """The speed reached; 0 for a task without arithmetic or without a measurement."""
+        """The best speed so far; 0 for a task without arithmetic or without a measurement."""
         return self.task.flops / self.best if self.measured else 0.0
 
     def gain(self, fastest: float = 0.0) -> float:
-        """Seconds of one run of the task that its next batch may save, the more the better.
+        """Seconds of one run of the task that its next batch is expected to save.
 
         fastest: FLOP/s of the fastest task like it. With g the best latency after t batches and
         C the task's FLOPs, the guess is alpha x the mean gain of the last WINDOW batches plus
-        (1 - alpha) x (g - min(g - g/t, beta C / fastest)): at best all the rest of its time falls
-        away at the rate so far, or it comes within beta of the speed of its like. No batch saves
-        more than what lies above the task's limit.
+        (1 - alpha) x (g - min(g - g/t, beta C / fastest)). The optimistic part assumes that the
+        latency keeps falling at its mean rate so far, or comes within beta of the speed of tasks
+        like it. No batch saves more than the time above the task's lower bound.
         """
         past = 0.0
         if len(self.history) > 1:
@@ -88,16 +91,17 @@ class TaskProgress:
 
     @property
     def at_limit(self) -> bool:
-        """Whether it was measured to be as good as it can be."""
+        """Whether its measured latency is close to its lower bound."""
         return self.measured and self.least >= NEAR * self.best
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Tuning as it stands after a batch of measurements, which `round` describes.
+    """The progress of tuning after a batch of measurements, which `round` describes.
 
-    trials: of the run so far, of which `failed` came to nothing. total_trials: expected in all.
-    elapsed: seconds so far. left: seconds until the budget or the work ends, as far as is known.
+    trials: trials of the run so far. failed: how many of these failed. total_trials: trials that
+    are expected in all. elapsed: seconds so far. left: estimated seconds until the budget or the
+    work ends.
     """
 
     round: Round
@@ -109,7 +113,7 @@ class Progress:
 
 
 class Scheduler:
-    """Hands out tasks until every one has ended."""
+    """Chooses the tasks of batches until every task has ended."""
 
     def __init__(
         self,
@@ -119,7 +123,7 @@ class Scheduler:
         objective: Objective | None = None,
         seed: int = 0,
     ) -> None:
-        """fixed: a model's seconds in tasks that are not tuned here, one entry a model."""
+        """fixed: for each model, its seconds in tasks that are not tuned here."""
         self.states = list(states)
         self.budget = budget
         self.fixed = tuple(fixed)
@@ -140,18 +144,18 @@ class Scheduler:
         return sum(self.latencies)
 
     def slope(self, state: TaskProgress) -> float:
-        """Derivative of the objective in the latency of a task."""
+        """The derivative of the objective with respect to a task's latency."""
         slopes = self.objective.slopes(self.latencies)
         return sum(w * slope for w, slope in zip(state.task.per_model, slopes, strict=True))
 
     def gradient(self, state: TaskProgress) -> float:
-        """What the objective may fall by with the next batch of a task, the more the better."""
+        """By how much the next batch of a task is expected to reduce the objective."""
         return self.slope(state) * state.gain(self._fastest_like(state))
 
     def next(self) -> tuple[TaskProgress, str] | None:
-        """The task for the next batch and the reason; None when all have ended or are busy.
+        """The task for the next batch, and the reason; None when all have ended or are busy.
 
-        First every task once, the heaviest first; from then on by gradient.
+        First every task gets one batch, the heaviest task first; then the gradient decides.
         """
         self.end_finished()
         free = [s for s in self.states if not s.ended and not s.busy]
@@ -165,12 +169,12 @@ class Scheduler:
         return self._steepest(free)
 
     def trials_left(self) -> int:
-        """Trials until every task has had its limit."""
+        """Trials until every task has reached its limit."""
         left = (min(self.budget.per_task, s.limit) - s.trials for s in self.states if not s.ended)
         return int(sum(max(0, trials) for trials in left))
 
     def looks_left(self) -> int:
-        """How many tasks wait for their first look."""
+        """How many tasks are waiting for their first look."""
         return sum(not s.ended and not s.history for s in self.states)
 
     def _steepest(self, free: Sequence[TaskProgress]) -> tuple[TaskProgress, str]:
@@ -189,7 +193,7 @@ class Scheduler:
         return max((s.flops_per_second for s in like), default=0.0)
 
     def end_finished(self) -> None:
-        """Note which tasks have had enough, each with the reason."""
+        """Mark the tasks that are finished, each with the reason."""
         least = self.budget.min_impact * self.end_to_end
         known = all(state.measured or state.history for state in self.states)
         for state in self.states:
@@ -210,5 +214,5 @@ class Scheduler:
                 state.ended = "impact"
 
     def _stale_reason(self) -> str:
-        """What is left early may still have something for an objective with more patience."""
+        """The reason for a stale task: an objective with more patience may still find something."""
         return "no improvement" if self.objective.patience >= PATIENCE else "early stop"

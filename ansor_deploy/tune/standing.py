@@ -1,6 +1,6 @@
-"""Standing: what a request knows of each of its tasks, asked in one go.
+"""Standing: what a request knows about each of its tasks, looked up in one go.
 
-No compiler is loaded for that: an unchanged build asks, too.
+No compiler is loaded for this, since an unchanged build needs it too.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .budget_end import is_larger
 if TYPE_CHECKING:
     from ..registry.store import Registry
 
-MANY = 1000  # records of a task, of which some may be of no use
-FALSE = 3.0  # times as long as claimed: no other machine of the same kind is so much faster
-# Ends that no search of this registry came to.
+MANY = 1000  # records of a task to look at where the request may not allow some of them
+FALSE = 3.0  # a claim is false if its program takes more than this many times as long here
+# Reasons of ends that are not from a search of this registry.
 SERVED = "near"  # a neighbour's schedule, or the default one, became the record
 LOCKED = "locked"  # a lock brought the record
 REVALIDATED = "revalidated"  # a record of another version of TVM proved itself
@@ -30,11 +30,11 @@ REVALIDATED = "revalidated"  # a record of another version of TVM proved itself
 
 @dataclass(frozen=True)
 class Standing:
-    """What a request knows of one task.
+    """What a request knows about one task.
 
-    record: the best, which a build uses; None for the default schedule. claim: what others say to
-    be faster than anything that was measured here. reason: why the search is not over; "" where it
-    is. spent: trials that count towards the task's limit. measured: all trials that were made.
+    record: the best record, which a build uses; None for the default schedule. claim: a record of
+    others that claims to be faster than anything measured here. reason: why the search is not over;
+    "" where it is. spent: trials that count towards the task's limit. measured: all trials so far.
     """
 
     record: Record | None
@@ -45,23 +45,23 @@ class Standing:
 
 
 class Standings:
-    """What a registry knows for one request: its target, rules, search, effort and TVM."""
+    """What a registry knows for one request, with its target, rules, search, effort and TVM."""
 
     def __init__(self, registry: Registry, request: Request, *, measures: bool = False) -> None:
-        """measures: code of the target runs, so that a claim must first prove itself."""
+        """measures: whether code of the target runs, so that a claim must first prove itself."""
         self.registry, self.request, self.measures = registry, request, measures
         self.tvm = version("apache-tvm")
         self.rules = rules_digest(request.rules, request.target.kind, request.precision)
 
     def standing(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Standing]:
-        """Where each task stands now."""
+        """The present standing of each task."""
         measured = self.registry.trials(dict.fromkeys(keys))
         return {key: self._standing(key, trials) for key, trials in measured.items()}
 
     def best(self, keys: Iterable[TaskKey]) -> dict[TaskKey, Record]:
         """The best record of each key that has one of this version of TVM.
 
-        What others claim is one only where nothing can be measured.
+        A claim counts as a record only where nothing can be measured.
         """
         return records_of(self.standing(keys))
 
@@ -75,16 +75,16 @@ class Standings:
         return Standing(record, claim, reason, max(0, measured - outdated), measured)
 
     def _ours(self, key: TaskKey) -> Record | None:
-        """The best record that was measured here, of those that the request allows."""
+        """The best record that was measured here and that the request allows."""
         strict = self.request.precision == "strict"
         known = self.registry.top(key, self.tvm, MANY if strict else 1)
         return next((one for one in self._allowed(known) if not one.claimed), None)
 
     def _claim(self, key: TaskKey, best: float) -> Record | None:
-        """The best that others claim of a key, below the seconds of what was measured here.
+        """The best claim of others on a key that is faster than `best`, in seconds.
 
-        What no machine can have timed is none, nor what something has beaten here or what made no
-        code.
+        Left out are claims with times that no machine can reach, claims that were beaten here, and
+        claims that made no code.
         """
         if not self.registry.claims(key, self.tvm, best, 1):
             return None
@@ -93,21 +93,21 @@ class Standings:
         claims = [one for one in self._allowed(claims) if one.trace not in unfit]
         if not claims:
             return None
-        (workload,) = self.registry.workloads([key]).values()  # which a record refers to
+        (workload,) = self.registry.workloads([key]).values()  # it exists: records refer to it
         target = self.request.target
         return next((one for one in claims if not workload.impossible(one.seconds, target)), None)
 
     def _allowed(self, records: list[Record]) -> list[Record]:
-        """Where computations are to stay as they are, the records that leave them so."""
+        """The records that the request allows: with `--precision strict`, none that rewrites."""
         strict = self.request.precision == "strict"
         return [one for one in records if not (strict and one.rewrites)]
 
     def _reason(self, record: Record, ends: Sequence[SearchEnd]) -> str:
         """Why the search of a task with a record is not over; "" where it is.
 
-        It is if a search has ended with the same rules, the same search and the same TVM, under a
-        budget of as many trials or more. One that the budget of a run ended is over as long as no
-        larger one is asked for.
+        It is over if a search has ended with the same rules, search and TVM, and with at least as
+        many trials allowed for the task. A search that a run's budget ended is over until a larger
+        budget is given.
         """
         claimed = any(end.claimed for end in ends)
         false = claimed and not record.claimed and self._lied(record.key)
@@ -117,13 +117,13 @@ class Standings:
         return "" if "" in reasons else reasons[-1]
 
     def _lied(self, key: TaskKey) -> bool:
-        """Whether nothing that ran here came near the fastest that others claim."""
+        """Whether nothing that ran here came near the fastest claim."""
         known = self.registry.top(key, self.tvm, FEW)
         shown = [seconds for one in known if not one.claimed for seconds in one.seconds]
         return not credible(shown, self.registry.fastest_claim(key, self.tvm))
 
     def _left_by(self, end: SearchEnd) -> str:
-        """Why a search that ended so leaves something to do; "" if it does not."""
+        """Why a search with this ending should go on; "" if it is complete."""
         request = self.request
         if changed := self._changed_since(end):
             return changed
@@ -134,7 +134,7 @@ class Standings:
         return "" if end.enough_for >= request.budget.per_task else "more effort"
 
     def _changed_since(self, end: SearchEnd) -> str:
-        """What has changed since a search ended that could find better programs now; or ""."""
+        """What has changed since a search ended, so that it might find better programs; or ""."""
         if end.tvm != self.tvm:
             return "another TVM"
         if end.rules != self.rules:
@@ -150,10 +150,11 @@ def records_of(standing: Mapping[TaskKey, Standing]) -> dict[TaskKey, Record]:
 
 
 def credible(shown: Sequence[float], claimed: float) -> bool:
-    """Whether a claim's seconds may be true, given the times measured here; none for a failure.
+    """Whether a claim's seconds may be true, given the times measured here.
 
-    Machines of one fingerprint differ in clock; whoever errs by more has not measured, and the
-    search that is said to have found it is not believed either. The fastest of the times counts:
-    on a busy machine the others say how busy it was.
+    shown: these times; empty for a failure. Machines of one fingerprint differ in clock, but by
+    less than FALSE: a claim that is off by more was not measured, and the search that is said to
+    have found it does not count either. Only the fastest time is compared, since on a busy machine
+    the others show how busy it was.
     """
     return min(shown, default=math.inf) <= FALSE * claimed

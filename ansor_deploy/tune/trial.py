@@ -1,8 +1,8 @@
-"""The trial of a task: what programs showed is recorded, and the best few run in turns.
+"""The trial of a task: its programs' outcomes are recorded, and the best few run in turns.
 
-A single timing is a lucky one: of many candidates, the best is the one with the luckiest timing. So
-the fastest run in turns with what stood before and with the default schedule, and stand only where
-they are surely faster.
+Of many candidates that are timed once, the best is the one with the luckiest timing. The fastest
+therefore run again, in turns with the previous best and with the default schedule, and win only
+where they are surely faster.
 """
 
 import math
@@ -17,30 +17,31 @@ from ..registry.record import Provenance, Record
 from .search.context import SearchContext
 from .workspace import Workspace
 
-CLOSE = 0.1  # share within which a single timing may be wrong about who is faster
-KNOWN = 256  # records of a task that the winner is noted to have beaten
-# A challenger must be faster by this share, in all turns but one: nine fair coins show as many
-# heads in one of fifty throws. What is less sure is noise, and noise changes nothing.
+CLOSE = 0.1  # single timings this close (as a share) may have the wrong order
+KNOWN = 256  # most records of a task that a winner is recorded to have beaten
+# A challenger must be faster by this share in the median turn.
 MARGIN = 0.01
+# A challenger may lose this many turns. Nine fair coins show as many heads in one of fifty throws;
+# anything less sure counts as noise, and changes nothing.
 DOUBTFUL_TURNS = 1
 
 
 class Judge(Protocol):
-    """Says what programs showed: a `Measurer`, or a file of what one on another machine has."""
+    """Gives the outcomes of programs: a `Measurer`, or a file of another machine's outcomes."""
 
     def measure(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
-        """An outcome of each program alone, in order."""
+        """The outcome of each program alone, in order."""
 
     def fastest(self, task: Task, within: float) -> list[str]:
-        """Those that were the fastest alone, within a share of the best, best first."""
+        """The programs that were the fastest alone, within a share of the best, best first."""
 
     def head_to_head(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
-        """Outcomes of programs in turns, so that their times can be compared."""
+        """The outcomes of programs that run in turns, so that their times can be compared."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A task before its judge. context: knows the features of what was proposed."""
+    """A task and the judge of its programs. context: knows the features of proposed programs."""
 
     task: Task
     work: Workspace
@@ -49,7 +50,7 @@ class Trial:
 
     @property
     def fastest(self) -> list[str]:
-        """What may be the fastest of all that was measured in this run."""
+        """The programs that may be the fastest of all that were measured in this run."""
         return self.judge.fastest(self.task, CLOSE)
 
     def keep(
@@ -58,10 +59,10 @@ class Trial:
         origins: Mapping[str, Provenance],
         below: float = math.inf,
     ) -> list[Record]:
-        """Add all outcomes as measurements, and of those that are right the records.
+        """Add all outcomes as measurements, and right ones as records. Returns these records.
 
-        origins: where programs come from; the others are default schedules. below: seconds that
-        none takes which becomes a record.
+        origins: the origins of programs; those without one are default schedules. below: only a
+        program that takes fewer seconds becomes a record.
         """
         ledger = self.work.ledger
 
@@ -78,13 +79,13 @@ class Trial:
         )
 
     def contest(self, before: Record | None, challengers: Iterable[str]) -> list[str]:
-        """What runs in turns: what stood before, which a tie leaves there, and the default, too."""
+        """The traces that run in turns: the previous best, which wins ties, others, the default."""
         default = self.work.default_trace(self.task)
         incumbent = before.trace if before else default
         return list(dict.fromkeys([incumbent, *challengers, default]))
 
     def in_turns(self, before: Record | None, challengers: Iterable[str]) -> list[Outcome]:
-        """What a contest showed, the incumbent first."""
+        """The outcomes of a contest, the incumbent first."""
         return self.judge.head_to_head(self.task, self.contest(before, challengers))
 
 
@@ -95,11 +96,11 @@ def settle(
     records: Iterable[Record] = (),
     beats: Callable[[Record], bool] = lambda record: not record.claimed,
 ) -> Record | None:
-    """The record that a build is to use: of the winner, with the time that it takes now.
+    """The record that a build is to use: the winner's, with its time in these turns.
 
-    outcomes: of what ran in turns, the incumbent first; a tie is the incumbent's. records: what was
-    made of them already. beats: which of the known records the winner has beaten; what others claim
-    has not run. None where nothing that runs is known.
+    outcomes: of the programs that ran in turns, the incumbent first, which wins a tie. records:
+    records that were made of these outcomes already. beats: whether the winner has beaten a known
+    record; claims of others have not run. None where no program that runs is known.
     """
     key, ledger = task.key, work.ledger
     won = outcomes[winner([outcome.seconds for outcome in outcomes])]
@@ -116,9 +117,9 @@ def settle(
 
 
 def winner(times: Sequence[Sequence[float]]) -> int:
-    """Position of the schedule that stands. times: seconds in each turn; the incumbent's first.
+    """The position of the winner. times: each schedule's seconds by turn; the incumbent's first.
 
-    The incumbent stands unless a challenger is surely faster; of several such, the one with the
+    The incumbent wins unless a challenger is surely faster; of several such, the one with the
     smallest median wins. A schedule without times has failed and cannot win.
     """
     incumbent = times[0]
@@ -131,7 +132,7 @@ def winner(times: Sequence[Sequence[float]]) -> int:
 
 
 def faster(challenger: Sequence[float], incumbent: Sequence[float]) -> bool:
-    """Whether turn by turn the challenger is faster beyond doubt."""
+    """Whether the challenger is faster beyond doubt, compared turn by turn."""
     ratios = [c / i for c, i in zip(challenger, incumbent, strict=True)]
     lost = sum(ratio >= 1 for ratio in ratios)
     return median(ratios) <= 1 - MARGIN and lost <= DOUBTFUL_TURNS

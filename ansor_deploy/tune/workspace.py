@@ -1,4 +1,4 @@
-"""What a command works with while it runs; `pipeline.py` opens it, and nothing else does."""
+"""The workspace of a running command; only `pipeline.py` opens it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def with_devices(request: Request, report: Report) -> Request:
-    """The request with the devices that are registered for its target, where it may find some."""
+    """The request with the devices that are registered for its target, if it may look for them."""
     if request.devices or not request.finds_devices or request.target.name == HOST:
         return request
     from ..devices.registered import registered_for
@@ -41,7 +41,7 @@ def can_run(request: Request) -> bool:
 
 
 def check_buildable(target: Target) -> None:
-    """AnsorError, with the remedy, where nothing compiles code of the target, or can load it."""
+    """AnsorError, with the remedy, where code for the target cannot be compiled or loaded."""
     if reason := no_runtime(target.triple):
         raise UsageError(reason, RUN_64_BITS)
     if target.gpu is not None:
@@ -51,14 +51,14 @@ def check_buildable(target: Target) -> None:
 
 
 def without_runs(request: Request, report: Report) -> Request:
-    """The request of a build that runs nothing. DeviceError where not even that can be built."""
+    """The request without trials, for a build that runs nothing. Raises as `check_buildable`."""
     check_buildable(request.target)
     report.warn(nowhere(request))
     return replace(request, budget=replace(request.budget, trials=0))
 
 
 def nowhere(request: Request) -> str:
-    """What it means that nothing runs the target's code, and the command that changes it."""
+    """A sentence that nothing runs the target's code, with the command that changes this."""
     from ..devices.registered import how_to_add
 
     to_do = f"; to tune on a board: {how_to_add(request.target)}"
@@ -68,11 +68,11 @@ def nowhere(request: Request) -> str:
 
 @dataclass
 class Workspace:
-    """A request, and what it takes to serve it.
+    """A request, and everything that is needed to serve it.
 
-    registry: open for writing. indexes: registries of what is in the request's layers now.
-    machine: where code of the target runs; None where nothing here can. measurer: builds and runs
-    candidates, while `measuring` lasts.
+    registry: open for writing. indexes: registries of the present contents of the request's layers.
+    machine: where code of the target runs; None where nothing here can run it. measurer: builds and
+    runs candidates, during `measuring`.
     """
 
     request: Request
@@ -84,12 +84,12 @@ class Workspace:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What the registry holds for this request."""
+        """The ledger of the registry for this request."""
         return Ledger(self.registry, self.request, measures=self.machine is not None)
 
     @cached_property
     def rules(self) -> list[Rule]:
-        """The rules that are asked: the user's before the shipped ones."""
+        """The rules to ask: the user's before the shipped ones."""
         from ..space.rule import rule_set
 
         request, heard = self.request, self.report.printed
@@ -100,7 +100,7 @@ class Workspace:
         return self._default(task)[0]
 
     def default_origin(self, task: Task) -> Provenance:
-        """Where a task's default schedule comes from."""
+        """The origin of a task's default schedule."""
         return self.ledger.provenance("default", "", self._default(task)[1])
 
     def _default(self, task: Task) -> tuple[str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def open_workspace(
 
 @contextmanager
 def open_registry(request: Request, *, write: bool = True) -> Iterator[Registry]:
-    """The request's registry; a copy in memory where it is to stay as it is."""
+    """Open the request's registry; a copy in memory if it must stay unchanged."""
     copies = write and request.read_only
     with Registry.open(request.registry, write=write and not copies) as registry:
         if not copies:

@@ -21,16 +21,16 @@ class Search(Protocol):
         """Up to `count` traces not proposed before; empty when the space is exhausted."""
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn what the last proposals came to."""
+        """Learn from the outcomes of the last proposals."""
 
 
 SEARCHES = ("ansor", "metaschedule")
 
 
 def has_first_guess(name: str, task: Task, context: SearchContext) -> bool:
-    """Whether a search knows which program of a task to measure first, before any was measured.
+    """Whether a search can choose a task's first program before any was measured.
 
-    Otherwise that is best the default schedule.
+    If not, the default schedule is the best first program.
     """
     return name == "ansor" and bool(context.experiences(task))
 
@@ -38,9 +38,9 @@ def has_first_guess(name: str, task: Task, context: SearchContext) -> bool:
 def open_search(
     name: str, task: Task, known: Sequence[Measurement], context: SearchContext
 ) -> Search:
-    """The search called `name` for a task, started from what was measured of it before.
+    """The search with this name for a task. known: earlier measurements of the task.
 
-    UsageError where none is called so.
+    UsageError where there is no such search.
     """
     if name == "ansor":
         from .ansor import AnsorSearch

@@ -1,14 +1,14 @@
 """Our own search: sketches from the rules, evolved under a learned cost model (Ansor, section 5).
 
-Thousands of genomes are bred cheaply (`evolution`); a few for each trial become programs, which
-the cost model ranks by their features, and a draft of their speeds (`draft`) until it was trained.
-The best of them are measured, and a few at random, so that the models learn of more than they
-already believe.
+Thousands of genomes are bred cheaply (`evolution`). A few for each trial become programs. They are
+ranked by the cost model and by a draft of their speeds (`draft`), both from their features, and by
+their decisions. The best are measured, and a few at random, so that the models do not only learn
+about programs that they already prefer.
 
-Sketches are drawn on in their order, in which the rules expect most of the first: the next is
-opened once the last had its look, or has nothing new. It then gets its share of each batch until
-it had its look as well: its first programs, which are slow, would not be chosen beside others. The
-first of these shares are the default programs of all sketches.
+Sketches are used in the order of the rules, which expect the first to be the best. The next sketch
+is opened when the last one has had its look, or gives nothing new. It gets a share of each batch
+until it has had its look as well: its first programs are slow, and would not be chosen beside
+others. The first of these shares are the default programs of all sketches.
 """
 
 import random
@@ -34,19 +34,20 @@ from .features import decode, decode_choices
 from .genome import Genome, Made, build, program, recover
 from .refit import refit
 
-# Measurements of a task that nobody has searched: its default schedule, and one of a neighbour.
+# A task with at most this many measurements was not searched: its default schedule, and one of a
+# neighbour.
 UNSEARCHED = 2
-# Of the cost model's predictions, beside those of the trees over decisions: measured on random
-# programs, as the share that ranks best.
+# Weight of the cost model's predictions; those of the trees over decisions have 1. Measured on
+# random programs as the weight that ranks best.
 COST_MODEL = 0.5
-SLOWEST = 0.02  # of the best speed: what the cost model predicts below is as slow
+SLOWEST = 0.02  # share of the best speed: lower predictions of the cost model count as this
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A program that may be measured. made: a `tvm.s_tir.schedule.Trace`; features: [stores, 164].
+    """A program that may be measured. made: its `tvm.s_tir.schedule.Trace`.
 
-    The features are None where TVM extracts none.
+    features: float32 [stores, 164]; None where TVM extracts none.
     """
 
     genome: Genome
@@ -55,16 +56,16 @@ class Candidate:
 
     @cached_property
     def trace(self) -> str:
-        """Its text. Writing it takes longer than ranking the program: only a few need it."""
+        """The trace as text, on demand: writing it takes longer than ranking, and few need it."""
         return dump(self.made)
 
 
 class AnsorSearch:
-    """The search of one task. known: what was measured of it before, in this run or another.
+    """The search of one task. known: earlier measurements of the task, of this run or another.
 
-    A later run goes on where the last one ended. A task that was not searched before starts with
-    its neighbours' schedules, made to fit. The same seed proposes the same programs, given the
-    same measurements and neighbours.
+    A later run continues where the last one ended. A task that was not searched before starts with
+    its neighbours' schedules, made to fit. The same seed proposes the same programs, given the same
+    measurements and neighbours.
     """
 
     def __init__(self, task: Task, known: Sequence[Measurement], context: SearchContext) -> None:
@@ -75,10 +76,11 @@ class AnsorSearch:
         self._sketches = derivation.sketches
         self._rng = random.Random(f"{context.seed} {task.key.workload} {len(known)}")  # noqa: S311
         self._evolution = Evolution(self._sketches, task, context, self._rng)
-        # Traces that are not to be proposed any more; their candidates until they are measured.
+        # Traces that must not be proposed again, with their candidates until they are measured.
         self._known: dict[str, Candidate | None] = dict.fromkeys(one.trace for one in known)
-        self._programs: set[int] = set()  # structural hashes of all candidates there ever were
-        self._population: list[Candidate] = []  # not measured yet: a later model may want them
+        self._programs: set[int] = set()  # structural hashes of all candidates so far
+        # Candidates that were not measured: a later model may prefer them.
+        self._population: list[Candidate] = []
         self._recover(sorted(known, key=lambda one: one.latency)[: self._options.recovered])
         unsearched = len(known) <= UNSEARCHED
         self._seeds = self._refitted() if unsearched else []
@@ -91,7 +93,7 @@ class AnsorSearch:
         chosen: list[Candidate] = []
         if self._evolution.ranks:
             self._population = [*seeds, *self._population]
-        else:  # nothing compares the neighbours' schedules with others: they come first
+        else:  # no model compares the neighbours' schedules with others yet: they come first
             chosen, self._seeds = seeds[:count], seeds[count:]
         looks = self._look(int((count - len(chosen)) * self._options.looking))
         chosen += [*self._evolve(parents, count - len(chosen) - len(looks)), *looks]
@@ -108,7 +110,7 @@ class AnsorSearch:
         return [one.trace for one in chosen]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn what the last proposals came to; what was not proposed here teaches nothing."""
+        """Learn from the outcomes of proposals; others, and unmeasured ones, are ignored."""
         for outcome in outcomes:
             candidate = self._known.get(outcome.trace)
             if candidate is None or outcome.error == UNMEASURED:
@@ -122,7 +124,7 @@ class AnsorSearch:
         self._context.model.update()
 
     def _recover(self, measured: Sequence[Measurement]) -> None:
-        """Take up earlier runs' programs: not another search's, nor of rules that have changed."""
+        """Take up earlier runs' programs, except those that no sketch leads to any more."""
         for one in measured:
             kept = one.features or b""
             made = recover(self._sketches, one.trace, decode_choices(kept))
@@ -134,7 +136,7 @@ class AnsorSearch:
         self.observe([Outcome(one.trace, one.seconds, one.error) for one in measured])
 
     def _refitted(self) -> list[Candidate]:
-        """The neighbours' schedules as candidates of this task, the best of each first."""
+        """The neighbours' schedules as candidates of this task, each neighbour's best first."""
         context = self._context
         neighbours = context.neighbours(self._task)
         found = [refit(self._sketches, one, context.target, context.rules) for one in neighbours]
@@ -142,12 +144,12 @@ class AnsorSearch:
         return self._unmeasured(self._candidates(ranked))
 
     def _defaults(self) -> list[Candidate]:
-        """The default programs of the sketches: what their rules think the best of its kind."""
+        """The default programs of the sketches, with the rules' guesses."""
         made = (program(self._sketches, at, Guess()) for at in range(len(self._sketches)))
         return self._unmeasured(self._candidates(made))
 
     def _evolve(self, parents: Sequence[Genome], count: int) -> list[Candidate]:
-        """Breed, rank, make, rank, pick: up to `count` candidates."""
+        """Breed genomes, make programs, rank and pick: up to `count` candidates."""
         if count < 1:
             return []
         learnt, options = self._context.model.trained, self._options
@@ -161,7 +163,7 @@ class AnsorSearch:
         return self._pick(population, count, round(count * options.epsilon) if learnt else 0)
 
     def _pick(self, ranked: Sequence[Candidate], count: int, lucky: int) -> list[Candidate]:
-        """The first of the ranked and some at random; the others wait for the next batch."""
+        """The best of the ranked, and `lucky` at random; the others wait for the next batch."""
         chosen = self._unmeasured(ranked, count - lucky)
         rest = [one for one in ranked if one not in chosen]
         chosen += self._unmeasured(self._rng.sample(rest, len(rest)), count - len(chosen))
@@ -170,9 +172,10 @@ class AnsorSearch:
         return chosen
 
     def _look(self, count: int) -> list[Candidate]:
-        """First the sketches' default programs, then more of the one that was opened last.
+        """First the sketches' default programs, then programs of the sketch that was opened last.
 
-        These are bred and ranked among themselves: beside the others' they would not be chosen.
+        The latter are bred and ranked among themselves, since they would not be chosen beside those
+        of other sketches.
         """
         guesses, self._guesses = self._guesses[:count], self._guesses[count:]
         if guesses:
@@ -188,10 +191,11 @@ class AnsorSearch:
         return found
 
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The most promising first, by the cost model and by their decisions.
+        """The candidates, the most promising first.
 
-        With the draft, all three predict the logarithm of a speed, and err differently: their sum
-        errs less. Of what has no features is expected what is of the others in the mean.
+        The cost model, the draft and the trees over decisions all predict the logarithm of a speed,
+        with different errors: their sum has a smaller one. A candidate without features gets the
+        others' mean.
         """
         lowered = [one.features for one in candidates if one.features is not None]
         learnt = np.log(np.maximum(self._context.model.predict(lowered), SLOWEST))
@@ -206,11 +210,11 @@ class AnsorSearch:
     def _unmeasured(
         self, candidates: Iterable[Candidate], count: int | None = None
     ) -> list[Candidate]:
-        """The first `count` that nobody has measured."""
+        """The first `count` candidates that were not measured or proposed yet."""
         return list(islice((one for one in candidates if one.trace not in self._known), count))
 
     def _made(self, genomes: Sequence[Genome], wanted: int) -> list[Candidate]:
-        """Candidates of the first genomes that can be built and give new programs."""
+        """Candidates of the first `wanted` genomes that can be built and give new programs."""
         return self._candidates(map(self._build, genomes[: 2 * wanted]), wanted)
 
     def _build(self, genome: Genome) -> Made | None:
@@ -220,7 +224,7 @@ class AnsorSearch:
     def _candidates(
         self, programs: Iterable[Made | None], most: int | None = None
     ) -> list[Candidate]:
-        """Candidates of the first programs that are new."""
+        """Candidates of the first `most` programs that are new."""
         new = list(islice(self._new(programs), most))
         features = self._context.extract([sch for _, sch in new])
         return [
@@ -229,7 +233,7 @@ class AnsorSearch:
         ]
 
     def _new(self, programs: Iterable[Made | None]) -> Iterator[tuple[Genome, Any]]:
-        """Genomes and schedules of the programs that were none yet; from now on they are."""
+        """Genomes and schedules of the programs that are new; from now on they are known."""
         for genome, made in filter(None, programs):
             self._evolution.exclude(genome)
             code = structural_hash(made.sch.mod)

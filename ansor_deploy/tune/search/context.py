@@ -1,4 +1,4 @@
-"""What the searches of one run share: rules, features and the cost model."""
+"""The context that all searches of a run share: rules, features and the cost model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,10 +26,10 @@ from .surrogate import can_rank
 class SearchContext:
     """Shared by the searches of all tasks of a run, on one target.
 
-    seed: of every random choice. model: by default a new one, that nothing keeps. warn: called
-    with a sentence for each rule that had to be left out. neighbours: of a task, nearest first; by
-    default none. relatives: what was measured of others of a workload's operator; by default
-    nothing. options: how programs are evolved.
+    seed: the seed of all random choices. model: by default a new one that is not saved. warn:
+    called with a sentence for each rule that had to be left out. neighbours: gives a task's
+    neighbours, nearest first; by default none. relatives: gives the measurements of other workloads
+    with a workload's operator; by default none. options: how programs are evolved.
     """
 
     target: Target
@@ -47,9 +47,9 @@ class SearchContext:
         self._experiences: dict[str, Sequence[Experience]] = {}
 
     def experiences(self, task: Task) -> Sequence[Experience]:
-        """What was measured of others of the task's operator; nothing where that is too little.
+        """Measurements of other tasks with the task's operator; () where there are too few.
 
-        Looked up until it is enough, since a run measures more and more.
+        They are looked up again until there are enough, since a run adds to them.
         """
         key = task.key.workload
         others = self._experiences.get(key) or self.relatives(task.workload)
@@ -63,13 +63,14 @@ class SearchContext:
     ) -> None:
         """Keep a proposal's features and choices until `features` asks for them.
 
-        features: float32 [stores, 164]. Of a program that has none the choices alone.
+        features: float32 [stores, 164]; None for a program that has none: then only the choices are
+        kept.
         """
         rows = np.empty((0, LENGTH)) if features is None else features
         self._features[task.key.workload, trace] = encode(rows, made)
 
     def rules_of(self, task: Task, trace: str) -> tuple[str, ...]:
-        """The names of the rules that made a proposal; none where it was not remembered."""
+        """The names of the rules that made a proposal; () where it was not remembered."""
         return rules(decode_choices(self._features.get((task.key.workload, trace), b"")))
 
     def features(self, task: Task, trace: str) -> bytes | None:
@@ -92,9 +93,9 @@ def open_context(
     seed: int,
     warn: Callable[[str], None] = lambda message: None,
 ) -> SearchContext:
-    """A context with a cost model of all that the registry has measured for the target.
+    """A context whose cost model has learned from all of the registry's measurements of the target.
 
-    Neighbours are looked up when they are asked for, in the registry as it then is.
+    Neighbours are looked up on demand, in the registry's state at that time.
     """
     model = CostModel(model_path(registry.path, target), warn)
     for one in registry.measurements(target.fingerprint):
@@ -111,5 +112,5 @@ def open_context(
 
 
 def model_path(registry: Path, target: Target) -> Path:
-    """Where a target's cost model is kept: in a folder beside the registry, named after it."""
+    """The file of a target's cost model, in a folder beside the registry that is named after it."""
     return registry.with_name(registry.name + ".models") / f"{target.fingerprint}.ubj"

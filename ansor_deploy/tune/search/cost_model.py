@@ -1,8 +1,8 @@
-"""The cost model: ranks programs by what was measured of others (Ansor, section 5.2).
+"""The cost model ranks programs by the measurements of others (Ansor, section 5.2).
 
-A program's score is the sum of its statements' scores, each given by gradient-boosted trees. The
-label is y = best latency of the task / latency, in (0, 1], and 0 for a failure; the loss of a
-program is y (sum of scores - y)^2, so that fast ones are distinguished best.
+Gradient-boosted trees give a score to each statement; a program's score is their sum. The label is
+y = best latency of the task / latency, in (0, 1], and 0 for a failure. The loss of a program is
+y (sum of scores - y)^2, so that fast programs are distinguished best.
 """
 
 import hashlib
@@ -16,12 +16,17 @@ from ...system.atomic_file import write_whole
 from ...system.ownership import others_may_write
 from .features import LENGTH
 
-# Weight of a failure, which has the label 0: enough to keep away from its like.
+# Least weight of a program. A failure, with the label 0, has it: enough to avoid programs like it.
 LEAST_WEIGHT = 0.1
-# Programs before the first model, and the growth that is worth another.
-FIRST, SHARE, MOST = 16, 0.2, 64
-# The newest so many programs are learnt from, which bounds the time and the memory.
+# Programs that are needed for the first model.
+FIRST = 16
+# The model is trained again when programs have grown by this share.
+SHARE = 0.2
+# The model is trained again after this many new programs at the latest.
+MOST = 64
+# The model learns from this many of the newest programs, which bounds time and memory.
 MEMORY = 8192
+# How many trees are trained.
 ROUNDS = 60
 _SEAL = 32  # bytes of a SHA-256
 _PARAMETERS = {
@@ -33,7 +38,7 @@ _PARAMETERS = {
     "max_bin": 64,
     "base_score": 0.0,
     "disable_default_eval_metric": 1,
-    # Its threads spin: on a busy machine two take ten times as long as one.
+    # XGBoost's threads spin: on a busy machine two take ten times as long as one.
     "nthread": 1,
     "seed": 43,
     "verbosity": 0,
@@ -43,9 +48,9 @@ _PARAMETERS = {
 class CostModel:
     """One model for all tasks of a target.
 
-    path: where it is kept between runs, in XGBoost's own format; None for nowhere.
-    warn: called with a sentence where a kept model cannot be read, and is made anew, or written.
-    samples: what it learns from: by task and trace, the latency and the features.
+    path: the file that keeps it between runs, in XGBoost's own format; None for no file. warn:
+    called with a sentence where a kept model cannot be read, and is trained anew, or cannot be
+    written. samples: the measurements it learns from: latency and features by task and trace.
     """
 
     def __init__(
@@ -59,11 +64,11 @@ class CostModel:
 
     @property
     def trained(self) -> bool:
-        """Whether there is anything to predict with."""
+        """Whether there is a model to predict with."""
         return self._booster is not None
 
     def add(self, task: str, trace: str, latency: float, features: np.ndarray) -> None:
-        """One measurement; an earlier one of the same program is replaced.
+        """Add a measurement; it replaces an earlier one of the same program.
 
         task: the workload's key. latency: seconds, infinite for a failure. features: float32
         [stores, 164].
@@ -71,7 +76,7 @@ class CostModel:
         self.samples[task, trace] = latency, features
 
     def update(self) -> bool:
-        """Learn anew if enough was added since the last time; whether that was done."""
+        """Train the model if enough was added since the last time. Returns whether it did."""
         count = len(self.samples)
         worth = min(MOST, max(1, int(self._learnt * SHARE)))
         if count < FIRST or (self.trained and abs(count - self._learnt) < worth):
@@ -81,7 +86,7 @@ class CostModel:
         return True
 
     def predict(self, features: Sequence[np.ndarray]) -> np.ndarray:
-        """float64 [programs]: scores, the higher the faster; only the order means anything.
+        """Scores of programs, float64 [programs]: higher is faster, and only the order matters.
 
         features: float32 [stores, 164] of each program.
         """
@@ -91,7 +96,7 @@ class CostModel:
         return _sums(scores, [len(rows) for rows in features])
 
     def save(self) -> None:
-        """Keep the model for the next run; one that cannot be written costs a warning only."""
+        """Save the model for the next run; if it cannot be written, there is only a warning."""
         if self._path is None or not self.trained:
             return
         self._booster.set_attr(programs=str(self._learnt))
@@ -111,7 +116,7 @@ class CostModel:
 
     def _load(self) -> None:
         if self._path is None or not self._path.exists() or others_may_write(self._path):
-            return  # the reader is not made for what others have written
+            return  # XGBoost's reader must not see a file that others may have written
         import xgboost
 
         try:
@@ -126,7 +131,10 @@ class CostModel:
 
 
 def _unsealed(data: bytes) -> bytes:
-    """Without the SHA-256 behind it: XGBoost's reader crashes the process on damaged bytes."""
+    """The model without the SHA-256 behind it; ValueError where that does not match.
+
+    XGBoost's reader crashes the process on damaged bytes.
+    """
     model, seal = data[:-_SEAL], data[-_SEAL:]
     if hashlib.sha256(model).digest() != seal:
         raise ValueError("the model is not as it was written")
@@ -140,7 +148,7 @@ def _matrix(features: Sequence[np.ndarray]) -> Any:
 
 
 def _labels(tasks: Sequence[str], latencies: Sequence[float]) -> np.ndarray:
-    """Best latency of each program's task over its own; 0 for failures."""
+    """The best latency of each program's task divided by its own; 0 for failures."""
     best: dict[str, float] = {}
     for task, latency in zip(tasks, latencies, strict=True):
         best[task] = min(latency, best.get(task, np.inf))
@@ -151,10 +159,10 @@ def _labels(tasks: Sequence[str], latencies: Sequence[float]) -> np.ndarray:
 def _loss(
     labels: np.ndarray, lengths: Sequence[int]
 ) -> Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]]:
-    """Gradient and curvature of the weighted squared error of sums, a row a statement.
+    """A function for the gradient and curvature of the sums' weighted squared error, by statement.
 
-    lengths: statements of each program. All of them step at once: their curvature is that of the
-    whole sum, so that together they do not overshoot.
+    lengths: the number of statements of each program. All statements of a program change at once,
+    so each gets the curvature of the whole sum; otherwise they would overshoot together.
     """
     weights = np.maximum(labels, LEAST_WEIGHT)
     curvature = np.repeat(weights * lengths, lengths)
@@ -167,5 +175,5 @@ def _loss(
 
 
 def _sums(scores: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
-    """The sum of each program's scores, which are its statements'."""
+    """The sum of the scores of each program's statements."""
     return np.add.reduceat(scores.astype(np.float64), np.cumsum([0, *lengths[:-1]]))

@@ -1,7 +1,7 @@
-"""Evolution of one task's decisions (Ansor, section 5): the cheap first of two stages.
+"""Evolution of one task's decisions (Ansor, section 5): the first, cheap one of two stages.
 
-Thousands of genomes are bred and ranked by what was measured of this task, and of others of its
-operator; `ansor` makes programs of the best of them.
+Thousands of genomes are bred, and ranked by the measurements of this task and of others with its
+operator. `ansor` makes programs of the best ones.
 """
 
 import random
@@ -21,9 +21,9 @@ from .variation import crossover, mutate, resample
 
 
 class Evolution:
-    """Breeds the genomes of a task's sketches, and ranks them by what was measured.
+    """Breeds the genomes of a task's sketches, and ranks them by measurements.
 
-    Those that were measured, here or of the operator's other tasks, say what makes a genome good.
+    The measurements are of this task and of other tasks with its operator.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Evolution:
         self._sketches, self._rng, self._options = sketches, rng, context.options
         self._templates, self._anchor = templates(sketches), anchor(task.workload.text)
         self._surrogate = Surrogate(context.experiences(task), self._options.enough)
-        self._open = 1  # the first so many sketches are drawn on
+        self._open = 1  # how many of the first sketches are in use
         self._measured: list[tuple[Genome, float]] = []
         self._excluded: set[Genome] = set()
 
@@ -42,59 +42,59 @@ class Evolution:
         return self._surrogate.trained
 
     def exclude(self, genome: Genome) -> None:
-        """The genome is not to be bred any more."""
+        """Do not breed this genome any more."""
         self._excluded.add(genome)
 
     def add(self, genome: Genome, latency: float) -> None:
-        """One measurement, in seconds; infinite for a failure."""
+        """Add a measurement, in seconds; infinite for a failure."""
         self._measured.append((genome, latency))
         self._surrogate.add(row(self.choices(genome), self._anchor), latency)
 
     def update(self) -> None:
-        """Learn from what was added."""
+        """Learn from the added measurements, and open the next sketch when it is due."""
         self._surrogate.update()
         while self._looks() >= self._options.look and self.open_next():
             pass
 
     def open_next(self) -> bool:
-        """Draw on one sketch more; whether there is one. The rules' first are the best in the mean.
+        """Use one sketch more, in the rules' order, the best first. Returns whether there was one.
 
-        That is done once the last one opened had its look, and where it gives nothing new.
+        It is called when the last opened sketch has had its look, or gives nothing new.
         """
         more = self._open < len(self._templates)
         self._open += more
         return more
 
     def choices(self, genome: Genome) -> list[Choice]:
-        """What the genome decides, as it is kept in the registry."""
+        """The choices of a genome, in the form that the registry keeps."""
         return choices(self._sketches[genome.sketch], genome.decisions)
 
     def scores(self, genomes: Sequence[Genome]) -> np.ndarray:
-        """[genomes]: the logarithms of their expected speeds; all zero while nothing ranks them."""
+        """The logarithms of genomes' expected speeds, [genomes]; zeros before there is a model."""
         if not self.ranks:
             return np.zeros(len(genomes))
         return self._surrogate.predict([row(self.choices(g), self._anchor) for g in genomes])
 
     def fastest(self, sketch: int | None = None) -> list[Genome]:
-        """The best that were measured, of one sketch or of all."""
+        """The best genomes that were measured, of one sketch or of all."""
         ran = [one for one in self._measured if one[1] < np.inf]
         ranked = [genome for genome, _ in sorted(ran, key=lambda one: one[1])]
         wanted = [genome for genome in ranked if sketch in (None, genome.sketch)]
         return wanted[: self._options.parents]
 
     def neglected(self) -> int | None:
-        """The sketch that was opened last, until it had its look; None for the first of all."""
+        """The sketch that was opened last, until it has had its look; None for the first sketch."""
         waits = self._open > 1 and self._looks() < self._options.look
         return self._open - 1 if waits else None
 
     def _looks(self) -> int:
-        """How many programs were measured of the sketch that was opened last."""
+        """How many programs of the last opened sketch were measured."""
         return sum(genome.sketch == self._open - 1 for genome, _ in self._measured)
 
     def breed(self, parents: Sequence[Genome], sketch: int | None = None) -> list[Genome]:
         """New genomes, the most promising first where that is known.
 
-        sketch: the one that fresh genomes are of; by default any of those that are drawn on.
+        sketch: the sketch of fresh genomes; by default any of those in use.
         """
         opened = self._templates[: self._open]
         questions = [one for one in opened if sketch in (None, one.sketch)]
@@ -107,13 +107,13 @@ class Evolution:
             elite = self._ranked(pool)[: self._options.pool // 4]
             pool = list(dict.fromkeys([*elite, *self._children([*parents, *elite], questions)]))
         ranked = self._ranked(pool)
-        # Every tenth as it comes: what was never seen cannot be ranked.
+        # Every tenth is random: decisions that were never measured cannot be ranked.
         return _mixed(ranked, self._rng.sample(ranked, len(ranked) // 10))
 
     def _children(self, parents: Sequence[Genome], questions: Sequence[Genome]) -> list[Genome]:
         """Distinct new genomes: fresh answers to the questions, and children of the parents.
 
-        A parent is chosen as often as it is fast, or expected to be.
+        The chance of a parent to be chosen grows with its expected speed.
         """
         size = self._options.pool
         fresh = int(size * self._options.fresh) if parents else size
@@ -131,7 +131,7 @@ class Evolution:
         return Genome(asked.sketch, resample(asked.decisions, self._rng))
 
     def _child(self, mother: Genome, father: Genome) -> Genome:
-        """A child of two parents of one sketch, or of one, changed."""
+        """A child: two parents of one sketch crossed over, or one parent mutated."""
         if self._rng.random() < self._options.crossed and mother.sketch == father.sketch:
             merged = crossover(mother.decisions, father.decisions, self._rng)
             if merged:
@@ -143,7 +143,7 @@ class Evolution:
 
 
 def _mixed(ranked: Sequence[Genome], others: Sequence[Genome]) -> list[Genome]:
-    """One of the others after every nine of the ranked; each genome once."""
+    """The ranked, with one of the others after every nine; each genome once."""
     mixed: list[Genome] = []
     for at, genome in enumerate(others):
         mixed += [*ranked[9 * at : 9 * at + 9], genome]

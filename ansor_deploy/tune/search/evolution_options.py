@@ -7,15 +7,15 @@ from dataclasses import dataclass
 class EvolutionOptions:
     """How the programs of a task are evolved. Shares are between 0 and 1.
 
-    enough: measured programs from which on decisions are ranked. pool: genomes bred at a time.
-    breeding: rounds of it before programs are made. fresh: share of a pool that has no parents.
-    crossed: share of children that have two. parents: best measured that have children.
-    programs: made for each that is measured. generations: in which they are made; the second
-    are the children of the first. population: unmeasured programs kept for the next batch.
-    epsilon: share of a batch that is picked at random. look: programs of each sketch that are
-    measured before the next is opened; looking: share of a batch for the one opened last.
-    recovered: programs of earlier runs that are taken up again, some 10 ms each. drafted: weight of
-    the draft of a program's speed, beside the trees over decisions.
+    enough: measured programs that are needed to rank decisions. pool: genomes bred at a time.
+    breeding: rounds of breeding before programs are made. fresh: share of a pool without parents.
+    crossed: share of children with two parents. parents: how many of the best measured programs
+    have children. programs: programs made for each one that is measured. generations: in how many
+    steps they are made; the second step's are children of the first step's. population: unmeasured
+    programs kept for the next batch. epsilon: share of a batch that is picked at random. look:
+    programs of a sketch that are measured before the next is opened. looking: share of a batch for
+    the sketch opened last. recovered: programs of earlier runs that are taken up again, at some 10
+    ms each. drafted: weight of the draft of a program's speed; the trees over decisions have 1.
     """
 
     enough: int = 16

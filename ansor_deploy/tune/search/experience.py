@@ -1,9 +1,9 @@
-"""What the programs of a task came to, in names that mean the same for tasks of other sizes.
+"""Measured programs of a task, described by names that mean the same for tasks of other sizes.
 
-A register tile, an order of loops, a producer's place are good or bad for reasons that do not
-stop at one size. Every program is therefore described by what was decided for it and by the sizes
-of its anchor block, so that a search can learn from all tasks of an operator before it has
-measured anything of its own.
+A register tile, an order of loops or a producer's place is good or bad for reasons that hold for
+other sizes too. Every program is therefore described by its decisions and by the sizes of its
+anchor block, so that a search can learn from all tasks of an operator before it has measured
+anything of its own.
 """
 
 import math
@@ -20,43 +20,43 @@ from ...space.sketch import SKIP, Sketch
 from .features import Choice, decode_choices
 from .neighbours import Block, anchor
 
-_RULE = "rule "  # what the choice of one begins with
-RELATIVES = 64  # workloads of the same operator that a search learns from
+_RULE = "rule "  # prefix of the choice of a rule
+RELATIVES = 64  # most workloads of the same operator that a search learns from
 
 Row = dict[str, float]  # numbers of one program, by name
 
 
 @dataclass(frozen=True)
 class Experience:
-    """Programs of one workload. latencies: seconds, infinite for failures."""
+    """Measured programs of one workload. latencies: seconds, infinite for failures."""
 
     rows: list[Row] = field(repr=False)
     latencies: list[float] = field(repr=False)
 
     @property
     def best(self) -> float:
-        """The least of the latencies; infinite where there is none."""
+        """The smallest latency; infinite where there is none."""
         return min(self.latencies, default=math.inf)
 
 
 def choices(sketch: Sketch, decisions: Iterable[Decision]) -> list[Choice]:
-    """The rules that led to a program, and the answers that they got."""
+    """The rules that led to a program, and the decisions that they got."""
     path = [(f"{_RULE}{step.rule.name}/{step.branch}", True) for step in sketch.path]
     return [*path, *((one.question.about, one.option) for one in decisions)]
 
 
 def rules(made: Iterable[Choice]) -> tuple[str, ...]:
-    """The names of the rules among a program's choices, each once; as of `Sketch.rules`."""
+    """The names of the rules among a program's choices, each once; the same as `Sketch.rules`."""
     kinds = (kind for kind, _ in made if kind.startswith(_RULE))
     names = (kind.removeprefix(_RULE).rpartition("/")[0] for kind in kinds)
     return tuple(dict.fromkeys(name for name in names if name != SKIP))
 
 
 def row(made: Iterable[Choice], block: Block) -> Row:
-    """A program's numbers; those of sizes are logarithms to the base 2.
+    """The numbers that describe a program; sizes are logarithms to the base 2.
 
-    block: the workload's anchor. A choice among tuples is one of sizes along that block's axes:
-    how often each fits into its axis counts as well.
+    block: the workload's anchor block. A choice among tuples is one of sizes along that block's
+    axes: then how often each size fits into its axis is a number as well.
     """
     numbers: Row = {f"extent {at}": _log(extent) for at, extent in enumerate(block.extents)}
     numbers |= {f"window {at}": _log(size) for at, size in enumerate(block.window)}
@@ -73,14 +73,14 @@ def row(made: Iterable[Choice], block: Block) -> Row:
 
 
 def experiences(registry: Registry, target: str) -> Callable[[Workload], list[Experience]]:
-    """A function that returns, for a workload, what was measured of others of its operator.
+    """A function from a workload to the measurements of others with its operator.
 
     target: a fingerprint.
     """
 
     @cache
     def read(key: TaskKey, text: str, trials: int) -> Experience:
-        """What a key has; read anew where it has more trials since."""
+        """The measurements of a key. trials: part of the cache's key, so that new ones are read."""
         found, block = Experience([], []), anchor(text)
         for measurement in registry.measurements(key.target, key):
             if made := decode_choices(measurement.features or b""):
@@ -99,7 +99,7 @@ def experiences(registry: Registry, target: str) -> Callable[[Workload], list[Ex
 
 
 def _numbers(name: str, meaning: Any) -> Iterator[tuple[str, float]]:
-    """A text is a name of its own; what is neither that nor numbers says nothing."""
+    """The numbers of one choice. A text becomes a name of its own; other objects give no number."""
     if isinstance(meaning, str):
         yield f"{name} {meaning}", 1.0
     elif isinstance(meaning, bool):
@@ -111,7 +111,7 @@ def _numbers(name: str, meaning: Any) -> Iterator[tuple[str, float]]:
 
 
 def _add_insides(found: Row, name: str, factors: Sequence[int]) -> None:
-    """What lies within each level of a tile, and within that level of all tiles together."""
+    """Add the size inside each level of a tile, and inside that level of all tiles together."""
     for at in range(1, len(factors)):
         inside = _log(math.prod(factors[at:]))
         whole = f"tiles {len(factors)} inside {at}"
@@ -120,7 +120,7 @@ def _add_insides(found: Row, name: str, factors: Sequence[int]) -> None:
 
 
 def _times(name: str, sizes: Sequence[Any], extents: Sequence[int]) -> Iterator[tuple[str, float]]:
-    """How often each size fits into its axis; all of them together, and how often."""
+    """How often each size fits into its axis, the product of all sizes, and how often that fits."""
     inner = [_log(size) for size in sizes]
     outer = [_log(extent) - size for extent, size in zip(extents, inner, strict=False)]
     yield from ((f"{name} times {at}", times) for at, times in enumerate(outer))
@@ -129,7 +129,7 @@ def _times(name: str, sizes: Sequence[Any], extents: Sequence[int]) -> Iterator[
 
 
 def _are_sizes(meaning: Any) -> bool:
-    """Whether it is several numbers: JSON makes a list of a tuple."""
+    """Whether a choice is a sequence of integers; JSON turns tuples into lists."""
     return isinstance(meaning, (list, tuple)) and all(isinstance(size, int) for size in meaning)
 
 

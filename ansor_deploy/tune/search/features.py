@@ -1,9 +1,9 @@
-"""Features of complete programs: what the cost model sees of a candidate.
+"""Features of complete programs, the input of the cost model.
 
 164 numbers for each innermost store statement, after lowering: its arithmetic, the buffers it
 touches, arithmetic intensity along the loops, allocations and outer loops (Ansor, section 5.2 and
-appendix B, as TVM's `PerStoreFeature` extracts them). They are logarithms of what they count, so
-half precision holds them.
+appendix B, as TVM's `PerStoreFeature` extracts them). They are logarithms of counts, so half
+precision is enough for them.
 """
 
 import json
@@ -16,11 +16,11 @@ import numpy as np
 from ...system.machine_fault import raise_if_fault
 from ...target import Target
 
-Choice = tuple[str, Any]  # what was asked, and what the answer means: JSON either way
+Choice = tuple[str, Any]  # the subject of a question, and the meaning of its answer, for JSON
 
-LENGTH = 164
-_MOST = 1 << 16  # bytes of a program's choices; hundreds are usual
-_BUFFERS, _CURVE_SAMPLES = 5, 10  # which make it 164
+LENGTH = 164  # features of a statement
+_MOST = 1 << 16  # most bytes of a program's choices; hundreds are usual
+_BUFFERS, _CURVE_SAMPLES = 5, 10  # parameters of TVM's extractor that make it 164
 
 
 class Extractor:
@@ -37,7 +37,7 @@ class Extractor:
         )
 
     def __call__(self, schedules: Sequence[Any]) -> list[np.ndarray | None]:
-        """An array [stores, 164] of float32 a schedule; None where lowering it fails."""
+        """An array [stores, 164] of float32 for each schedule; None where its lowering fails."""
         try:
             return self._extract(schedules)
         except (RuntimeError, ValueError) as error:
@@ -49,7 +49,7 @@ class Extractor:
     def _extract(self, schedules: Sequence[Any]) -> list[np.ndarray | None]:
         from ..._tvm import meta_schedule as ms
 
-        # Arguments are only looked at by what runs a candidate.
+        # Only a runner looks at a candidate's arguments.
         candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
         if not candidates:
             return []
@@ -58,17 +58,17 @@ class Extractor:
 
 
 def encode(features: np.ndarray, choices: Sequence[Choice] = ()) -> bytes:
-    """Features in few bytes, for the registry: zlib of half-precision rows.
+    """Features as compact bytes for the registry: zlib of half-precision rows.
 
-    features: float32 [stores, 164]. choices: what was decided for the program; it follows as zlib
-    of JSON, past which `decode` does not look.
+    features: float32 [stores, 164]. choices: the program's choices, which follow as zlib of JSON;
+    `decode` ignores them.
     """
     rows = zlib.compress(features.astype("<f2").tobytes())
     return rows + zlib.compress(json.dumps(choices).encode()) if choices else rows
 
 
 def decode(blob: bytes) -> np.ndarray | None:
-    """The features of an `encode`, float32 [stores, 164]; None where the bytes are none."""
+    """The features in bytes of `encode`, float32 [stores, 164]; None where they hold none."""
     try:
         rows = np.frombuffer(zlib.decompress(blob), dtype="<f2").reshape(-1, LENGTH)
     except (zlib.error, ValueError):
@@ -77,7 +77,7 @@ def decode(blob: bytes) -> np.ndarray | None:
 
 
 def decode_choices(blob: bytes) -> list[Choice]:
-    """The choices of an `encode`; none where the bytes hold no such choices."""
+    """The choices in bytes of `encode`; [] where they hold none."""
     rows = zlib.decompressobj()
     try:
         rows.decompress(blob)
@@ -88,7 +88,7 @@ def decode_choices(blob: bytes) -> list[Choice]:
 
 
 def _rounded(found: np.ndarray) -> np.ndarray | None:
-    """The features in the precision of the registry: a restarted model learns the same."""
+    """The features in the registry's precision, so that a restarted model learns the same."""
     if found.ndim != 2 or found.shape[1] != LENGTH or not len(found):
         return None
     limit = np.finfo(np.float16).max
@@ -97,10 +97,10 @@ def _rounded(found: np.ndarray) -> np.ndarray | None:
 
 
 def _context(target: Target) -> Any:
-    """What the extractor reads target and threads from.
+    """The context from which the extractor reads target and threads.
 
-    It is made by its constructor in C++: the one in Python first imports 497 intrinsics, of which
-    none is looked at here, at the cost of 15 seconds.
+    It is made by the C++ constructor: the one in Python first imports 497 intrinsics, which takes
+    15 seconds, and none is used here.
     """
     from ..._tvm import tvm, tvm_target
 

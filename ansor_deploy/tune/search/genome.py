@@ -1,4 +1,4 @@
-"""What the evolution of a task breeds: decisions, before there is a program of them."""
+"""Genomes: the decisions that evolution breeds, before a program is made of them."""
 
 import json
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from .features import Choice
 
 @dataclass(frozen=True)
 class Genome:
-    """A sketch's index and the decisions in it. merged: the program must take just these."""
+    """A sketch's index and its decisions. merged: whether the program must take exactly these."""
 
     sketch: int
     decisions: tuple[Decision, ...]
     merged: bool = field(default=False, compare=False)
 
     def __hash__(self) -> int:
-        """The answers alone count: the questions follow from them, and pools hash very often."""
+        """Hash the answers only: questions follow from them, and pools hash very often."""
         return hash((self.sketch, *[decision.index for decision in self.decisions]))
 
 
-Made = tuple[Genome, Program]  # a program, and what was decided for it in the end
+Made = tuple[Genome, Program]  # a program, and its final decisions
 
 
 def templates(sketches: Sequence[Sketch]) -> list[Genome]:
@@ -38,16 +38,16 @@ def templates(sketches: Sequence[Sketch]) -> list[Genome]:
 def build(sketches: Sequence[Sketch], genome: Genome, otherwise: Chooser) -> Made | None:
     """The genome's program; None where its decisions do not fit, or a rule raises.
 
-    otherwise: answers the questions that the decisions do not: rules may ask anew.
+    otherwise: answers questions that the decisions do not answer, since rules may ask others.
     """
     made = program(sketches, genome.sketch, Decided(genome.decisions, otherwise))
     return None if made and genome.merged and made[0] != genome else made
 
 
 def recover(sketches: Sequence[Sketch], trace: str, kept: Sequence[Choice] = ()) -> Made | None:
-    """The decisions that led to a recorded trace; None if no sketch leads there.
+    """The decisions that led to a recorded trace, and the program; None if no sketch leads to it.
 
-    kept: the program's choices, as of `experience.choices`: their sketch is tried first.
+    kept: the program's choices, as `experience.choices` gives them: their sketch is tried first.
     """
     values = _sampled(trace)
     rules = [choices(sketch, ()) for sketch in sketches]
@@ -70,7 +70,7 @@ def program(sketches: Sequence[Sketch], at: int, chooser: Chooser) -> Made | Non
 
 
 class _Recorded(Chooser):
-    """Answers with a trace's sampled values, one after the other; ValueError where none fits."""
+    """Answers with a trace's sampled values in order; ValueError where one is no option."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._left = list(values)

@@ -1,7 +1,7 @@
 """TVM's MetaSchedule as a search: its rules, evolutionary search and cost model, our measuring.
 
-Our own engine is compared with it. Its database is a private one in memory: what it needs of the
-registry is committed to it at the start.
+It serves as the baseline of our own search. Its database is private and in memory: the measurements
+that it needs are copied there from the registry at the start.
 """
 
 import sys
@@ -18,8 +18,8 @@ from ...registry.record import Measurement
 from ...space import trace as traces
 from ...target import Target
 
-# MetaSchedule's own defaults. A round evolves 64 candidates, which are proposed in our smaller
-# batches; it learns from them once the last was measured.
+# MetaSchedule's own defaults. A round evolves 64 candidates. They are proposed in our smaller
+# batches, and the search learns from them once the last one was measured.
 POPULATION = 512
 GENERATIONS = 4
 UNMEASURED = 50
@@ -37,14 +37,14 @@ class MetaScheduleSearch:
         self._context = _context(task, target, seed)
         self._database = ms.database.MemoryDatabase()
         self._workload = self._database.commit_workload(task.mod)
-        self._model = ms.cost_model.XGBModel(num_tuning_cores=1)  # threads would wait for a tree
+        self._model = ms.cost_model.XGBModel(num_tuning_cores=1)  # more threads only wait
         self._strategy = self._context.search_strategy
         self._queue: list[tuple[str, Any]] = []
         self._candidates: dict[str, Any] = {}
         self._outcomes: list[Outcome] = []
         self._seen: set[str] = set()
-        # Programs of other searches may be packed already: its own layout rewriting, applied to
-        # them again, would fail.
+        # Other searches' programs may be packed already: MetaSchedule's own layout rewriting would
+        # fail on them.
         self._learn([m for m in known if m.provenance.search == "metaschedule"])
         self._strategy.pre_tuning(
             max_trials=1 << 20,
@@ -64,7 +64,7 @@ class MetaScheduleSearch:
         return [trace for trace, _ in batch]
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
-        """Note outcomes; after a round's last they go to the database and the cost model."""
+        """Collect outcomes; after a round's last, add them to the database and the cost model."""
         self._outcomes += [outcome for outcome in outcomes if outcome.trace in self._candidates]
         if not self._queue:
             self._end_round()
@@ -104,15 +104,15 @@ class MetaScheduleSearch:
 
 
 def load_intrinsics(kind: str) -> None:
-    """Import the instructions that a kind of target has, before a context imports those of all.
+    """Import the intrinsics of one kind of target, before a context imports those of all kinds.
 
-    Most of the 497 programs that it would parse are a GPU's.
+    Most of the 497 programs that it would parse are for GPUs.
     """
     if _INTRINSICS not in sys.modules and (package := find_spec(_INTRINSICS)):
         sys.modules[_INTRINSICS] = module_from_spec(package)
     with parsing():
         if kind == "cuda":
-            load_backend(kind)  # of which they are made
+            load_backend(kind)  # the intrinsics use it
         for name in _OF_KIND[kind]:
             import_module(f"{_INTRINSICS}.{name}")
 

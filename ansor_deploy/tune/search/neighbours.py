@@ -1,10 +1,10 @@
-"""Neighbours of a task: measured programs that differ from it in their sizes alone.
+"""Neighbours of a task: measured programs that differ from it only in their sizes.
 
-A family is what remains of a program when every number is masked: the same operators, fused in
-the same way, with the same dtypes and layouts. What was found for one size says much about the
-next; `refit` carries it over. The canonical texts alone say how near two of a family are: nothing
-is parsed, and no compiler is loaded. What was tuned for a machine with the same instructions and
-other cores or caches is near as well, the same program first of all.
+A family is what remains of a program when every number is masked: the same operators, fused in the
+same way, with the same dtypes and layouts. A good schedule for one size is a good start for
+another, and `refit` adapts it. The distance of two workloads of a family is read from their
+canonical texts, without parsing them or loading a compiler. Programs tuned for a machine with the
+same instructions and other cores or caches are neighbours too, above all the same program.
 """
 
 import math
@@ -18,13 +18,13 @@ from ...registry.record import TaskKey, Workload
 from ...registry.store import Registry
 from ...target import Target
 
-NEAREST = 3  # neighbours that a task may have
-TRACES = 3  # best schedules of each
-# What another window (its size, stride or dilation) counts for, in doublings of an extent.
+NEAREST = 3  # most neighbours of a task
+TRACES = 3  # most schedules of a neighbour, its best
+# Distance of another window (size, stride or dilation), in doublings of an extent.
 OTHER_WINDOW = 4.0
-# What another machine's cores and caches count for.
+# Distance of a machine with other cores or caches, in doublings of an extent.
 OTHER_MACHINE = 1.0
-# Doublings from which on the guess of the rules is as good.
+# Beyond this distance, the rules' guess is as good as a neighbour.
 FARTHEST = 8.0
 
 _LOOPS = re.compile(r"^ *for .* in (?:T\.grid|range)\((.*)\):$", re.MULTILINE)
@@ -38,10 +38,10 @@ _STRIDE = re.compile(r"\* (?:T\.int64\()?(\d+)")
 class Neighbour:
     """A workload of a task's family that was tuned for the same target, or for one like it.
 
-    distance: sum of |log2| of the ratios of the anchor block's extents, and `OTHER_WINDOW` where
-    strides or windows differ, `OTHER_MACHINE` where the target does. The anchor block is the one
-    with the most iterations. traces: of its best records, the best first. machine: that it was
-    tuned for, if that is not the task's target.
+    distance: the sum of |log2| of the ratios of the anchor block's extents, plus `OTHER_WINDOW`
+    where strides or windows differ, plus `OTHER_MACHINE` where the target differs. The anchor block
+    is the one with the most iterations. traces: those of its best records, the best first. machine:
+    the target that it was tuned for, if that is not the task's.
     """
 
     workload: Workload
@@ -50,12 +50,12 @@ class Neighbour:
     machine: Target | None = None
 
 
-_Found = tuple[float, Workload, Target]  # how far away, what, and the machine it was tuned for
+_Found = tuple[float, Workload, Target]  # a distance, a workload, and the machine it was tuned for
 
 
 @dataclass(frozen=True)
 class Block:
-    """Extents of a block's loops, and what it reads at once along them: windows and strides."""
+    """The extents of a block's loops, and the windows and strides of its reads."""
 
     extents: tuple[int, ...]
     window: tuple[int, ...]
@@ -66,8 +66,8 @@ def nearest(
 ) -> dict[TaskKey, list[Neighbour]]:
     """The nearest neighbours of each task that has any, nearest first.
 
-    wanted: tasks of the target. tvm: version that made the neighbours' records; traces of others
-    need not replay.
+    wanted: tasks of the target. tvm: the version that made the neighbours' records; traces of other
+    versions might not replay.
     """
     asked = sorted({workload.family for workload in wanted.values()})
     candidates: dict[TaskKey, list[_Found]] = defaultdict(list)
@@ -100,7 +100,7 @@ def _found(workload: Workload, other: Workload, machine: Target, target: Target)
 
 
 def distance(one: Workload, other: Workload) -> float:
-    """How far two workloads of a family lie apart; infinite for others."""
+    """The distance of two workloads of a family, in doublings; infinite for others."""
     here, there = _blocks(one.text), _blocks(other.text)
     if one.family != other.family or len(here) != len(there) or not here:
         return math.inf
@@ -114,7 +114,7 @@ def distance(one: Workload, other: Workload) -> float:
 
 
 def anchor(text: str) -> Block:
-    """The block with the most iterations of a canonical text; one without loops if it has none."""
+    """The block of a canonical text with the most iterations; an empty one if it has no loops."""
     blocks = _blocks(text)
     return blocks[_anchor(blocks)] if blocks else Block((), ())
 
@@ -131,7 +131,7 @@ def _nearest(found: Sequence[_Found]) -> list[_Found]:
 
 @lru_cache(maxsize=4096)
 def _blocks(text: str) -> tuple[Block, ...]:
-    """The blocks of a canonical text, in its order."""
+    """The blocks of a canonical text, in order."""
     _, *parts = _LOOPS.split(text)
     return tuple(map(_block, parts[::2], parts[1::2]))
 

@@ -1,4 +1,4 @@
-"""What was decided for programs that another process has proposed, found again from traces."""
+"""Recovers the decisions of programs that another process has proposed, from their traces."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from .genome import recover
 
 
 def recall(task: Task, traces: Iterable[str], context: SearchContext) -> None:
-    """Let the context know features and choices, as if it had proposed these programs."""
+    """Give the context the features and choices of programs, as if it had proposed them."""
     sketches = derive(task.mod, context.target, context.rules).sketches
     for trace in traces:
         if (found := recover(sketches, trace)) is None:

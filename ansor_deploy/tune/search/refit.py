@@ -1,7 +1,7 @@
 """A neighbour's schedule made to fit a task of other sizes.
 
-The neighbour's program is derived again, so that its record says which rules led to it and what
-they asked; the task's sketch of the same rules then gets the same answers, as near as its own
+The neighbour's program is derived again, to find the rules that led to it and the questions that
+they asked. The task's sketch of the same rules then gets the same answers, as nearly as its own
 sizes allow.
 """
 
@@ -25,7 +25,7 @@ from .neighbours import Neighbour
 def fitting(
     task: Task, neighbours: Iterable[Neighbour], target: Target, rules: Sequence[Rule]
 ) -> Iterator[tuple[Neighbour, Program]]:
-    """What neighbours' schedules become for a task, and of whom each is."""
+    """The programs that neighbours' schedules give for a task, each with its neighbour."""
     sketches = derive(task.mod, target, rules).sketches
     for neighbour in neighbours:
         for _, made in refit(sketches, neighbour, target, rules):
@@ -37,8 +37,8 @@ def refit(
 ) -> Iterator[Made]:
     """The neighbour's schedules as programs of a task's sketches, in their order.
 
-    Left out are those that other rules led to, and those that do not fit. The neighbour's text
-    is run as TVMScript: it was made on this machine (see `Registry.relatives`).
+    Schedules that other rules led to, or that do not fit, are left out. The neighbour's text is run
+    as TVMScript: it was made on this machine (see `Registry.relatives`).
     """
     machine = neighbour.machine or target
     theirs = derive(parse(neighbour.workload.text), machine, rules).sketches
@@ -53,15 +53,15 @@ def refit(
 
 
 def _path(sketch: Sketch) -> tuple[tuple[str, str, int], ...]:
-    """What identifies a structure: canonical names of blocks are the same in a whole family."""
+    """The identity of a structure: a family's programs have the same canonical block names."""
     return tuple((step.block, step.rule.name, step.branch) for step in sketch.path)
 
 
 class Refitted(Chooser):
-    """Answers the n-th question about something in a block as it was answered for other sizes.
+    """Answers the n-th question of a kind in a block as it was answered for other sizes.
 
-    With the same option, or of numbers and tiles the nearest; what was never asked, or has no
-    like, gets the rule's guess.
+    The answer is the same option; for numbers and tiles, the nearest one. A question that was not
+    asked there, or without a similar option, gets the rule's guess.
     """
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
@@ -86,10 +86,10 @@ class Refitted(Chooser):
 
 
 def _nearest(tiles: Tiles, value: Sequence[int]) -> int:
-    """The neighbour's factors, each as the nearest divisor of what those within it leave.
+    """The split nearest to the neighbour's factors, chosen from the innermost one outwards.
 
-    The outermost takes the rest: what is done at a time stays as it was, and only how often
-    changes.
+    Each factor becomes the nearest divisor of the extent that the inner ones leave. The outermost
+    takes the rest, so that the inner tile stays alike and only the number of tiles changes.
     """
     factors: list[int] = []
     for at, factor in enumerate(reversed(value[1:])):
@@ -100,7 +100,7 @@ def _nearest(tiles: Tiles, value: Sequence[int]) -> int:
 
 
 def _apart(one: Any, other: Any) -> float:
-    """Doublings between two numbers, or two tuples of them; infinite for what is no number."""
+    """Doublings between two numbers, or two tuples of numbers; infinite for anything else."""
     if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
         return sum(map(_apart, one, other))
     if type(one) is type(other) is int and min(one, other) >= 0:

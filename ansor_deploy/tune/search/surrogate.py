@@ -1,7 +1,7 @@
-"""The cheap first stage: ranks decisions of one task without building their programs.
+"""The surrogate, a cheap first stage: it ranks decisions of one task without building programs.
 
-A program and its features cost some 15 ms, a row of decisions microseconds. What was measured of
-this task, and of others of its operator, says which decisions are worth a program.
+A program and its features cost some 15 ms, a row of decisions microseconds. The measurements of
+this task, and of others with its operator, show which decisions are worth a program.
 """
 
 import math
@@ -12,13 +12,13 @@ import numpy as np
 
 from .experience import Experience, Row
 
-ROUNDS = 100
+ROUNDS = 100  # trees
 OTHERS = 0.3  # weight of a program of another task
 _PARAMETERS = {
     "max_depth": 4,
     "eta": 0.1,
     "min_child_weight": 1,
-    # Of a few dozen programs all trees would be alike.
+    # Without sampling, all trees of a few dozen programs would be alike.
     "subsample": 0.8,
     "colsample_bytree": 0.5,
     "base_score": 0.0,
@@ -32,11 +32,11 @@ _PARAMETERS = {
 class Surrogate:
     """Trees over decisions that predict the speed of a task's programs.
 
-    Labels are logarithms of speeds, in each task beside their mean: what two tasks' latencies have
-    in common is not known.
+    Labels are logarithms of speeds minus their mean in each task, since latencies of different
+    tasks cannot be compared.
 
-    others: what was measured of its operator's other tasks. enough: programs, of this task and
-    of others, from which on it is trained.
+    others: the measurements of other tasks with the operator. enough: how many programs, of this
+    task and of others, are needed for training.
     """
 
     def __init__(self, others: Sequence[Experience], enough: int) -> None:
@@ -48,16 +48,16 @@ class Surrogate:
 
     @property
     def trained(self) -> bool:
-        """Whether there is anything to predict with."""
+        """Whether there is a model to predict with."""
         return self._booster is not None
 
     def add(self, row: Row, latency: float) -> None:
-        """One measured program of the task. latency: seconds, infinite for a failure."""
+        """Add a measured program of the task. latency: seconds, infinite for a failure."""
         self._own.rows.append(row)
         self._own.latencies.append(latency)
 
     def update(self) -> None:
-        """Train anew, once enough was measured."""
+        """Train the trees, if enough was measured."""
         own = [self._own] if self._own.best < math.inf else []
         known = [*self._others, *own]
         if not can_rank(known, self._enough):
@@ -74,7 +74,7 @@ class Surrogate:
         self._booster = xgboost.train(_PARAMETERS, data, ROUNDS)
 
     def predict(self, rows: Sequence[Row]) -> np.ndarray:
-        """[rows]: logarithms of programs' speeds, beside the mean of those that were measured."""
+        """Logarithms of programs' speeds minus the mean of the measured ones, [rows]."""
         if not rows or not self.trained:
             return np.zeros(len(rows))
         import xgboost
@@ -82,7 +82,7 @@ class Surrogate:
         return self._booster.predict(xgboost.DMatrix(self._matrix(rows), nthread=1))
 
     def _learnt(self, experiences: Sequence[Experience]) -> np.ndarray:
-        """Their rows as a matrix that has a column for each of their names."""
+        """The rows of experiences as a matrix; new names of numbers become columns."""
         rows = [row for one in experiences for row in one.rows]
         self._columns |= dict.fromkeys(name for row in rows for name in row)
         return self._matrix(rows)
@@ -94,7 +94,7 @@ class Surrogate:
 
 
 def _labels(latencies: Sequence[float]) -> np.ndarray:
-    """Logarithms of speeds beside their mean; a failure counts as twice the slowest that ran."""
+    """Logarithms of speeds minus their mean; a failure counts as twice the slowest time."""
     times = np.array(latencies)
     slowest = times[np.isfinite(times)].max()
     logs = np.log(np.where(np.isfinite(times), times, 2 * slowest))
@@ -102,5 +102,5 @@ def _labels(latencies: Sequence[float]) -> np.ndarray:
 
 
 def can_rank(experiences: Sequence[Experience], enough: int) -> bool:
-    """Whether so many programs were measured, of tasks that have one which does not fail."""
+    """Whether enough programs were measured, counting tasks with at least one that did not fail."""
     return sum(len(one.rows) for one in experiences if one.best < math.inf) >= enough

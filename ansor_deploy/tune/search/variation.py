@@ -1,13 +1,14 @@
-"""Variation (Ansor, section 5.1): decisions drawn anew, changed in one place, or of two parents.
+"""Variation of decisions (Ansor, section 5.1): resampling, mutation and crossover.
 
-A mutated child differs from its parent in one decision, sometimes in more. Which one is drawn by
-how many bits a decision holds: tile sizes, with hundreds of factorisations, are changed most
-often, as in Ansor, and a sketch that only makes a few small choices is explored just as evenly.
+A mutated child differs from its parent in one decision, sometimes in more. The chance of a decision
+to be changed is proportional to its bits of information. Tile sizes, with hundreds of
+factorisations, change most often, as in Ansor, and a sketch with only a few small choices is
+explored just as evenly.
 
-Crossover is by nodes: a child takes each node's decisions from one parent. A node is a block of
-the program: its decisions depend on one another far more than on those of other blocks, so they
-are inherited together. In a program of one block each decision is a node. Where nodes do depend on
-one another, the child's program asks other questions than its parents' did, and is given up.
+Crossover is by nodes: a child takes each node's decisions from one parent. A node is a block of the
+program: its decisions depend on one another far more than on those of other blocks, so they are
+inherited together. In a program of one block each decision is a node. Where nodes do depend on one
+another, the child's program asks other questions than its parents' did, and is dropped.
 """
 
 import math
@@ -20,17 +21,20 @@ from ...space.tiles import Tiles
 
 # Chance of one more change in the same child.
 ANOTHER = 0.3
-# Chance that the next option is taken, where options stand in order, and not any other.
+# Chance that an ordered choice moves to a neighbouring option, and not to any other.
 NEAR = 0.5
 
 
 def resample(decisions: Sequence[Decision], rng: random.Random) -> tuple[Decision, ...]:
-    """Other answers to the same questions, uniformly."""
+    """New answers to the same questions, drawn uniformly."""
     return tuple(Decision(d.question, rng.randrange(d.question.size)) for d in decisions)
 
 
 def mutate(decisions: Sequence[Decision], rng: random.Random) -> tuple[Decision, ...]:
-    """One decision changed, with chance `ANOTHER` a further one; equal where none is free."""
+    """The decisions with one changed, and with chance `ANOTHER` a further one.
+
+    They stay equal where every question has only one option.
+    """
     changed = list(decisions)
     bits = [math.log2(decision.question.size) for decision in changed]
     if not any(bits):
@@ -43,7 +47,7 @@ def mutate(decisions: Sequence[Decision], rng: random.Random) -> tuple[Decision,
 
 
 def _changed(decision: Decision, rng: random.Random) -> Decision:
-    """A tile with a prime factor moved; else the option beside it, or any other."""
+    """The decision changed: in a tile one prime factor moves; else another option is taken."""
     question, index = decision.question, decision.index
     near = question.near(index)
     if near and (isinstance(question.options, Tiles) or rng.random() < NEAR):
@@ -56,7 +60,7 @@ def crossover(
 ) -> tuple[Decision, ...] | None:
     """The decisions of a child of two programs of one sketch; None where they cannot be merged.
 
-    That is where the parents were asked different questions, or decided but one.
+    They cannot where the parents got different questions, or have only one node.
     """
     if [one.question for one in mother] != [one.question for one in father]:
         return None

@@ -1,8 +1,8 @@
-"""Sources: where programs of a task come from that are worth a try.
+"""Sources propose programs of a task that are worth a trial. Each has a file in this folder.
 
-A new one is a file of this folder. All are tried in one way: measured, recorded, settled in turns.
-`try_out` does that to one task until a source has no more; `rounds.py` to many tasks at once, a
-batch to each as the scheduler has it.
+All proposals are tried in one way: measured, recorded, and settled in turns. `try_out` does that
+for one task until a source has no more; `rounds.py` does it for many tasks at once, in batches that
+the scheduler assigns.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """Where programs of one task come from.
+    """Proposes programs of one task.
 
-    context: knows the features of what is proposed. alone: whether each is measured by itself
-    first, so that one that crashes or hangs costs the others nothing; else all run in turns at
-    once. improves: whether only what is faster than the best becomes a record. chances: times that
-    programs run in turns while the source doubts what they show.
+    context: knows the features of proposed programs. alone: whether each program is measured by
+    itself first, so that one that crashes or hangs costs the others nothing; else all run in turns
+    at once. improves: whether only programs faster than the best become records. chances: how often
+    programs run in turns while the source doubts their outcomes.
     """
 
     alone = False
@@ -39,9 +39,9 @@ class Source:
         self.context = context or SearchContext(work.request.target, ())
 
     def propose(self, most: int = 1) -> Mapping[str, Provenance]:
-        """Programs by their traces, and where each comes from; none where there are no more.
+        """Programs by their traces, each with its origin; {} where there are no more.
 
-        most: of a source that always has more.
+        most: how many a source should give that always has more.
         """
         return {}
 
@@ -50,19 +50,19 @@ class Source:
         return False
 
     def observe(self, outcomes: Sequence[Outcome]) -> bool:
-        """Learn what the last proposals showed; False where nothing is to be made of that."""
+        """Learn from the outcomes of the last proposals; False ends the trial without recording."""
         return True
 
     def beats(self, record: Record) -> bool:
-        """Whether what wins in turns has beaten a known record: what others claim did not run."""
+        """Whether the winner in turns has beaten a known record: claims of others did not run."""
         return not record.claimed
 
     def end(self, best: Record | None) -> None:
-        """Note what it means that there are no more. best: what a build uses from now on."""
+        """Act on the end of the proposals. best: the record that a build uses from now on."""
 
 
 def try_out(source: Source, judge: Judge) -> Record | None:
-    """Try all that a source proposes: what a build uses from now on; None for no record."""
+    """Try all proposals of a source. Returns the record that a build uses from now on, or None."""
     task, ledger = source.task, source.work.ledger
     trial = Trial(task, source.work, judge, source.context)
     best = ledger.standing([task.key])[task.key].record
@@ -73,7 +73,7 @@ def try_out(source: Source, judge: Judge) -> Record | None:
             outcomes = _in_turns(source, trial, best, proposed)
         if not source.observe(outcomes):
             break
-        # What is known has run beside them, and stays what it was.
+        # Known programs have run beside the new ones, and keep their origins.
         known = ledger.registry.top(task.key, ledger.tvm, KNOWN)
         origins = {**proposed, **{one.trace: one.provenance for one in known}}
         below = best.latency if best and source.improves else math.inf
@@ -90,7 +90,7 @@ def try_out(source: Source, judge: Judge) -> Record | None:
 def _in_turns(
     source: Source, trial: Trial, best: Record | None, traces: Iterable[str]
 ) -> list[Outcome]:
-    """What programs show in turns with the best, the last time that it was asked."""
+    """The outcomes of programs in turns with the best; repeated while the source doubts them."""
     for _ in range(source.chances):
         outcomes = trial.in_turns(best, traces)
         if not source.doubts(outcomes):
@@ -99,9 +99,9 @@ def _in_turns(
 
 
 def _fastest_in_turns(trial: Trial, before: Record | None) -> list[Outcome]:
-    """What the fastest show in turns with what was the best, as after a search; or nothing.
+    """The outcomes of the fastest programs in turns with the previous best; [] without either.
 
-    before: what stands unless something else is surely faster.
+    before: the record that wins unless another program is surely faster.
     """
     fastest = trial.fastest
     return trial.in_turns(before, fastest) if before and fastest else []

@@ -1,8 +1,8 @@
-"""What others claim proves itself here, in turns with the default schedule, before it is shipped.
+"""Claims of others are measured here, in turns with the default schedule, before they are shipped.
 
-A claim is a record of a bundle, a layer, another registry or a lock. Its outputs are checked as
-those of any candidate, and a false time costs the trial alone. What it shows here becomes a record
-of this registry, which counts for more than any claim.
+A claim is a record from a bundle, a layer, another registry or a lock. Its outputs are checked like
+those of any candidate, and a false time only costs the trial. The outcome here becomes a record of
+this registry, which counts for more than any claim.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,16 +17,16 @@ from ..standing import credible, records_of
 from ..workspace import Workspace
 from . import Source, try_out
 
-TRIES = 3  # claims of a task that one run tries, where those before them were false
-# Times that a claim is tried before it counts as false: a busy machine may deny a true one once.
+TRIES = 3  # most claims of a task that a run tries, each if the one before was false
+# How often a claim is tried before it counts as false: a busy machine may slow down a true one.
 CHANCES = 3
 
 
 def prove(tasks: Sequence[Task], work: Workspace) -> None:
-    """Measure what others claim of these tasks, those first that matter most.
+    """Measure the claims of others on these tasks, the tasks with the largest share of time first.
 
-    Of tasks that are too small a share of the time nothing is tried: they get what was measured
-    here, or the default schedule. Where nothing here can run the code, a warning says so.
+    Claims on tasks with too small a share of the time are not tried: these tasks get what was
+    measured here, or the default schedule. Where nothing here can run the code, a warning says so.
     """
     standing = work.ledger.standing(task.key for task in tasks)
     claims = {key for key, known in standing.items() if known.claim}
@@ -52,7 +52,7 @@ def prove(tasks: Sequence[Task], work: Workspace) -> None:
 
 
 class Claims(Source):
-    """The best that others claim of a task, and the next where that was false."""
+    """The best claim of others on a task, and the next one if that was false."""
 
     chances = CHANCES
 
@@ -63,7 +63,7 @@ class Claims(Source):
         self._true = False
 
     def propose(self, most: int = 1) -> Mapping[str, Provenance]:
-        """One claim: none after a true one."""
+        """One claim; none after a true one."""
         if self._true or not self._tries:
             return {}
         key = self.task.key
@@ -72,18 +72,18 @@ class Claims(Source):
         return {self._claim.trace: self._claim.provenance} if self._claim else {}
 
     def doubts(self, outcomes: Sequence[Outcome]) -> bool:
-        """Of a claim that runs and looks false."""
+        """Whether the claim runs, but looks false."""
         shown, claim = self._shown(outcomes)
         return not shown.error and not credible(shown.seconds, claim.latency)
 
     def observe(self, outcomes: Sequence[Outcome]) -> bool:
-        """Note whether the claim was what it said to be; False where nothing was seen of it."""
+        """Note whether the claim was true; False where a fault of infrastructure hid it."""
         shown, _ = self._shown(outcomes)
         self._true = not shown.error and not self.doubts(outcomes)
         return shown.error != INFRASTRUCTURE
 
     def beats(self, record: Record) -> bool:
-        """Of what others claim that which has run, and all of it where that was true."""
+        """Of the claims, the winner has beaten the one that ran; if that was true, all of them."""
         ran = self._claim is not None and record.id == self._claim.id
         return self._true or ran or not record.claimed
 

@@ -1,8 +1,8 @@
-"""A task without a search: a neighbour's schedule, made to fit by the rules, serves it at once.
+"""A neighbour's schedule, made to fit by the rules, serves a task without a search.
 
 It runs in turns with the default schedule, which becomes the record unless the other is surely
-faster. Where nothing can be measured it is borrowed: a better default than a guess. Nobody has
-timed it then, so that it is no record, and the first machine that measures begins without it.
+faster. Where nothing can be measured, the schedule is borrowed, since it is better than a guess.
+It is then no record, because it was never timed: the first machine that measures starts without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from . import Source
 
 @dataclass(frozen=True)
 class Loan:
-    """A neighbour's schedule, made to fit a task. schedule: a record without a time."""
+    """A neighbour's schedule that was made to fit a task. schedule: a record without a time."""
 
     schedule: Record
     lender: Neighbour
@@ -36,7 +36,7 @@ def loan_of(task: Task, neighbours: Sequence[Neighbour], work: Workspace) -> Loa
 
 
 def borrow(tasks: Sequence[Task], found: Lenders, work: Workspace) -> dict[TaskKey, Loan]:
-    """What neighbours lend to these tasks, as far as it fits them."""
+    """The schedules that neighbours lend to these tasks, where one fits."""
     wanted = [task for task in tasks if task.key in found]
     if wanted:
         served = count(len(wanted), "task")
@@ -50,14 +50,14 @@ def borrow(tasks: Sequence[Task], found: Lenders, work: Workspace) -> dict[TaskK
 
 
 class Near(Source):
-    """The nearest neighbour's best schedule that fits a task, and at least its default one."""
+    """The nearest neighbour's best schedule that fits a task, and the default schedule."""
 
     def __init__(self, task: Task, neighbours: Sequence[Neighbour], work: Workspace) -> None:
         super().__init__(task, work)
         self._neighbours, self._left = neighbours, True
 
     def propose(self, most: int = 1) -> Mapping[str, Provenance]:
-        """Once: what fits, and the default schedule."""
+        """Once: the schedule that fits, if any, and the default schedule."""
         if not self._left:
             return {}
         self._left = False
@@ -68,6 +68,6 @@ class Near(Source):
         return {loan.schedule.trace: loan.schedule.provenance} | default
 
     def end(self, best: Record | None) -> None:
-        """The task is served, where it has a record."""
+        """Record that the task is served, if it has a record."""
         if best is not None:
             self.work.ledger.add_served(best)

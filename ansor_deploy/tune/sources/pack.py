@@ -1,7 +1,7 @@
-"""A pack's candidates, of which another machine has said in a file what they showed.
+"""A pack's candidates, with outcomes that another machine has written to a file.
 
-The numbers come from elsewhere, and so may the schedules: what is no schedule, no time that a
-machine can have taken, or of another target is refused, and then nothing is taken in.
+The file is untrusted, and the schedules may be too. If anything in it is no schedule, is a time
+that no machine can reach, or is for another target, the file is refused and nothing is taken in.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Found(Struct, forbid_unknown_fields=True):
             raise ValueError("neither the times of a right candidate nor an error")
 
     def outcome(self, trace: str, oracle: Mapping[str, Any], device: str) -> Outcome:
-        """The same of a schedule. oracle: what its outputs were compared with."""
+        """The outcome of a schedule. oracle: what its outputs were compared with."""
         proof = None
         if self.errors is not None:
             proof = {**oracle, "max_abs_err": self.errors.max_abs_err}
@@ -63,7 +63,11 @@ class Found(Struct, forbid_unknown_fields=True):
 
 
 class Measured(Struct, forbid_unknown_fields=True):
-    """Of a task: each candidate, and then some in turns."""
+    """The results of a task.
+
+    found: each candidate alone. finalists: positions of the candidates that ran in turns. turns:
+    their results.
+    """
 
     found: Annotated[list[Found], Meta(max_length=_MOST)]
     finalists: Positions
@@ -71,7 +75,7 @@ class Measured(Struct, forbid_unknown_fields=True):
 
 
 class Results(Struct, forbid_unknown_fields=True):
-    """All of `results.json`. pack: the digest of the pack's description."""
+    """The contents of `results.json`. pack: the digest of the pack's description."""
 
     pack: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     device: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:@-]{1,100}$")]
@@ -79,10 +83,10 @@ class Results(Struct, forbid_unknown_fields=True):
 
 
 def take_in(folder: Path, tasks: Sequence[Task], work: Workspace) -> int:
-    """Take a pack's results in: how many measurements they are.
+    """Take a pack's results in. Returns the number of new measurements.
 
-    What was measured before is left out, and so are tasks that are not among these; there are none
-    where nobody has measured the pack. RegistryError where anything is refused.
+    Candidates that were measured before are left out, and so are other tasks than these. The number
+    is 0 where the pack was not measured yet. RegistryError where anything is refused.
     """
     if not ((folder / RESULTS).is_file() and (folder / PACK).is_file()):
         return 0
@@ -108,16 +112,16 @@ def take_in(folder: Path, tasks: Sequence[Task], work: Workspace) -> int:
 
 
 class Answers:
-    """What a pack's machine has said of one task: the judge of its candidates.
+    """The results of a pack's machine for one task, as the judge of its candidates.
 
-    standards: those that are no search's, the default schedule or what was the best. alone, turns:
-    outcomes by their traces, of each candidate and of those that ran in turns.
+    standards: candidates that no search proposed: the default schedule or the previous best. alone:
+    the outcome of each candidate, by its trace. turns: the outcomes of those that ran in turns.
     """
 
     def __init__(
         self, entry: Mapping[str, Any], measured: Measured, device: str, seed: int
     ) -> None:
-        """Refused where the results are not of this entry of a pack."""
+        """Refused where the results do not fit this entry of a pack."""
         traces, finalists = entry["traces"], measured.finalists
         refuse(len(measured.found) != len(traces), "it has not a result for each candidate")
         refuse(len(measured.turns) != len(finalists), "finalists without results")
@@ -134,20 +138,20 @@ class Answers:
         self.turns = outcomes(finalists, measured.turns)
 
     def measure(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
-        """What each showed alone."""
+        """The outcome of each candidate alone."""
         return [self.alone[trace] for trace in traces]
 
     def fastest(self, task: Task, within: float) -> list[str]:
-        """Those that ran in turns there."""
+        """The candidates that ran in turns on the pack's machine."""
         return list(self.turns)
 
     def head_to_head(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
-        """What those of them showed that ran in turns there."""
+        """The outcomes of those candidates that ran in turns on the pack's machine."""
         return [self.turns[trace] for trace in traces if trace in self.turns]
 
 
 class Pack(Source):
-    """The candidates of a pack that were not measured before. new: these, once proposed."""
+    """The candidates of a pack that were not measured before. new: these, after `propose`."""
 
     alone = True
     improves = True
@@ -159,7 +163,7 @@ class Pack(Source):
         self._left = True
 
     def check(self) -> None:
-        """Refused where anything is not what a pack's machine may have said."""
+        """Refused where an outcome is not one that a pack's machine may report."""
         task, target, answers = self.task, self.work.request.target, self.answers
         for one in (*answers.alone.values(), *answers.turns.values()):
             check_trace(one.trace, target.kind)
@@ -172,7 +176,7 @@ class Pack(Source):
             check_record(record.id, as_sent, target, task.workload)
 
     def propose(self, most: int = 1) -> Mapping[str, Provenance]:
-        """Once: all that are new here."""
+        """Once: all candidates that are new here."""
         if not self._left:
             return {}
         self._left, key = False, self.task.key
@@ -183,7 +187,7 @@ class Pack(Source):
         return self.new
 
     def end(self, best: Record | None) -> None:
-        """The search is over where the task has had its trials."""
+        """Record that the search is over if the task has had its trials."""
         ledger, key = self.work.ledger, self.task.key
         if ledger.standing([key])[key].spent >= self.work.request.budget.per_task:
             ledger.add_ends({key: "limit"})
@@ -196,7 +200,7 @@ class Pack(Source):
 
 
 def _read(folder: Path, work: Workspace) -> tuple[Results, dict[str, Any]]:
-    """The results and the pack that they are of."""
+    """The results of a folder, and the pack that they belong to."""
     try:
         content = read_regular(folder / PACK, _MOST_PACK)
         said = read_regular(folder / RESULTS, _MOST_RESULTS)

@@ -1,7 +1,7 @@
 """Records of other versions of TVM, tried with this one: replayed, checked, measured, settled.
 
-Nothing of such a record is believed but that its trace is worth trying: whether it still replays,
-what it computes and how fast that is comes out here, as it does for a candidate of a search.
+Such a record only says that its trace is worth trying. Whether the trace still replays, what it
+computes and how fast it is are found out here, as for a candidate of a search.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ...system.words import count
 from ..workspace import Workspace
 from . import Source, try_out
 
-MISFIT = "replay"  # error of a trace that its program does not take
+MISFIT = "replay"  # error of a trace that cannot be replayed on its program
 _MESSAGE_CHARS = 600
 
 
 @dataclass(frozen=True)
 class Retrial:
-    """What became of a task's records of other versions of TVM.
+    """The outcome of trying a task's records of other versions of TVM.
 
-    tried: these records. outcomes: of each, in the same order. best: what a build uses from now
-    on; None where nothing right is known.
+    tried: these records. outcomes: their outcomes, in the same order. best: the record that a build
+    uses from now on; None where no right program is known.
     """
 
     task: Task
@@ -49,7 +49,7 @@ class Retrial:
 
 
 def outdated(tasks: Sequence[Task], work: Workspace, most: int) -> dict[TaskKey, list[Record]]:
-    """The best `most` records of each other version of TVM, of the tasks that have any to try."""
+    """The best `most` records of each other version of TVM; tasks without any are left out."""
     tvm = work.ledger.tvm
     found = {task.key: work.registry.stale(task.key, tvm, most) for task in tasks}
     return {key: records for key, records in found.items() if records}
@@ -60,8 +60,8 @@ def revalidate_tasks(
 ) -> list[Retrial]:
     """Try the records of each task that has some.
 
-    What comes out of a task is in the registry before the next is begun. Tasks that another
-    process is tuning are left to it, with a warning.
+    A task's results are in the registry before the next task begins. Tasks that another process is
+    tuning are left to it, with a warning.
     """
     if not records:
         return []
@@ -89,7 +89,7 @@ def _revalidate(source: Past, measurer: Measurer) -> Retrial:
 
 
 class Past(Source):
-    """The records of other versions of TVM that a task has."""
+    """A task's records of other versions of TVM."""
 
     alone = True
 
@@ -99,7 +99,7 @@ class Past(Source):
         self._found: dict[str, Outcome] = {}
 
     def propose(self, most: int = 1) -> Mapping[str, Provenance]:
-        """Once: those that this version replays. The others are measurements at once."""
+        """Once: the records that this version can replay. The others become failed measurements."""
         if self._found:
             return {}
         for one in self.records:
@@ -116,23 +116,23 @@ class Past(Source):
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Of each record, in their order, once all were tried."""
+        """The outcome of each record, in order, once all were tried."""
         return tuple(self._found[one.trace] for one in self.records)
 
     def observe(self, outcomes: Sequence[Outcome]) -> bool:
-        """Keep what each showed."""
+        """Keep the outcome of each record."""
         self._found |= {one.trace: one for one in outcomes}
         return True
 
     def end(self, best: Record | None) -> None:
-        """If one is the best, the search that found it need not be made again."""
+        """If one of the records is the best, record that its search need not be repeated."""
         right = {one.trace for one in self.outcomes if not one.error}
         if best is not None and best.trace in right:
             versions = {one.provenance.tvm for one in self.records}
             self.work.ledger.add_revalidated(best, versions)
 
     def _misfit(self, record: Record) -> str:
-        """Why the program does not take the trace; "" if it does."""
+        """Why a record's trace cannot be replayed on its program; "" if it can."""
         try:
             schedule(self.task, record, self.work.request.target)
         except Exception as error:  # noqa: BLE001 - TVM raises whatever its C++ happened to check

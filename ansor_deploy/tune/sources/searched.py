@@ -1,4 +1,4 @@
-"""What a search proposes, after one program as a cheap look at its task."""
+"""The proposals of a search, after one program as a cheap first look at its task."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,22 +12,22 @@ from . import Source
 
 
 class Searched(Source):
-    """A look at a task, its relatives' best or its default schedule, and then its search.
+    """A first look at a task, by its search's first guess or its default schedule; then its search.
 
-    search: once it was begun. What it comes to is the scheduler's to say, who ends it.
+    search: the search, once it has begun; the scheduler ends it.
     """
 
     alone = True
     improves = True
 
     def __init__(self, task: Task, work: Workspace, context: SearchContext, *, known: bool) -> None:
-        """known: the task has a record, and needs no look."""
+        """known: whether the task has a record, and so needs no first look."""
         super().__init__(task, work, context)
         self.search: Search | None = None
         self._known = known
 
     def propose(self, most: int = 1) -> Mapping[str, Provenance]:
-        """One program at first, then as many as are asked for."""
+        """One program at first, then up to `most`."""
         name, origin = self.work.request.search, self.work.ledger.provenance
         if not self._known:
             self._known, most = True, 1
@@ -42,7 +42,7 @@ class Searched(Source):
         return {one: origin(name, "", self.context.rules_of(self.task, one)) for one in proposed}
 
     def observe(self, outcomes: Sequence[Outcome]) -> bool:
-        """The search learns from all that it has proposed."""
+        """Let the search learn from the outcomes of its proposals."""
         if self.search is not None:
             self.search.observe(outcomes)
         return True
