@@ -1,4 +1,4 @@
-"""What builds did, as commands print it."""
+"""The results of builds, as commands print them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class BuildAnswer(Tuned, frozen=True):
-    """`build --json`. up_to_date: there was nothing to do. quantised: by --precision int8.
+    """`build --json`. up_to_date: there was nothing to do. quantised: set with --precision int8.
 
-    beside: the races with other engines, as of `bench --json`; none where it was not timed.
+    beside: the races with other engines, as in `bench --json`; none where it was not timed.
     """
 
     artifact: str
@@ -62,7 +62,7 @@ class BuildAnswer(Tuned, frozen=True):
     quantised: Quantised | None
 
 
-# What it has of the two libraries that ran in turns.
+# Fields of the answer that come from the race of the tuned and the untuned library.
 _COMPARED = (
     *("latency_ms", "tuned_ms", "untuned_ms", "ratio", "interval", "pairs", "verdict", "seen"),
 )
@@ -73,8 +73,8 @@ _RETOLD = ("shipped", "verify", "verification", "ran_on", "memory", "preset")
 class BuildResult:
     """What a build made. manifest: as in the file beside the library.
 
-    up_to_date: it had nothing to do, and the figures are those of the build before. quantised: how
-    its model was made, if it was quantised.
+    up_to_date: there was nothing to do, and the figures are those of an earlier build. quantised:
+    how the model was quantised, if it was.
     """
 
     artifact: Path
@@ -99,7 +99,7 @@ class BuildResult:
 
     @property
     def answer(self) -> BuildAnswer:
-        """The answer of `build --json`; where nothing was run, what a run would show is null."""
+        """The answer of `build --json`; fields that need a run are null where nothing was run."""
         known = structs.asdict(self.tuned.figures)
         known |= {name: getattr(self.manifest.speed, name, None) for name in _COMPARED}
         known |= {name: getattr(self.manifest, name) for name in _RETOLD}
@@ -117,7 +117,7 @@ class BuildResult:
 
 
 def _found(manifest: Manifest, hits: int) -> Origins | None:
-    """What an unchanged build has found: all in the registry; None where a lock says it."""
+    """Where an unchanged build's records are from: all from the registry; None with a lock."""
     if manifest.lock is not None:
         return None
     part = sum(task.impact or 0.0 for task in manifest.tasks if task.record != "default")
@@ -152,7 +152,7 @@ def finished_build(
 
 
 def _asked(outputs: Outputs, request: Request) -> dict[str, Any]:
-    """What a request asks for, as JSON; its target and registry are noted elsewhere."""
+    """The request as JSON, without its target and registry, which are noted elsewhere."""
     return {
         **asdict(request.budget),
         "search": request.search,

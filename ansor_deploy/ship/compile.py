@@ -1,7 +1,7 @@
-"""Compiling a library: the code for each of its targets, with their kernels and their records.
+"""Compile a library: the code for each of its targets, with its kernels and records.
 
-They are linked into one file, with equal weights once, and who loads it runs the first that the
-processor can.
+All codes are linked into one file, with equal weights once. Whoever loads it runs the first code
+that the processor supports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def compiled(shipment: Shipment) -> Iterator[tuple[Path, list[Code]]]:
-    """The library under a temporary name, to be tried and committed; and what `write` gives."""
+    """The library under a temporary name, to be tried and committed; and the result of `write`."""
     library, tasks = shipment.outputs.library, shipment.model.tasks
     shipment.report.stage("compile", f"{len(shipment.records)} of {len(tasks)} tasks with a record")
     with writing_to(library.parent):
@@ -44,9 +44,9 @@ def compiled(shipment: Shipment) -> Iterator[tuple[Path, list[Code]]]:
 
 
 def write(path: Path, shipment: Shipment, records: Mapping[TaskKey, Record]) -> list[Code]:
-    """Write the library: what its manifest says of each of its codes.
+    """Write the library; return the manifest's entry of each of its codes.
 
-    records: of the request's own target. AnsorError where it takes more memory than it may.
+    records: those for the request's own target. AnsorError where it takes more memory than allowed.
     """
     built = list[Compiled]()
     for at, code in enumerate(shipment.codes):

@@ -1,4 +1,4 @@
-"""What a manifest says of a library that keeps a decoder's caches."""
+"""The part of a manifest that describes a decoder's caches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..system.json_types import Count, Name
 
 
 class Cache(Struct, frozen=True):
-    """An input that a library keeps, and the output of the model that it is after a step.
+    """An input that a library keeps, and the model's output that replaces it after a step.
 
-    axis: along which rows lie in the model. at: the place of the output among the model's. order:
-    of the model's axes, as they lie in memory; empty where it is the same.
+    axis: the axis of rows in the model. at: the position of the output among the model's. order:
+    the model's axes in the order in which they lie in memory; empty where that is the model's.
     """
 
     input: Name
@@ -24,7 +24,7 @@ class Cache(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """An input that is longer with each step: along an axis, by `more` than rows count."""
+    """An input that grows with each step: along an axis, it is `more` longer than rows count."""
 
     name: Name
     axis: Annotated[int, Meta(ge=0)]
@@ -34,7 +34,7 @@ class Counted(Struct, frozen=True):
 class Context(Struct, frozen=True):
     """What a library keeps from one step to the next: caches with room for so many rows.
 
-    tokens: rows that a step adds. length: the input that says how many rows count before it.
+    tokens: how many rows a step adds. length: the input with the number of rows before the step.
     """
 
     rows: Count

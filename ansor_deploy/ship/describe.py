@@ -1,4 +1,4 @@
-"""What a build knows of its library, as the manifest has it."""
+"""Make the manifest of a library from what a build knows about it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Draft:
-    """The manifest, as far as it is known before the library was run. codes: that it has."""
+    """The manifest, as far as it is known before the library was run. codes: the library's."""
     request, model = shipment.request, shipment.model
     shapes = [interface(one) for one in model.imported.interfaces]
     draft = Draft(
@@ -72,7 +72,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         context=_context(model.imported.interfaces[0].context),
         target=Target.of(shipment.target),
         tuning=tuned.figures,
-        ran_on=None,  # as long as nothing was run
+        ran_on=None,  # nothing was run yet
         verification=UNVERIFIED,
         verify=None,
         speed=None,
@@ -90,7 +90,7 @@ def _context(one: kept.Context | None) -> Context | None:
 
 
 def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
-    """The fields of what was compiled: of the code for the request's target, and all codes."""
+    """The manifest's fields about compiled code: for the request's target, and for all codes."""
     here = shipment.target.fingerprint
     own = next(one for one in codes if one.target.fingerprint == here)
     names = ("tasks", "kernels", "others", "memory", "may_differ")
@@ -101,7 +101,8 @@ def of_codes(shipment: Shipment, codes: Sequence[Code]) -> dict[str, Any]:
 def _frozen(draft: Draft, lock: str) -> Draft:
     """The manifest of a build from a lock.
 
-    Estimates of the machine's speed are left out: they differ between machines that build the same.
+    Estimates of the machine's speed are left out: they differ between machines that build the same
+    library.
     """
     target = replace(draft.target, peak_gflops=None, memory_gbs=None)
     return replace(draft, target=target, tuning=None, lock=lock)
@@ -130,9 +131,10 @@ def kernels(built: Compiled) -> tuple[Kernel, ...]:
 
 
 def other_places(built: Compiled, calls: Iterable[PlacedCall]) -> tuple[OtherPlace, ...]:
-    """Where a model computes what is no task, each with the symbols of its kernels.
+    """The places where a model computes something that is no task, with the kernels' symbols.
 
-    They are several where one of them serves memory of the caller's. What has none is left out.
+    A place has several kernels where one of them serves the caller's memory. Places without a
+    kernel are left out.
     """
     symbols: dict[str, list[str]] = defaultdict(list)
     for symbol, names in sorted(built.functions.items()):
@@ -149,7 +151,7 @@ def _lender(loan: Loan) -> Lender:
 
 
 def _tasks(shipment: Shipment, built: Compiled) -> tuple[Task, ...]:
-    """The tasks; of a frozen build without estimates."""
+    """The tasks; without estimates in a frozen build."""
     known = {} if shipment.request.frozen else _estimates(shipment)
     aside = {record.key for record, _ in shipment.put_aside}
     used = {key: one.id for key, one in shipment.records.items() if key not in aside}
@@ -177,14 +179,14 @@ def _tasks(shipment: Shipment, built: Compiled) -> tuple[Task, ...]:
 
 
 def _estimates(shipment: Shipment) -> dict[TaskKey, tuple[float, float]]:
-    """Of each task its share of the time, and its milliseconds."""
+    """For each task, its share of the time and its milliseconds."""
     words = (shipment.model.tasks, shipment.records, shipment.target)
     seconds, shares = latencies(*words), impacts(*words)
     return {key: (shares[key], seconds[key] * 1e3) for key in seconds}
 
 
 def interface(one: runtime.interface.Interface) -> Interface:
-    """A shape of a library, as a manifest has it."""
+    """The manifest's entry of one of a library's shapes."""
     inputs, outputs = (
         tuple(Tensor(info.name, info.shape, info.dtype, info.lengths) for info in some)
         for some in (one.inputs, one.outputs)

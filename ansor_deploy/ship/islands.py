@@ -1,4 +1,4 @@
-"""Where a quantised network computes in floats whose last bits differ between processors."""
+"""Islands: places where a quantised network computes floats that may differ between processors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def islands(model: Prepared, target: Target) -> tuple[Place, ...] | None:
-    """The places that may make other bytes on another processor, tasks first, each once.
+    """The places that may give other bytes on another processor, tasks first, each once.
 
-    None of a network that is not quantised: there it may be most of it.
+    None for a network that is not quantised: there most places would be islands.
     """
     if steps_of(model.protos[0]) is None:
         return None
@@ -28,7 +28,7 @@ def islands(model: Prepared, target: Target) -> tuple[Place, ...] | None:
 
 
 def _programs(model: Prepared) -> Iterator[tuple[tirx.PrimFunc, tuple[Place, ...]]]:
-    """Each program of the model without a schedule, and where the model computes it."""
+    """Each unscheduled program of the model, with the places where the model computes it."""
     for task in model.tasks:
         yield task.mod["main"], task.places
     for name, place in model.others:

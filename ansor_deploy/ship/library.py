@@ -1,4 +1,4 @@
-"""A built library, where it can be called: on this machine, on a device, or under an emulator."""
+"""Open a built library where it can run: on this machine, on a device, or under an emulator."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def opened(
 ) -> Iterator[Model | RemoteModel]:
     """A library, ready to be called and timed on the first of the devices that can be used.
 
-    Without a device it is on this machine, where a run takes so many threads, or, at 0, as many as
-    it was built for. None: the devices registered for its target.
+    devices: None means those registered for its target; without any, it runs on this machine.
+    threads: how many a run takes on this machine; 0 for as many as it was built for.
     """
     if devices != ():
         target = read_manifest(artifact).target.machine
@@ -43,7 +43,7 @@ def opened(
 
 
 def runs_in_process(library: Model | RemoteModel) -> bool:
-    """Whether a library is on this machine, and not on a device."""
+    """Whether a library runs on this machine, and not on a device."""
     from ..runtime.model import Model
 
     return isinstance(library, Model)
@@ -55,8 +55,8 @@ def callable_somewhere(
 ) -> Iterator[Model | BareModel | RemoteModel | EmulatedModel]:
     """A library, ready to be called on the first of the devices that can be used.
 
-    Without a device it is in a process of its own on this machine, or, of another architecture,
-    under an emulator. None: the devices registered for its target.
+    devices: None means those registered for its target. Without any, it runs in a process of its
+    own on this machine, or, if it is for another architecture, under an emulator.
     """
     from ..devices.bare import open_bare
     from ..devices.emulator import open_emulator

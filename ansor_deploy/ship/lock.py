@@ -1,6 +1,6 @@
-"""Builds and their lock: a build writes the records that it used, a frozen one uses no others.
+"""Locks of builds: a build writes the records that it used, and a frozen build uses no others.
 
-And lists of tasks: all that needs to be known of a model to say what a lock must hold.
+Lists of tasks are here as well: they are enough to say what a model's lock must have.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from ..views import Report
     from .manifest import Manifest
 
-_NAMED = 10  # missing tasks that an error lists
+_NAMED = 10  # the most missing tasks that an error lists
 
 
 def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
-    """Write into the request's lock, if it has one, what the build used that made a manifest."""
+    """Write what the build of a manifest used into the request's lock, if it has one."""
     if ledger.request.lock is None:
         return
     keys = manifest.keys(ledger.request.target)
@@ -59,7 +59,7 @@ def write_used(manifest: Manifest, ledger: Ledger, report: Report) -> None:
 
 
 def _split_of(manifest: Manifest, keys: Iterable[TaskKey]) -> dict[LockedSplit, str]:
-    """The split that a build has found, with the name of its model."""
+    """The split that a build has found, with the name of the model."""
     if (preset := manifest.preset) is None:
         return {}
     split = LockedSplit(tasks_digest(keys), preset.name, preset.threads, preset.streams)
@@ -73,11 +73,11 @@ def write_entries(
     report: Report,
     splits: Mapping[LockedSplit, str] = MappingProxyType({}),
 ) -> None:
-    """Write into the request's lock, if it has one, what these tasks get, and the model's splits.
+    """Write what these tasks get, and the model's splits, into the request's lock, if it has one.
 
-    Their records, or the default schedule. What it says of other tasks stays, so that several
-    models may share it; so does a line with the same schedule, whatever it took here, and one of a
-    task that was too small to be tried here.
+    Tasks get their records, or the default schedule. Entries of other tasks stay, so that several
+    models can share a lock. Entries also stay where the schedule is the same, even if its time
+    here differs, and for tasks that were too small to be tried here.
     """
     request, target, tvm = ledger.request, ledger.request.target, _tvm()
     if (lock := request.lock) is None:
@@ -111,23 +111,23 @@ def _labels(keys: Iterable[TaskKey], ledger: Ledger) -> dict[str, str]:
 
 
 def _line_of(lock: Lock, record: Record) -> Record:
-    """What a lock says already, if it is of the same schedule."""
+    """The record that a lock has already, if it has the same schedule; else the new one."""
     said = lock.records.get(record.key, record)
     return said if said.trace == record.trace else record
 
 
 def on_its_host(request: Request) -> Request:
-    """A frozen request for the host that its lock was made on, where this host can run its code.
+    """A frozen request, for the host that its lock was made on if this host can run that code.
 
-    So a lock makes the same bytes on each of them.
+    So a lock gives the same bytes on all such hosts.
     """
     return replaced(request, target=_host_of(_path(request), request.target, request.remake))
 
 
 def _host_of(lock: Path, target: Target, remake: str) -> Target:
-    """The host that a lock was made on, where the target is one that can run its code.
+    """The host that a lock was made on, if the target is a host that can run its code.
 
-    Else the target: where it is not the host that it runs on, or the lock not for one.
+    Otherwise the target: also where it is not this host, or the lock is not for a host.
     """
     made_on = machine_of(lock, remake) if target.name == HOST and lock.exists() else None
     if made_on is None or made_on.name != HOST:
@@ -140,10 +140,10 @@ def _host_of(lock: Path, target: Target, remake: str) -> Target:
 def read_locked(
     model: Path, asked: Request, request: Request, report: Report
 ) -> tuple[Prepared, Lock]:
-    """A model and the lock that a frozen build of it takes all its records from.
+    """A model, and the lock from which a frozen build of it takes all records.
 
-    request: as asked, on the host of the lock. MissingRecordError or RegistryError where the lock
-    is not enough for that.
+    asked: the user's request. request: the same for the lock's host. MissingRecordError or
+    RegistryError where the lock does not have all that is needed.
     """
     from ..model.prepare import prepare
 
@@ -184,7 +184,7 @@ def locked_preset(model: Prepared, lock: Lock, request: Request) -> Preset | Non
 
 
 def lock_digest(lock: Lock, keys: Sequence[TaskKey], preset: str) -> str:
-    """SHA-256 over what a lock says of some tasks, and of their split for a preset, if any."""
+    """SHA-256 over a lock's entries for these tasks, and for their split for a preset, if any."""
     said = {key: lock.records[key].id if key in lock.records else "" for key in keys}
     said |= {key: "default" for key in keys if key.workload in lock.defaults}
     lines: list[Any] = sorted((key.workload, what) for key, what in said.items())
@@ -194,16 +194,16 @@ def lock_digest(lock: Lock, keys: Sequence[TaskKey], preset: str) -> str:
 
 
 def is_same(manifest: Manifest, request: Request) -> bool:
-    """Whether the lock says of a manifest's tasks what it said: of others it may say anything."""
+    """Whether the lock has the same entries for a manifest's tasks; others may have changed."""
     keys = manifest.keys(request.target)
     return manifest.lock == lock_digest(lock_of(request), keys, request.preset)
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:
-    """Write a lock with what another says of a model's tasks, in the same words.
+    """Write a lock with another lock's entries for a model's tasks, unchanged.
 
-    MissingRecordError where it does not name one of them, RegistryError for a bad lock.
-    remake: the command that writes the other lock.
+    MissingRecordError where that lacks a task, RegistryError for a bad lock. remake: the command
+    that writes the other lock.
     """
     host = _host_of(lock, target, remake)
     said, model = read_lock(lock, host, _tvm(), remake), model.moved(target, host)
@@ -219,9 +219,9 @@ def select(model: TaskList, lock: Path, target: Target, output: Path, remake: st
 def check_complete(
     model: Prepared | TaskList, locked: Lock, lock: Path | None, remake: str
 ) -> None:
-    """MissingRecordError where a lock does not name a task of the model.
+    """MissingRecordError where a lock lacks a task of the model.
 
-    remake: the command that writes it.
+    remake: the command that writes the lock.
     """
     missing = [task for task in model.tasks if not locked.names(task.key)]
     if not missing:
@@ -237,7 +237,7 @@ def check_complete(
 
 
 def check_possible(tasks: Iterable[Task], locked: Lock, request: Request) -> None:
-    """RegistryError where a record's time is one that no machine can have taken for its task."""
+    """RegistryError where a record's time is impossible for its task on any machine."""
     for task in tasks:
         if (record := locked.records.get(task.key)) is None:
             continue
@@ -256,7 +256,7 @@ def _tvm() -> str:
 
 
 class NamedTask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """A task by its name in the model, for people, and what its key is made of."""
+    """A task: its name in the model, for people, and the two parts of its key."""
 
     name: str
     workload: str
@@ -264,7 +264,7 @@ class NamedTask(msgspec.Struct, array_like=True, forbid_unknown_fields=True, fro
 
     @property
     def key(self) -> TaskKey:
-        """What a lock knows it by."""
+        """The key by which a lock has the task."""
         return TaskKey(self.workload, self.target)
 
 
@@ -281,14 +281,14 @@ class TaskList(msgspec.Struct, frozen=True, rename={"path": "model"}):
         return cls(str(model.path), tuple(tasks))
 
     def moved(self, target: Target, host: Target) -> TaskList:
-        """The same for another host: a program that is another one there is in no lock of it."""
+        """The same tasks for another host. One whose program differs there is in no lock of it."""
         moved = {target.fingerprint: host.fingerprint}
         tasks = (replace(one, target=moved.get(one.target, one.target)) for one in self.tasks)
         return replace(self, tasks=tuple(tasks))
 
     @classmethod
     def read(cls, file: Path) -> TaskList:
-        """What `write` has written; UsageError for anything else."""
+        """Read a file that `write` has written; UsageError for anything else."""
         try:
             return msgspec.json.decode(read_regular(file, MOST_BYTES), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
@@ -296,5 +296,5 @@ class TaskList(msgspec.Struct, frozen=True, rename={"path": "model"}):
             raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error
 
     def write(self, file: Path) -> None:
-        """Whole or not at all; equal lists are equal files."""
+        """Write the list, whole or not at all; equal lists give equal files."""
         write_whole(file, f"{canonical_json(msgspec.to_builtins(self))}\n".encode())

@@ -1,9 +1,9 @@
-"""The manifest of a library, NAME.json beside NAME.so: what a build writes, and commands rely on.
+"""The manifest of a library, NAME.json beside NAME.so, which builds write and commands read.
 
-Each class is a JSON object, as it is written, as it is read and as it is published. A field with a
-default is not always there; `X | None` may be null. Anyone may have changed the file, so all that
-is read has its type and its bounds. Where libraries only run there is no msgspec: what runs them
-reads plain JSON (`runtime/manifest_json.py`), and gets it of `to_json`.
+Each class is a JSON object as it is written, read and published. A field with a default may be
+missing; `X | None` may be null. Anyone may have changed the file, so types and bounds are checked
+when it is read. The runtime has no msgspec: it reads plain JSON (`runtime/manifest_json.py`), and
+`to_json` gives it the same.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Interval = Annotated[
     tuple[float, float], Meta(description="where the ratio is, with 99% confidence")
 ]
 Verdict = Literal["faster", "slower", "as fast", "cannot say"]
-UNTUNED = "untuned"  # the peer in the race that says what is shipped
+UNTUNED = "untuned"  # the peer in the race that decides what is shipped
 
 
 class Tensor(Struct, frozen=True, omit_defaults=True):
     """An input or an output.
 
-    lengths: of an output of which a run decides how large it is, by axis, the output that holds how
-    much of it counts; the shape is what it has room for.
+    lengths: where a run decides how much of an output counts, pairs of an axis and the output that
+    holds the length along it; the shape is the room then.
     """
 
     name: Name
@@ -52,7 +52,7 @@ class Tensor(Struct, frozen=True, omit_defaults=True):
 
 
 class Interface(Struct, frozen=True, kw_only=True):
-    """What a library takes and gives in one shape."""
+    """The inputs and outputs of a library in one of its shapes."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
@@ -87,14 +87,14 @@ class Model(Struct, frozen=True):
 
     @property
     def shapes(self) -> tuple[dict[str, tuple[int | Span | Value, ...]], ...]:
-        """The shapes that were asked for, and numbers that inputs are in all runs."""
+        """The shapes that were asked for, and the values of inputs that are fixed for all runs."""
         known = self.input_shapes
         listed = (known,) if isinstance(known, dict) else known
         return tuple({name: read_shape(one) for name, one in each.items()} for each in listed)
 
 
 class Lender(Struct, frozen=True):
-    """Whose schedule a task has borrowed: a task, and a target by its fingerprint."""
+    """The task, and the target's fingerprint, from which a schedule was borrowed."""
 
     key: Digest
     target: Digest
@@ -103,7 +103,7 @@ class Lender(Struct, frozen=True):
 class Task(Struct, frozen=True, kw_only=True):
     """A task of a library. weight: how often it occurs. impact: its share of the time.
 
-    byte_products: how many products of bytes it adds up in integers.
+    byte_products: how many int8 multiply-adds it does.
     """
 
     key: Digest
@@ -132,7 +132,7 @@ class Kernel(Struct, frozen=True):
 
 
 class OtherPlace(Place, frozen=True):
-    """Where a model computes what is no task. kernels: the symbols that compute it."""
+    """A place where a model computes something that is no task. kernels: their symbols."""
 
     kernels: tuple[str, ...]
 
@@ -171,18 +171,18 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, machine: Machine) -> Target:
-        """What a manifest says of a machine."""
+        """The manifest's entry of a machine."""
         gpu = Gpu(**asdict(machine.gpu)) if machine.gpu else None
         return cls(**{**vars(machine), "gpu": gpu, "fingerprint": machine.fingerprint})
 
     @property
     def machine(self) -> Machine:
-        """The machine; of a frozen build without what feeds estimates."""
+        """The machine; without the figures for estimates if the build was frozen."""
         return built_for({"target": to_builtins(self)})
 
 
 class Memory(Struct, frozen=True):
-    """What a library takes."""
+    """The memory that a library takes."""
 
     library: Bytes
     weights: Bytes
@@ -191,16 +191,16 @@ class Memory(Struct, frozen=True):
 
 
 class Allowed(Struct, frozen=True):
-    """What an element may differ by: rtol of itself, and atol."""
+    """The allowed difference of an element: rtol times its size, plus atol."""
 
     rtol: float
     atol: float
 
 
 class Verified(Struct, frozen=True):
-    """Whether and where numbers were compared with ONNX Runtime's, and else why not.
+    """Whether and where outputs were compared with ONNX Runtime's, or else why not.
 
-    allowed: by output, what the user let it differ by; "" for all others.
+    allowed: by output, the difference that the user allowed; "" stands for all others.
     """
 
     verified: bool
@@ -209,17 +209,17 @@ class Verified(Struct, frozen=True):
     allowed: dict[str, Allowed]
 
 
-# Where --no-verify was given.
+# The entry where --no-verify was given.
 UNVERIFIED = Verified(verified=False, where=None, reason="asked for by --no-verify", allowed={})
-# Of code that this machine's processor cannot run, beside code that it can.
+# The entry of code that this machine's processor cannot run, in a library with code that it can.
 UNTRIED = structs.replace(UNVERIFIED, reason="its instructions are not here")
 
 
 class Errors(Struct, frozen=True):
-    """The largest errors beside the oracle's numbers. max_rel_err: of an output's scale.
+    """The largest differences from the oracle's outputs. max_rel_err: relative to output scales.
 
-    exact: the outputs that are, bit for bit, what the network's integers come to in NumPy, and what
-    is read where floats are computed (`may_differ`).
+    exact: the outputs that equal the network's integers evaluated in NumPy, bit for bit, and such
+    tensors that are read where floats are computed (`may_differ`).
     """
 
     ok: bool
@@ -231,10 +231,10 @@ class Errors(Struct, frozen=True):
 
 
 class Race(Struct, frozen=True):
-    """A library beside another engine, or library, in turns. ratio: of ours to theirs.
+    """A library timed in turns with another engine or library. ratio: ours to theirs.
 
-    ours_ms, theirs_ms: a run of each; of several shapes, in the first. seen: what else the machine
-    did; null where nobody looked.
+    ours_ms, theirs_ms: a run of each, in the first of several shapes. seen: other work that the
+    machine did; null where that was not observed.
     """
 
     peer: str
@@ -247,15 +247,15 @@ class Race(Struct, frozen=True):
     seen: OtherWork | None
 
     def at(self, ours_ms: float) -> Race:
-        """The same race, with the time that a run of ours is said to take elsewhere."""
+        """The same race, scaled to a time of our run that was measured elsewhere."""
         return structs.replace(self, ours_ms=ours_ms, theirs_ms=ours_ms / self.ratio)
 
 
 class Speed(Struct, frozen=True):
     """The times of the tuned and the untuned library. records: digest of the records used.
 
-    latency_ms: a run of what is shipped, in the first shape; shapes_ms: in each. tuned_ms and
-    untuned_ms: in the first shape; the ratio is for all of them.
+    latency_ms: a run of the shipped one in the first shape; shapes_ms: in each. tuned_ms and
+    untuned_ms: in the first shape; the ratio is over all shapes.
     verdict: same where both have the same bytes, null where no race was run.
     """
 
@@ -273,14 +273,14 @@ class Speed(Struct, frozen=True):
 
     @classmethod
     def alone(cls, shapes_ms: tuple[float, ...], *, same: bool = False) -> Speed:
-        """Of a library that was raced with nothing. same: the untuned one has its bytes."""
+        """The times of a library that ran no race. same: the untuned one has the same bytes."""
         first = shapes_ms[0]
         verdict: Literal["same"] | None = "same" if same else None
         return cls(first, shapes_ms, first, first, 1.0, None, 0, verdict, None, None, "")
 
     @classmethod
     def raced(cls, shapes_ms: tuple[float, ...], race: Race) -> Speed:
-        """Of a library that was raced with the untuned one. shapes_ms: of what is shipped."""
+        """The times of a race with the untuned library. shapes_ms: those of the shipped one."""
         figures = (race.ours_ms, race.theirs_ms, race.ratio, race.interval, race.turns)
         return cls(shapes_ms[0], shapes_ms, *figures, race.verdict, race.seen, None, "")
 
@@ -296,7 +296,7 @@ class Speed(Struct, frozen=True):
 class Code(Struct, frozen=True):
     """The code of a library for one of its targets, where it has several.
 
-    may_differ: of a quantised network, where another processor may make other bytes.
+    may_differ: for a quantised network, the places where another processor may give other bytes.
     """
 
     target: Target
@@ -310,7 +310,7 @@ class Code(Struct, frozen=True):
 
 
 class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a library before its files are in place."""
+    """What is known about a library before its files are in place."""
 
     format: int
     tool: Name
@@ -344,11 +344,11 @@ class Draft(Interface, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def interfaces(self) -> tuple[Interface, ...]:
-        """What the library takes and gives, in each of its shapes."""
+        """The inputs and outputs of the library in each of its shapes."""
         return self.variants or (self,)
 
     def keys(self, target: Machine) -> list[TaskKey]:
-        """The keys of its tasks on a target, in its order."""
+        """The keys of its tasks on a target, in the manifest's order."""
         return [TaskKey(task.key, target.fingerprint) for task in self.tasks]
 
     def to_json(self) -> dict[str, Any]:
@@ -365,26 +365,26 @@ class Manifest(Draft, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, draft: Draft, artifact: Output, header: Output | None) -> Manifest:
-        """The manifest of a library whose files are there."""
+        """The manifest of a library whose files are in place."""
         known = {name: getattr(draft, name) for name in Draft.__struct_fields__}
         return cls(**{**known, "artifact": artifact, "header": header})
 
 
 def read_manifest(artifact: Path) -> Manifest:
-    """The manifest of a library that is whole; AnsorError if it is not, or is none."""
+    """The manifest of a library; AnsorError if it is missing, incomplete or invalid."""
     try:
         return convert(read_json(artifact), Manifest)
-    except (ValidationError, UnicodeEncodeError) as error:  # the latter of a lone surrogate
+    except (ValidationError, UnicodeEncodeError) as error:  # the latter for a lone surrogate
         raise no_manifest(artifact, str(error)) from error
 
 
 def header_path(artifact: Path) -> Path:
-    """Where a library's C header lies: the same name with .h."""
+    """The path of a library's C header: the same name with .h."""
     return artifact.with_suffix(".h")
 
 
 def provenance_path(artifact: Path) -> Path:
-    """Where the statement of what a library was made from lies: the same name with .intoto.json."""
+    """The path of a library's provenance statement: the same name with .intoto.json."""
     return artifact.with_suffix(".intoto.json")
 
 
@@ -395,5 +395,5 @@ def output_paths(artifact: Path, *, header: bool) -> list[Path]:
 
 
 def json_bytes(value: dict[str, Any]) -> bytes:
-    """A JSON object as it is written: one text for equal objects."""
+    """A JSON object as it is written: equal objects give equal bytes."""
     return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Does a library keep to what it may take? If not, the error names what takes the most."""
+"""Check a library against its memory limits; the error names the largest parts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from ..devices.machine import Machine
     from ..request import Limits
 
-_NAMED = 5  # parts that an error lists
+_NAMED = 5  # the most parts that an error lists
 
 
 def check_limits(
     memory: Memory, limits: Limits, model: Path, machine: Machine | None = None
 ) -> None:
-    """AnsorError where a model takes more than it may, with the largest parts.
+    """AnsorError, with the largest parts, where a model takes more memory than it may.
 
-    A model that takes more than all memory of this machine, where it is verified, is refused, and
-    one that takes more than the device has free that would run it. machine: with that device.
+    Also where it takes more than this machine has, on which it is verified, or more than is free
+    on the device that would run it. machine: the one with that device.
     """
     if limits.size is not None and total(memory.library) > limits.size:
         raise _exceeded("the library", "size", memory.library, limits.size, model)

@@ -1,4 +1,4 @@
-"""What a library is used for, as its manifest says it."""
+"""The part of a manifest that says what a library is used for, and how it uses the cores."""
 
 from typing import Annotated, Literal
 
@@ -8,9 +8,9 @@ from ..system.json_types import Cores, Ms
 
 
 class Split(Struct, frozen=True):
-    """Runs of a library side by side. threads: of each. per_second, median_ms: of runs, as timed.
+    """Parallel runs of a library. threads: of each run. per_second, median_ms: measured, of runs.
 
-    A run of several shapes is one in each.
+    For several shapes, a run is one in each of them.
     """
 
     threads: Cores
@@ -20,11 +20,11 @@ class Split(Struct, frozen=True):
 
 
 class Preset(Struct, frozen=True):
-    """What a library is used for, and the split that was best for it.
+    """What a library is used for, and the split of the cores that was best for it.
 
-    tried: all, the best first; none where a lock says the split.
-    threads: that a run takes unless its caller says otherwise. streams: processes that each load
-    it.
+    tried: all splits that were tried, the best first; none where the split comes from a lock.
+    threads: how many a run takes, unless its caller says otherwise. streams: how many processes
+    load the library.
     """
 
     name: Literal["latency", "throughput"]

@@ -1,7 +1,8 @@
-"""What is known of a quantised model, NAME.int8.json beside NAME.int8.onnx.
+"""The facts about a quantised model: NAME.int8.json beside NAME.int8.onnx.
 
-It lies beside the library that is built of the model, NAME.so. Each class is a JSON object, as it
-is written, read and published. Anyone may have changed the file: all that is read has its type.
+Both lie beside the library that is built from the model, NAME.so. Each class is a JSON object as it
+is written, read and published. Anyone may have changed the file, so types are checked when it is
+read.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _MOST_BYTES = 16 << 20
 class Distance(Struct, frozen=True):
     """How far an output is from the float model's on the samples.
 
-    rms: of the differences, as a share of the output's own. max_abs_err: the largest difference.
-    same_top: in how many of its rows the largest element is the same; null where a row is one.
+    rms: that of the differences, as a share of the output's rms. max_abs_err: the largest
+    difference. same_top: the share of rows whose largest element is the same; null where a row has
+    one element.
     """
 
     output: str
@@ -34,7 +36,7 @@ class Distance(Struct, frozen=True):
 
 
 class Layer(Struct, frozen=True):
-    """A layer, and what share of the squared error goes where it is left in float32."""
+    """A layer, and the share of the squared error that goes away if it stays in float32."""
 
     name: str
     op: str
@@ -42,9 +44,9 @@ class Layer(Struct, frozen=True):
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """What quantising gained: the library beside one of the float model, in turns.
+    """What quantising gained: the library timed in turns with one of the float model.
 
-    library: the SHA-256 of the one that was timed. ratio: of its time to the other's.
+    library: the SHA-256 of the one that was timed. ratio: its time to the other's.
     """
 
     library: Digest
@@ -60,9 +62,9 @@ class Gain(Struct, frozen=True, kw_only=True):
 class Quantised(Struct, frozen=True, kw_only=True):
     """How a model was quantised.
 
-    identity: of all that decides it. model: the float one; external: its files of data. samples:
-    how many there were; compared: on how many of them outputs were; kept: layers left in float32.
-    gain: null where the library was not timed.
+    identity: a digest of all that decides the result. model: the float model; external: its data
+    files. samples: how many there were; compared: on how many of them outputs were compared; kept:
+    layers left in float32. gain: null where the library was not timed.
     """
 
     identity: Digest
@@ -81,28 +83,28 @@ class Quantised(Struct, frozen=True, kw_only=True):
 
 
 def quantised_path(artifact: Path) -> Path:
-    """Where the quantised model lies that a library is built of."""
+    """The path of the quantised model that a library is built from."""
     return artifact.with_suffix(".int8.onnx")
 
 
 def facts_path(artifact: Path) -> Path:
-    """Where that is said how it was made."""
+    """The path of the facts about the quantised model of a library."""
     return artifact.with_suffix(".int8.json")
 
 
 def read_facts(artifact: Path) -> Quantised | None:
-    """What is said of the quantised model beside a library; None where nothing is."""
+    """The facts about the quantised model beside a library; None where there are none."""
     with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return msgspec.json.decode(read_regular(facts_path(artifact), _MOST_BYTES), type=Quantised)
     return None
 
 
 def facts_of(artifact: Path, model: str) -> Quantised | None:
-    """The same, where it is said of this model, by its SHA-256: the one a library was built of."""
+    """The facts, if they are about the model with this SHA-256, that of the library; else None."""
     found = read_facts(artifact)
     return found if found and found.quantised.sha256 == model else None
 
 
 def write_facts(artifact: Path, facts: Quantised) -> None:
-    """Beside the library, whole or not at all."""
+    """Write the facts beside the library, whole or not at all."""
     write_whole(facts_path(artifact), json_bytes(msgspec.to_builtins(facts)))

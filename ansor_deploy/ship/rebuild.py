@@ -1,4 +1,4 @@
-"""A library that was built from a lock, built anew: what it takes, and whether it is the same."""
+"""Rebuild a library that was built from a lock, and check whether it has the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .manifest import Manifest, output_paths, read_manifest
 
 
 def locked_manifest(artifact: Path, model: Path, lock: Path) -> Manifest:
-    """The manifest of a library. AnsorError where that was not built from a lock."""
+    """The manifest of a library; AnsorError where the library was not built from a lock."""
     manifest = read_manifest(artifact)
     if manifest.lock is None:
         raise AnsorError(
@@ -44,9 +44,9 @@ def request_of(manifest: Manifest, model: Path, lock: Path, rules: tuple[Path, .
 
 
 def same_bytes(artifact: Path, again: Path, *, header: bool) -> dict[str, bool]:
-    """Of each output of a build, whether it has the same bytes as another build's.
+    """For each output of a build, by name, whether it has the same bytes as another build's.
 
-    header: whether a C header is one.
+    header: whether a C header is one of the outputs.
     """
     made = output_paths(again, header=header)
     there = {path: artifact.with_name(path.name) for path in made}

@@ -1,4 +1,4 @@
-"""A library in the making: what it is made of, what it is tried with, and where it goes."""
+"""A shipment: everything that goes into a library, the oracles that try it, and its outputs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shipment:
-    """A library in the making. records: of the tasks that do not get their default schedule.
+    """A library in the making. records: those of tasks that do not get their default schedule.
 
-    machine: that runs it; None where it is emulated, or a stand-in of it is run. oracles: one of
-    each of the model's shapes; none where nothing is verified, or the build is frozen. loans: what
-    neighbours lend to tasks without a record. lent: their digest. locked: the digest of what the
-    lock of a frozen build says. preset: with the split of that lock, if it is asked for. others:
-    the same for the other targets that it has code for. strict: whether no task may be rewritten.
-    rewritten: those that are, in what was compiled. scheduled: its tasks with their schedules.
-    unfit: why records made no code, by their keys.
+    machine: the one that runs it; None where an emulator runs it, or a stand-in runs instead.
+    oracles: one for each of the model's shapes; none where nothing is verified, or the build is
+    frozen. loans: schedules that neighbours lend to tasks without a record. lent: the digest of the
+    lenders. locked: the digest of the lock's entries in a frozen build. preset: that of the lock,
+    if it is asked for. others: the shipments of the other targets that the library has code for.
+    strict: whether no task may be rewritten. rewritten: keys of the workloads that were rewritten
+    in the compiled code. scheduled: the compiled tasks' schedules. unfit: why records could not be
+    compiled, by their keys.
     """
 
     model: Prepared
@@ -65,7 +66,7 @@ class Shipment:
         best: Mapping[TaskKey, Record],
         oracles: Sequence[Oracle] = (),
     ) -> Shipment:
-        """With these records, and those that there are for the other targets."""
+        """The shipment with these records, and with the best records for the other targets."""
         others = [
             cls._of_records(one, outputs, at, at.ledger.best(task.key for task in one.tasks))
             for one, at in intake.others(model, work)
@@ -77,7 +78,7 @@ class Shipment:
     def _of_records(
         cls, model: Prepared, outputs: Outputs, work: Workspace, best: Mapping[TaskKey, Record]
     ) -> Shipment:
-        """For one target, with what is lent where nothing runs."""
+        """The shipment for one target, with what neighbours lend where nothing runs."""
         lacking = [task.key for task in model.tasks if task.key not in best]
         lending = lenders(lacking, work.ledger)
         loans = borrow(model.tasks, lending, work)
@@ -88,7 +89,7 @@ class Shipment:
     def of_lock(
         cls, model: Prepared, outputs: Outputs, lock: Lock, request: Request, report: Report
     ) -> Shipment:
-        """With the records of a lock, and no others: the same library on every machine."""
+        """The shipment with the records of a lock alone: the same library on every machine."""
         keys = [task.key for task in model.tasks]
         records = {key: lock.records[key] for key in keys if key in lock.records}
         shipment = cls(model, records, outputs, request, report)
@@ -97,7 +98,7 @@ class Shipment:
 
     @property
     def target(self) -> Target:
-        """The machine that it is made for."""
+        """The target that the library is made for."""
         return self.request.target
 
     @property
@@ -107,14 +108,14 @@ class Shipment:
 
     @property
     def codes(self) -> list[Shipment]:
-        """One for each code, the most demanding first."""
+        """The shipment of each code, the most demanding target first."""
         if not self.others:
             return [self]
         of_target = {one.target.fingerprint: one for one in (self, *self.others)}
         return [of_target[target.fingerprint] for target in self.request.codes]
 
     def strictly(self) -> Shipment:
-        """The same without anything that rewrites a task."""
+        """The same shipment without anything that rewrites a task."""
         exact = {key: one for key, one in self.records.items() if not one.rewrites}
         loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
         others = tuple(one.strictly() for one in self.others)
@@ -123,6 +124,6 @@ class Shipment:
 
     @property
     def put_aside(self) -> list[tuple[Record, str]]:
-        """Claims that made no code, and why: no library has them, and none will."""
+        """Claims that could not be compiled, and why: no library will use them."""
         claims = {key: one for key, one in self.records.items() if one.claimed}
         return [(claims[key], why) for key, why in self.unfit.items() if key in claims]

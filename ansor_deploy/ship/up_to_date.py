@@ -1,4 +1,4 @@
-"""Is an output still what a build would make? Answered without TVM, in tenths of a second."""
+"""Check whether an output is still what a build would make, in tenths of a second, without TVM."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def identity(model: str, model_digest: str, request: Request, *, header: bool) -> str:
-    """SHA-256 over all that decides what a build makes, apart from the records.
+    """SHA-256 over everything except the records that decides what a build makes.
 
-    model: the name of its file. The figures of the target that only feed estimates are not in it.
+    model: the name of its file. Figures of the target that only feed estimates are not in it.
     """
     near = request.reuse == "near" and not request.frozen
     target = request.target
@@ -66,9 +66,9 @@ def unchanged(
     *,
     runs: bool,
 ) -> BuildResult | None:
-    """What there is already, if a build would change nothing. runs: it would run the library.
+    """The result of the earlier build if a new one would change nothing; else None.
 
-    layers: registries of what is in them now.
+    layers: the updated indexes of layers. runs: whether the build would run the library.
     """
     write = request.lock is not None or bool(layers)
     with open_registry(request, write=write) as registry:
@@ -90,7 +90,7 @@ def unchanged(
 
 
 def unchanged_frozen(model: Path, outputs: Outputs, request: Request) -> BuildResult | None:
-    """The same of a frozen build, which asks the lock and no registry."""
+    """As `unchanged`, for a frozen build, which reads the lock and no registry."""
     from .lock import is_same
 
     manifest = current_manifest(model, outputs, request)
@@ -100,22 +100,22 @@ def unchanged_frozen(model: Path, outputs: Outputs, request: Request) -> BuildRe
 
 
 def _kept(model: Path, outputs: Outputs, manifest: Manifest, request: Request) -> BuildResult:
-    """Outputs that stay as they are; only the depfile may be a new one."""
+    """The result for outputs that stay as they are; only the depfile may be written."""
     note_inputs(model, outputs, manifest, request)
     return BuildResult.unchanged(outputs.library, manifest)
 
 
 def _built_keys(library: Path, request: Request) -> list[TaskKey]:
-    """The tasks of the build that made a library; none where there is no such library."""
+    """The keys of a built library's tasks; none where there is no library."""
     with suppress(AnsorError):
         return read_manifest(library).keys(request.target)
     return []
 
 
 def current_manifest(model: Path, outputs: Outputs, request: Request) -> Manifest | None:
-    """The manifest of outputs if model, target and tool are still those they were made by.
+    """The manifest of outputs if model, target and tool are still the same; else None.
 
-    What is left to ask are the records: `has_same_records`, and of a frozen build the lock.
+    The records are checked separately: by `has_same_records`, or by the lock of a frozen build.
     """
     manifest = previous(outputs.library)
     if manifest is None or (manifest.lock is not None) != request.frozen or request.retune:
@@ -131,21 +131,21 @@ def current_manifest(model: Path, outputs: Outputs, request: Request) -> Manifes
 
 
 def _is_within(manifest: Manifest, request: Request) -> bool:
-    """Whether a library takes no more than it may."""
+    """Whether a library keeps to the request's limits of memory."""
     limits, taken = request.limits, manifest.memory
     pairs = ((limits.size, taken.library), (limits.memory, taken.peak))
     return all(most is None or size <= most for most, size in pairs)
 
 
 def records_digest(records: Iterable[Record]) -> str:
-    """SHA-256 over the ids of records, in whatever order."""
+    """SHA-256 over the ids of records, independent of their order."""
     return sha256(canonical_json(sorted(record.id for record in records)))
 
 
 def has_same_records(manifest: Draft, ledger: Ledger) -> bool:
     """Whether the registry's best records are those of a manifest, with nothing left to tune.
 
-    Those of all its codes, of which only the one that this machine runs is tuned.
+    Records are compared for all its codes; only the code that this machine runs is tuned.
     """
     said = {one.target.fingerprint: one for one in manifest.codes or ()}
     return _has_same_records(manifest, ledger) and all(
@@ -158,23 +158,23 @@ def has_same_records(manifest: Draft, ledger: Ledger) -> bool:
 
 
 def _alone(manifest: Draft, code: Code) -> Draft:
-    """What the manifest would say of a code that this machine does not run, without the others."""
+    """The manifest as it would be for one code alone that this machine does not run."""
     known = {"tasks": code.tasks, "lenders": code.lenders}
     return replace(manifest, **known, shipped="tuned", speed=None)
 
 
 def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
-    """As `has_same_records`, of the one code for the request's target.
+    """As `has_same_records`, for the code of the request's target alone.
 
-    Or those that made a library slower than the untuned one, which was shipped. What the device had
-    no memory to try is left until somebody asks for it again. Where nothing runs, what neighbours
-    lend must be the same, too.
+    Records also count as the same if the manifest's build found them slower than the untuned
+    library, which it shipped. Tasks that the device had no memory to try do not count as left to
+    tune. Where nothing runs, what neighbours lend must be the same as well.
     """
     keys, budget = manifest.keys(ledger.request.target), ledger.request.budget
     standing = ledger.standing(keys)
     best = records_of(standing)
     lacking = [key for key in standing if key not in best]
-    if manifest.precision == "strict":  # asked for, or found to be necessary
+    if manifest.precision == "strict":  # requested, or found necessary by a build
         best = {key: record for key, record in best.items() if not record.rewrites}
     speed, no_room = manifest.speed, manifest.tuning.no_room if manifest.tuning else ()
     compared = speed is not None and speed.records == records_digest(best.values())
@@ -197,12 +197,12 @@ def _has_same_records(manifest: Draft, ledger: Ledger) -> bool:
 
 
 def _lends_the_same(manifest: Draft, lacking: Sequence[TaskKey], ledger: Ledger) -> bool:
-    """Whether neighbours lend what they lent. lacking: tasks without a record."""
+    """Whether the same neighbours lend as before. lacking: tasks without a record."""
     from ..tune.lenders import lenders, lenders_digest
 
     return manifest.lenders == lenders_digest(lenders(lacking, ledger))
 
 
 def _meets_goal(speed: Speed | None, request: Request) -> bool:
-    """Whether a library is as fast as it is to become. speed: what its manifest says of that."""
+    """Whether a library meets the objective's goal already. speed: that of its manifest."""
     return speed is not None and not any(request.objective.slopes([max(speed.shapes_ms) / 1e3]))

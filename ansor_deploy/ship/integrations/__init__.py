@@ -1,4 +1,4 @@
-"""Files for build systems and C programs, a folder each, and where they lie."""
+"""The folders with files for build systems and C programs."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ def hook_folder(kind: str) -> Path:
 
 
 def runtime_folder() -> Path:
-    """The folder in which the packages tvm and tvm_ffi lie; found, not imported.
+    """The folder in which the packages tvm and tvm_ffi lie; it imports neither.
 
-    AnsorError where one is missing, or they lie apart.
+    AnsorError where one is missing, or they lie in different folders.
     """
     from ...runtime.native import library
 

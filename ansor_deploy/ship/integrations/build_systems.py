@@ -1,4 +1,4 @@
-"""Build systems as `init` knows them: their files, and how a model stands in each."""
+"""The build systems that `init` supports: their files, and how each declares a model."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...target import HOST
 
 LOCK = "records.lock"
 _START = Path(__file__).resolve().parent / "start"
-# Names that a target of the program's own, or of a build system, has already.
+# Names that the program's own targets, or those of a build system, have already.
 _TAKEN = {"all", "app", "clean", "help", "install", "test", "tune"}
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a project, by its path there. external: files beside it with weights.
+    """A model of a project. path: that in the project. external: files beside it with weights.
 
-    shapes: of its inputs, as `--input-shape` takes them.
+    shapes: those of its inputs, as `--input-shape` takes them.
     """
 
     path: Path
@@ -31,26 +31,26 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Of its library, its header and its target in a build."""
+        """The name of its library, its header and its target in a build."""
         name = re.sub(r"\W", "_", self.path.stem, flags=re.ASCII)
         return f"{name}_model" if name in _TAKEN else name
 
     @property
     def options(self) -> str:
-        """Words for `build` and `tune`."""
+        """Options for `build` and `tune`."""
         return " ".join(f"--input-shape {shape}" for shape in self.shapes)
 
 
 @dataclass(frozen=True)
 class BuildSystem:
-    """A build system. mains: names of the file that a build begins with; we write the first.
+    """A build system. mains: possible names of its main file; the first is the one we write.
 
-    marks: other files by which a folder shows that it has it. declare: what stands for a model in
-    its files, of which `sign` is a part that names it. models: the file for these declarations,
-    which the main file includes by the line `include`; "" where they stand in the main file.
-    ignored: what a build of ours leaves in the folder. outputs: where the models' outputs lie in a
-    build that is there; "" where that build decides. build, run, tune: the commands that build,
-    that build and run the program, and that tune `model`; "" where the tool's own does.
+    marks: other files that show that a folder uses it. declare: the declaration of a model in its
+    files; `sign` is a part of it that identifies the model. models: the file for declarations,
+    which the main file includes by the line `include`; "" where they are in the main file. ignored:
+    files that our build leaves in the folder. outputs: where the models' outputs lie in an existing
+    build; "" where that build decides. build, run, tune: the commands that build, that build and
+    run the program, and that tune `model`; "" where the tool's own command does.
     """
 
     name: str
@@ -67,16 +67,16 @@ class BuildSystem:
     tune: str
 
     def template(self, name: str) -> str:
-        """The text of a file, before names are put in."""
+        """The text of a file before names are filled in."""
         return (_START / self.name / name).read_text(encoding="utf-8")
 
     def main(self, folder: Path) -> Path:
-        """The file that a build of a folder begins with, whether it is there or not."""
+        """The main file of a folder's build, whether it exists or not."""
         paths = [folder / name for name in self.mains]
         return next((path for path in paths if path.exists()), paths[0])
 
     def shows_in(self, folder: Path) -> str:
-        """A file by which a folder shows that it has this build system; "" if there is none."""
+        """A file that shows that a folder uses this build system; "" if there is none."""
         return next((n for n in (*self.mains, *self.marks) if (folder / n).exists()), "")
 
 

@@ -1,4 +1,4 @@
-"""The small files by which a folder's builds make libraries of models; none replaces another."""
+"""The small files with which a folder's builds make libraries of models; none is overwritten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...system.atomic_file import write_whole
 from . import hook_folder
 from .build_systems import BuildSystem, Model
 
-# Of a path that stands in a call which make expands, evaluates, and gives to a shell.
+# Paths that are safe in a call that make expands, evaluates, and passes to a shell.
 _PLAIN = re.compile(r"[\w./][\w./ +@=-]*")
 _SHAPE = re.compile(r"[\w./][\w./+@=-]*=[\d,]+")
 _SETTINGS = """\
@@ -22,15 +22,15 @@ _SETTINGS = """\
 target = "{target}"
 """
 _BAZEL_HOOKS = Path("third_party", "ansor_deploy")
-_DEBIANS_BAZEL = Path("/usr/share/bazel/tools/skylib")  # whose Bazel looks for it in the network
+_DEBIANS_BAZEL = Path("/usr/share/bazel/tools/skylib")  # Debian's Bazel would fetch it otherwise
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a project. what: it is for.
+    """A file of a project. what: its purpose.
 
-    text: of a new one. link: instead of a text, where the path points to. needs: what one that is
-    there is to have, by the part of it that shows that it has.
+    text: the content of a new file. link: for a symbolic link instead, its destination. needs: the
+    lines that an existing file must have, by a part of each that shows that it is there.
     """
 
     path: Path
@@ -41,19 +41,19 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path is taken; what lies there stays as it is."""
+        """Whether the path exists already; such a file is left as it is."""
         return self.path.exists() or self.path.is_symlink()
 
     @property
     def lacking(self) -> str:
-        """What is to be added by hand to the file that is there; "" if nothing is."""
+        """The lines that must be added by hand to an existing file; "" if there are none."""
         if not self.needs or not self.path.is_file():
             return ""
         text = self.path.read_text(encoding="utf-8", errors="replace")
         return "\n".join(dict.fromkeys(one for sign, one in self.needs.items() if sign not in text))
 
     def make(self) -> None:
-        """Write it."""
+        """Write the file, or make the link."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.link is not None:
             self.path.symlink_to(self.link)
@@ -62,7 +62,7 @@ class Part:
 
 
 def check_names(models: Sequence[Model]) -> None:
-    """UsageError where a build system would read another name, or two models have the same."""
+    """UsageError where a build system would misread a name, or two models have the same name."""
     of_name: dict[str, Path] = {}
     for model in models:
         names = [(name, _PLAIN) for name in (str(model.path), model.target)]
@@ -78,9 +78,9 @@ def check_names(models: Sequence[Model]) -> None:
 def parts(
     folder: Path, system: BuildSystem, models: Sequence[Model], program: str
 ) -> Iterator[Part]:
-    """What a folder needs for its builds to make libraries of models.
+    """The files that a folder needs so that its builds make libraries of models.
 
-    program: the source of one that runs the first of them; "" for none.
+    program: the source of a program that runs the first model; "" for none.
     """
     if Project.find(folder).root is None:
         settings = _SETTINGS.format(target=models[0].target)
@@ -107,7 +107,7 @@ def parts(
 
 
 def _ignored(folder: Path, system: BuildSystem, *, is_new: bool) -> Part:
-    """What version control leaves out. is_new: the build is ours."""
+    """The file of what version control ignores. is_new: whether the main file is ours."""
     lines = system.ignored if is_new else tuple(filter(None, [system.outputs]))
     needs = {line.removesuffix("models/"): line for line in lines}
     text = "".join(f"{line}\n" for line in ("# made by ansor-deploy", *lines))
@@ -115,7 +115,7 @@ def _ignored(folder: Path, system: BuildSystem, *, is_new: bool) -> Part:
 
 
 def _workspace(folder: Path, system: BuildSystem) -> Iterator[Part]:
-    """What Bazel needs to find the rules, in the files of the workspace that are there or new."""
+    """The files by which Bazel finds our rules: the workspace's existing ones, or new ones."""
     files = ("MODULE.bazel", "WORKSPACE")
     there = [name for name in files if (folder / name).exists()]
     for name in there or files:
@@ -131,5 +131,5 @@ def _workspace(folder: Path, system: BuildSystem) -> Iterator[Part]:
 
 
 def _filled(template: str, names: Mapping[str, str]) -> str:
-    """A template with each @NAME@ of `names` in place."""
+    """A template with each @NAME@ replaced by its value in `names`."""
     return re.sub(r"@([A-Z]+)@", lambda found: names[found[1]], template)

@@ -1,4 +1,4 @@
-"""A first program in C: it runs a model once, through the typed call of the library's header."""
+"""A first C program, which runs a model once through the typed call of the library's header."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PRINT = """\
 
 
 def program(stem: str, interface: Interface) -> str:
-    """The text of app.c. stem: of the library. interface: the model's."""
+    """The text of app.c. stem: the library's name without .so. interface: the model's."""
     name = prefix(stem)
     inputs = tensors(name, "in", interface.inputs)
     outputs = tensors(name, "out", interface.outputs)

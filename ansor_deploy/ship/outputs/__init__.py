@@ -1,1 +1,1 @@
-"""What a build leaves behind: a library, and the files beside it that describe it."""
+"""The outputs of a build: a library, and the files beside it that describe it."""

@@ -1,7 +1,7 @@
-"""The C header of a library: what it takes and gives as constants, and a typed call.
+"""The C header of a library: constants of its inputs and outputs, and typed calls.
 
-It depends on the interface alone: a model that is trained or tuned again leaves it as it is, and
-what includes it need not be compiled again.
+It depends on the interface alone: training or tuning a model again does not change it, and files
+that include it need not be compiled again.
 """
 
 import re
@@ -14,9 +14,9 @@ from ...errors import UsageError
 from ...model.batches import Batch
 from ..manifest import Interface, Tensor
 
-Words = dict[str, Any]  # of a tensor, for the templates below
+Words = dict[str, Any]  # the fields of a tensor for the templates below
 
-# A type that C99 does not have is passed as its bits.
+# C's types. A type that C99 does not have is passed as its bits.
 C_TYPES = {
     "bool": "uint8_t",
     "float64": "double",
@@ -25,15 +25,15 @@ C_TYPES = {
     "bfloat16": "uint16_t",
     **{f"{u}int{bits}": f"{u}int{bits}_t" for u in ("", "u") for bits in (8, 16, 32, 64)},
 }
-_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"*?\\')  # bytes that a literal has as they are
+_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b'"*?\\')  # bytes that a literal need not escape
 
 
 def header(library: str, interfaces: Sequence[Interface], batch: Batch | None = None) -> str:
-    """The text of NAME.h for a library, NAME.so, in each of its shapes. batch: that it takes.
+    """The text of NAME.h for a library, NAME.so, with all its shapes. batch: the one it takes.
 
-    Of a manifest with a context, with a call that takes a step.
+    For a manifest with a context it has a call that takes a step.
 
-    UsageError if an input or an output is of a type with elements that are no whole bytes.
+    UsageError if an input or an output has a type whose elements are not whole bytes.
     """
     name = prefix(Path(library).stem)
     parts = [
@@ -52,7 +52,7 @@ def header(library: str, interfaces: Sequence[Interface], batch: Batch | None = 
 
 
 def _variant(name: str, number: int, declared: Interface) -> Words:
-    """The parts of a header that one variant of a library has. name: what its names begin with."""
+    """The parts of a header for one variant of a library. name: the prefix of its names."""
     inputs = tensors(name, "in", declared.inputs)
     outputs = tensors(name, "out", declared.outputs)
     return {
@@ -70,7 +70,7 @@ def _variant(name: str, number: int, declared: Interface) -> Words:
 
 
 def _of_batch(name: str, declared: Interface, batch: Batch | None) -> str:
-    """The call that takes the rows of a batch. declared: with the least of them."""
+    """The call that takes the rows of a batch. declared: the interface with the fewest rows."""
     if batch is None:
         return ""
     shared = {one.name for one in declared.inputs} - {*batch.inputs}
@@ -91,7 +91,7 @@ def _of_batch(name: str, declared: Interface, batch: Batch | None) -> str:
 
 
 def _step(name: str, declared: Interface) -> str:
-    """The call of a step, of a library with a context; else nothing."""
+    """The call of a step, for a library with a context; else ""."""
     if (context := getattr(declared, "context", None)) is None:
         return ""
     inner = {context.length, *(cache.input for cache in context.caches)}
@@ -114,20 +114,21 @@ def _step(name: str, declared: Interface) -> str:
 
 
 def prefix(stem: str) -> str:
-    """What the names of a library's header begin with. stem: the library's name without .so."""
+    """The prefix of the names in a library's header. stem: the library's name without .so."""
     name = identifier(stem)
     return f"model_{name}" if not name or name[0].isdigit() else name
 
 
 def identifier(text: str) -> str:
-    """A text as the middle of a C identifier: what none can have becomes a `_`, at no end."""
+    """A text as the middle of a C identifier: invalid characters become `_`, none at the ends."""
     return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
 
 
 def tensors(model: str, kind: str, declared: Sequence[Tensor]) -> list[Words]:
-    """The tensors, with identifiers that differ as capitals, too, as in their constants.
+    """The tensors' fields, with identifiers that differ in capitals as well, as in constants.
 
-    An identifier begins with `kind`, "in" or "out", so that no keyword and no digit spoils it.
+    An identifier begins with `kind`, "in" or "out", so that it is no keyword and begins with no
+    digit.
     """
     made: dict[str, Words] = {}
     for at, tensor in enumerate(declared):
@@ -167,13 +168,13 @@ def _c_type(tensor: Tensor) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as a C string of its UTF-8 bytes, safe in a comment, too."""
+    """A text as a C string of its UTF-8 bytes, which is also safe in a comment."""
     escaped = (chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(escaped)}"'
 
 
 def _table(c_type: str, name: str, row: str, tensors: Iterable[Words], storage: str = "") -> str:
-    """An array; a null pointer where it would be empty, which C has none of."""
+    """A C array; a null pointer where it would be empty, since C has no empty arrays."""
     body = ",\n        ".join(map(row.format_map, tensors))
     if not body:
         return f"    const {c_type} *{name} = NULL;"

@@ -1,10 +1,10 @@
-"""Writing the outputs of a build: each whole or not at all, the manifest last.
+"""Write the outputs of a build: each whole or not at all, the manifest last.
 
-The manifest is the commit mark: it has the digests of the library and the header, so that a crash
-between two moves leaves files that are known not to be the manifest's. An output that would be
-what it is already is left alone, its time of change too.
+The manifest is the commit mark: it has the digests of the library and the header, so that after a
+crash between two moves the files are known not to be the manifest's. An output that would not
+change is not touched, so that it keeps its time of change.
 
-An unchanged build asks `previous`, and has no use for what is imported in functions.
+An unchanged build calls `previous` alone, and does not need what other functions import.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REMEDIES = {
 
 
 def check_writable(output: Path, *others: Path) -> None:
-    """AnsorError if outputs could not be written there: before the work, not after it."""
+    """AnsorError if outputs could not be written there; it is asked before the work."""
     import tempfile
 
     for path in (output, *others):
@@ -67,9 +67,9 @@ def check_writable(output: Path, *others: Path) -> None:
 
 @contextmanager
 def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
-    """The library that `export` writes, in a folder beside the output, which goes afterwards.
+    """The library that `export` writes, in a folder beside the output, which is removed afterwards.
 
-    What builds of this output that were killed have left there goes as well.
+    Folders that killed builds of this output have left there are removed as well.
     """
     import secrets
     import shutil
@@ -87,7 +87,7 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
 
 
 def committed(shipment: Shipment, path: Path, draft: Draft) -> Manifest:
-    """Put all outputs in place: the depfile before the manifest, which no output lacks then."""
+    """Put all outputs in place: the depfile before the manifest, which comes last."""
     outputs = shipment.outputs
     depend = partial(note_inputs, shipment.model.path, outputs, draft, shipment.request)
     manifest = commit(path, outputs.library, draft, header=outputs.header, before=depend)
@@ -104,10 +104,10 @@ def commit(
     header: bool,
     before: Callable[[], None] = lambda: None,
 ) -> Manifest:
-    """Move a staged library in place, and write what belongs to it; the manifest written.
+    """Move a staged library in place, and write the files that belong to it; return its manifest.
 
-    header: whether a C header does. before: is called before the manifest is moved, and where that
-    fails it is not.
+    header: whether a C header belongs to it. before: called before the manifest is moved; if it
+    fails, the manifest is not moved.
     """
     with writing_to(output.parent):
         described = None
@@ -121,7 +121,7 @@ def commit(
         manifest_path(library).write_bytes(content)
         _make_executable(library)
         *parts, last = output_paths(library, header=header)
-        # By the outputs of one build, if two make them at once.
+        # Held, so that all outputs are those of one build if two builds end at once.
         with held(output.parent), _all_or_none(output_paths(output, header=header), library.parent):
             for file in parts:
                 _move(file, output.parent)
@@ -132,9 +132,9 @@ def commit(
 
 @contextmanager
 def _all_or_none(places: list[Path], aside: Path) -> Iterator[None]:
-    """Files are what they were before, where what follows fails. aside: folder for what they were.
+    """Restore files where the block fails. aside: a folder for the old files.
 
-    A library without its manifest, or beside another's, cannot be used.
+    A library without its manifest, or with another's, cannot be used.
     """
     was = {place: _kept(place, aside / f"before.{place.name}") for place in places}
     try:
@@ -149,7 +149,7 @@ def _all_or_none(places: list[Path], aside: Path) -> Iterator[None]:
 
 
 def _kept(place: Path, copy: Path) -> Path | None:
-    """A second name of a file, or a copy where there are none; None where there is no such file."""
+    """A hard link of a file, or a copy where links are impossible; None if there is no file."""
     if not place.is_file():
         return None
     try:
@@ -162,7 +162,7 @@ def _kept(place: Path, copy: Path) -> Path | None:
 
 
 def previous(output: Path) -> Manifest | None:
-    """The manifest of an output that is there and whole, bit for bit, as all that belongs to it."""
+    """The manifest of an output if it and all that belongs to it are intact, bit for bit."""
     with suppress(AnsorError, OSError):
         manifest = read_manifest(output)
         header = manifest.header and _describe(header_path(output))
@@ -174,9 +174,9 @@ def previous(output: Path) -> Manifest | None:
 
 
 def touch(output: Path) -> None:
-    """Set the times of change to now: for tools that compare times, and not contents.
+    """Set the times of change to now, for tools that compare times instead of contents.
 
-    The header keeps its own: what includes it need not be compiled again for that.
+    The header keeps its time, so that files that include it are not compiled again.
     """
     for path in output_paths(output, header=False):
         os.utime(path)
@@ -201,7 +201,7 @@ def _prefix(output: Path) -> str:
 
 
 def _sweep(output: Path) -> None:
-    """Remove the folders that no process holds."""
+    """Remove folders of earlier builds of this output that no process holds."""
     from glob import escape
 
     from ...system.scratch import remove_unheld
@@ -219,7 +219,7 @@ def _make_executable(file: Path) -> None:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """A failure to write meanwhile is an AnsorError that names the folder."""
+    """Turn a failure to write into an AnsorError that names the folder."""
     try:
         yield
     except OSError as error:

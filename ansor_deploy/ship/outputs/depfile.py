@@ -1,12 +1,12 @@
-"""The files that a build read, listed in a file that make and Ninja understand.
+"""Depfiles: the files that a build read, in the form that make and Ninja understand.
 
     out/model.so: model.onnx records.lock targets/board.toml
     model.onnx:
     records.lock:
     targets/board.toml:
 
-Each input also has a rule of its own that says nothing, as `gcc -MP` writes it: one that is gone
-makes the output out of date, and is no error.
+Each input also has an empty rule of its own, as `gcc -MP` writes it: a missing input makes the
+output out of date, and is no error.
 """
 
 import re
@@ -20,20 +20,21 @@ from ...system.atomic_file import write_whole
 from ...system.machine_fault import raise_if_fault
 from ..manifest import Draft
 
-_COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # a line end or a semicolon, then what make runs
+_COMMAND = re.compile(r"[\x00-\x08\x0a-\x1f;]")  # after these, make would run the text as a command
 
 
 def note_inputs(model: Path, outputs: Outputs, manifest: Draft, request: Request) -> None:
-    """Write the depfile of a build, if it is asked for one."""
+    """Write the depfile of a build, if one is requested."""
     inputs = input_files(model, manifest, request.files)
     write_depfile(outputs.depfile, outputs.library, inputs)
 
 
 def input_files(model: Path, manifest: Draft, asked: Iterable[Path]) -> list[Path]:
-    """All files that decide what a build of this model makes, but not the registry.
+    """All files that decide what a build of this model makes, without the registry.
 
-    It changes with every use, and a build asks it for what matters. Two files stand for the
-    versions of the tool and of TVM. asked: what the request names (`Request.files`).
+    The registry changes with every use, and a build itself checks what matters of it. Two files
+    stand for the versions of the tool and of TVM. asked: files that the request names
+    (`Request.files`).
     """
     external = [model.parent / one.file for one in manifest.model.external]
     found = [find_spec(package) for package in ("ansor_deploy", "tvm")]
@@ -42,9 +43,9 @@ def input_files(model: Path, manifest: Draft, asked: Iterable[Path]) -> list[Pat
 
 
 def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> None:
-    """Write what an output depends on, if there is a path; an equal file is left alone.
+    """Write what an output depends on, if there is a path; an equal file is not touched.
 
-    AnsorError for a name that make would take for a command: files of data are named by the model.
+    AnsorError for a name that make would take for a command: a model names its own data files.
     """
     if path is None:
         return
@@ -61,7 +62,7 @@ def write_depfile(path: Path | None, output: Path, inputs: Iterable[Path]) -> No
 
 
 def escaped(path: Path) -> str:
-    """A path as make and Ninja read it in a depfile; AnsorError where they would not read it."""
+    """A path escaped for make and Ninja in a depfile; AnsorError where that is impossible."""
     if _COMMAND.search(str(path)):
         what = "its name cannot stand in a depfile: make would take a part of it for a command"
         raise AnsorError(what, "rename it, or build without --depfile", path)

@@ -1,4 +1,4 @@
-"""Names that a build's outputs cannot have, which is asked before any work."""
+"""Check the names of a build's outputs, before any work."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def check_places(model: Path, outputs: Outputs, request: Request) -> None:
-    """UsageError where a file would be written twice, or in the place of one that is read.
+    """UsageError where a file would be written twice, or would replace one that is read.
 
-    AnsorError for names that no depfile can have, where one is to be written.
+    AnsorError for names that cannot be in a depfile, where one is requested.
     """
     locks = [request.lock] if request.lock else []
     written = output_paths(outputs.library, header=outputs.header)
@@ -26,7 +26,7 @@ def check_places(model: Path, outputs: Outputs, request: Request) -> None:
     asked = [one for one in request.files if request.frozen or one != request.lock]
     read = [model, *asked, *([] if request.frozen else [request.registry])]
     check_apart(written, read, _HINT)
-    if outputs.library.suffix != ".so":  # by which a process knows what it loads
+    if outputs.library.suffix != ".so":  # loaders recognise a library by it
         hint = f"end it in .so: -o {outputs.library.with_name(f'{outputs.library.name}.so')}"
         raise UsageError("this is no name of a library", hint, outputs.library)
     if outputs.depfile is not None:

@@ -1,8 +1,9 @@
-"""What a library was made from: an in-toto statement with SLSA provenance, as a file beside it.
+"""The provenance of a library: an in-toto statement with SLSA provenance, in a file beside it.
 
-Of each input stands what a build judges it by: of a file its SHA-256, of a target its fingerprint,
-of the lock or the registry the digest of every record that was used. No time, no path and no name
-of a machine is in it. It follows from the manifest, so that it can be checked against it.
+Each input is identified as a build identifies it: a file by its SHA-256, a target by its
+fingerprint, the lock or the registry by the digest of every record that was used. The statement
+contains no time, no path and no name of a machine. It follows from the manifest, and so can be
+checked against it.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ BUILD_TYPE = "urn:ansor-deploy:build:v1"
 
 
 def statement(manifest: Manifest, content: bytes) -> bytes:
-    """The statement about the outputs of a build. content: of the manifest's file."""
+    """The statement about the outputs of a build. content: that of the manifest's file."""
     parts = [part for part in (manifest.artifact, manifest.header) if part]
     subjects = [_named(part.file, part.sha256) for part in parts]
     name = manifest_path(Path(manifest.artifact.file)).name

@@ -1,4 +1,4 @@
-"""A folder as an archive: the same bytes for the same files, and whole or not there."""
+"""Pack a folder as an archive, whole or not at all; equal files give equal bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GZIP_LEVEL, _ZSTD_LEVEL = 6, 10
 
 
 def stem(path: Path) -> str:
-    """An archive's name without its suffixes; UsageError where it has none that is known here."""
+    """An archive's name without its suffixes; UsageError where these are unknown."""
     for suffix in _COMPRESSORS:
         if path.name.endswith(suffix) and path.name != suffix:
             return path.name.removesuffix(suffix)
@@ -26,10 +26,10 @@ def stem(path: Path) -> str:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Write a folder's files, sorted, without times and owners; links become what they lead to.
+    """Write a folder's files, sorted, without times and owners; links become the files themselves.
 
-    UsageError where the archive's suffix asks for a package that is not installed; OSError where
-    there is no space.
+    UsageError where the archive's suffix needs a package that is not installed; OSError where there
+    is no space.
     """
     compressor = _COMPRESSORS[archive.name.removeprefix(stem(archive))]
     with (

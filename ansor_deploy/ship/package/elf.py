@@ -1,4 +1,4 @@
-"""The versions that an ELF file asks for, read without loading it."""
+"""Read the versions of glibc that an ELF file requires, without loading it."""
 
 import re
 import struct
@@ -14,9 +14,9 @@ _NEEDED, _VERSION = "<HHIII", "<IHHII"  # Elf64_Verneed, Elf64_Vernaux
 
 
 def needed_glibc(path: Path) -> tuple[int, int]:
-    """The version of glibc that a 64-bit library asks for; (0, 0) where it asks for none.
+    """The version of glibc that a 64-bit library requires; (0, 0) where it requires none.
 
-    AnsorError if it is no such library.
+    AnsorError if it is not a 64-bit library.
     """
     content = path.read_bytes()
     if content[:6] != b"\x7fELF\x02\x01":
@@ -29,7 +29,7 @@ def needed_glibc(path: Path) -> tuple[int, int]:
 
 
 def _needed_versions(content: bytes) -> Iterator[bytes]:
-    """The names of all versions that are asked of other libraries."""
+    """The names of all versions that are required of other libraries."""
     (start,) = struct.unpack_from("<Q", content, 40)
     size, count = struct.unpack_from("<HH", content, 58)
     sections = [struct.unpack_from(_SECTION, content, start + size * k) for k in range(count)]
@@ -41,7 +41,7 @@ def _needed_versions(content: bytes) -> Iterator[bytes]:
 
 
 def _names(content: bytes, offset: int, libraries: int) -> Iterator[int]:
-    """Places of the versions' names in the table of strings."""
+    """Offsets of the versions' names in the string table."""
     for _ in range(libraries):
         _, versions, _, first, onwards = struct.unpack_from(_NEEDED, content, offset)
         at = offset + first

@@ -1,4 +1,4 @@
-"""A library with all that it takes to run where nothing of ours is installed, as one archive."""
+"""Package a library with everything it needs to run where this tool is not installed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ SUMS = "SHA256SUMS"
 
 @dataclass(frozen=True)
 class Package:
-    """An archive that was written. kind: what runs the library. files: bytes by name.
+    """An archive that was written. kind: what runs the library. files: sizes in bytes, by name.
 
-    arch: of the machines that it is for. glibc: the oldest C library that it runs with. needs: the
-    wheel beside it that it has to be installed with, of a wheel.
+    arch: the architecture that it is for. glibc: the oldest C library that it runs with. needs: for
+    a wheel, the other wheel that must be installed with it.
     """
 
     path: Path
@@ -49,9 +49,9 @@ class Package:
 
 
 def wheels(library: Path, folder: Path, report: Report) -> Package:
-    """Write the wheel of a library that a build left, and of what runs it, into a folder.
+    """Write the wheel of a built library, and the wheel of its runtime, into a folder.
 
-    Errors: as of `package`.
+    Errors: as in `package`.
     """
     manifest = _whole_manifest(library)
     arch = architecture(manifest.target.triple)
@@ -71,15 +71,15 @@ def wheels(library: Path, folder: Path, report: Report) -> Package:
 
 
 def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
-    """Write a package of a library that a build left, for programs in C or in Python.
+    """Write a package of a built library, for programs in C or in Python.
 
-    Its files lie in a folder of the package's name. Its program is tried where that can be:
-    VerificationError where it is wrong. AnsorError where the library is not the one of
+    Its files lie in a folder with the package's name. Its program is tried where possible:
+    VerificationError where its outputs are wrong. AnsorError where the library is not the one of
     its manifest, or the package cannot be made; DeviceError where there is no TVM for its machine.
     """
     name, manifest = stem(output), _whole_manifest(library)
     arch = architecture(manifest.target.triple)
-    pinned(arch, "3.11")  # refuses what TVM's runtime is not published for
+    pinned(arch, "3.11")  # refuses architectures for which TVM's runtime is not published
     temporary = tempfile.TemporaryDirectory(prefix="ansor-deploy-")
     with _writing(output), temporary as root:
         folder = Path(root, name)
@@ -100,7 +100,7 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
 
 @contextmanager
 def _writing(output: Path) -> Iterator[None]:
-    """A failure to write meanwhile is an AnsorError that names what was to be written."""
+    """Turn a failure to write into an AnsorError that names the output."""
     try:
         yield
     except OSError as error:
@@ -110,7 +110,7 @@ def _writing(output: Path) -> Iterator[None]:
 
 
 def _whole_manifest(library: Path) -> Manifest:
-    """The manifest of a library that can be packaged, and was built with it."""
+    """The manifest of a library; AnsorError where the library is not the one it was written for."""
     manifest = read_manifest(library)
     if file_sha256(library) != manifest.artifact.sha256:
         raise AnsorError(
@@ -143,7 +143,7 @@ def _add_runtime(folder: Path, arch: str, kind: str, report: Report) -> None:
 
 
 def _fetched(arch: str, report: Report) -> Path:
-    """The folder with TVM's wheels for an architecture, from which the C API is compiled now."""
+    """The folder with TVM's wheels for an architecture, which are fetched if they are not there."""
     found = wheels_folder()
     if arch != architecture():
         with tempfile.TemporaryDirectory() as nowhere:
@@ -155,12 +155,12 @@ def _fetched(arch: str, report: Report) -> Path:
 
 
 def _programs(folder: Path) -> Iterable[Path]:
-    """The ELF files, which are all that ask for a version of the C library."""
+    """The ELF files: only these require a version of the C library."""
     return [*folder.rglob("*.so"), *(path for path in (folder / PROGRAM,) if path.exists())]
 
 
 def _add_sums(folder: Path) -> None:
-    """The file that `sha256sum -c` reads."""
+    """Write the file that `sha256sum -c` reads."""
     lines = [f"{file_sha256(folder / name)}  {name}\n" for name in _sizes(folder)]
     (folder / SUMS).write_text("".join(lines), encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""A package is tried before it is written: its own program gives what the library gives.
+"""Try a package before it is written: its program must give the same outputs as the library.
 
-On this machine, or under an emulator of another architecture where there is one.
+It runs on this machine, or, for another architecture, under an emulator if there is one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def try_program(folder: Path, library: Path, manifest: Manifest, report: Report)
     """Run the program of a package, in a folder, and the library on the same seeded inputs.
 
     VerificationError where an output differs in any bit, or one of them does not run. Nothing is
-    tried where neither this machine nor an emulator runs the code, or takes long.
+    tried where neither this machine nor an emulator can run the code in a short time.
     """
     with _opened(library, manifest) as opened, tempfile.TemporaryDirectory() as scratch:
         if opened is None:
@@ -52,7 +52,7 @@ def try_program(folder: Path, library: Path, manifest: Manifest, report: Report)
             try:
                 inputs = inputs_that_run(own, one, _SEED)
             except UsageError:
-                continue  # it takes none of the indices that can be guessed
+                continue  # it accepts none of the indices that can be guessed
             _compare(packed(**inputs), own(**inputs))
 
 
@@ -67,7 +67,7 @@ def _compare(have: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> None:
 
 @contextmanager
 def _opened(library: Path, manifest: Manifest) -> Iterator[Runs | None]:
-    """The library, ready to be called, and what runs programs of its architecture, if need be."""
+    """The library, ready to be called, and the command that emulates its architecture, if any."""
     target = manifest.target.machine
     if architecture(target.triple) != architecture():
         with open_emulator(target) as emulator:

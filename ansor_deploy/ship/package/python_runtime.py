@@ -1,7 +1,7 @@
-"""The package ansor_deploy_runtime: what runs a library with Python and NumPy, and nothing else.
+"""The package ansor_deploy_runtime, which runs a library with Python and NumPy alone.
 
-It is `ansor_deploy.runtime` itself, with the few modules that it imports, over the C API in the
-place of the package tvm_ffi: so it is the same for every version of Python.
+It is `ansor_deploy.runtime` itself, with the few modules that it imports. It uses the C API instead
+of the package tvm_ffi, so it is the same for every version of Python.
 """
 
 import shutil
@@ -12,7 +12,7 @@ from ...devices.board_bundle import own_modules
 from ...devices.c_runtime import c_runtime
 
 PACKAGE = "ansor_deploy_runtime"
-# By room; what a test finds that they import is among them.
+# Modules by folder. A test checks that everything they import is among them.
 _MODULES = {
     "": "errors",
     "runtime": "__main__ batches c_functions context dlpack fit interface lengths manifest_json "
@@ -40,7 +40,7 @@ main()
 def write_python_runtime(folder: Path, arch: str, wheels: Path) -> None:
     """Write the package below a folder, with libraries for an architecture.
 
-    wheels, and errors: as of `c_runtime`.
+    wheels, and errors: as in `c_runtime`.
     """
     package = folder / PACKAGE
     package.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The text that a package begins with: what is in it, how it is run, what the model takes."""
+"""The README of a package: what is in it, how it is run, and the model's inputs and outputs."""
 
 from ...runtime.interface import Interface, declared, interfaces
 from ..manifest import Manifest
@@ -44,7 +44,7 @@ Types that NumPy lacks, such as bfloat16, take the package ml_dtypes.
 
 def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest: Manifest) -> str:
     """The text for the library of a manifest. kind: "c" or "python"."""
-    # A program of C gives a length itself; Python gives it for its caller.
+    # A C program passes lengths itself; Python passes them for its caller.
     has_length = kind == "c" and bool(manifest.ranges)
     every = (declared if has_length else interfaces)(manifest.to_json())
     if kind == "c":
@@ -68,7 +68,7 @@ def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest:
 
 
 def _gpu(manifest: Manifest) -> str:
-    """What a library for a GPU needs beside; of one for a processor nothing."""
+    """The requirements of a library for a GPU; "" for a CPU."""
     gpu = manifest.target.gpu
     return f",\nand a GPU of NVIDIA's ({gpu.arch} or newer) with its driver" if gpu else ""
 

@@ -1,4 +1,4 @@
-"""Wheels for any Python: ansor_deploy_runtime, and a model as a package that needs it."""
+"""Wheels for any version of Python: ansor_deploy_runtime, and a model as a package that uses it."""
 
 import base64
 import hashlib
@@ -54,11 +54,11 @@ Generator: ansor-deploy
 Root-Is-Purelib: false
 Tag: {tag}
 """
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP file can name
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can have
 
 
 def write_wheel(folder: Path, arch: str, wheels: Path) -> Path:
-    """Write the wheel for an architecture into a folder; its path. Errors: as of `c_runtime`."""
+    """Write the wheel for an architecture into a folder; its path. Errors: as in `c_runtime`."""
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
         write_python_runtime(root, arch, wheels)
@@ -70,7 +70,7 @@ def write_wheel(folder: Path, arch: str, wheels: Path) -> Path:
 
 
 def write_model_wheel(folder: Path, library: Path, manifest: Manifest) -> Path:
-    """Write the wheel of a built library, a package of its name, into a folder; its path."""
+    """Write the wheel of a built library, as a package of its name, into a folder; its path."""
     name, version = module_name(library), f"0+{manifest.artifact.sha256[:12]}"
     target = manifest.target
     tag = "py3-none-manylinux_{}_{}_{}".format(*needed_glibc(library), architecture(target.triple))
@@ -86,13 +86,13 @@ def write_model_wheel(folder: Path, library: Path, manifest: Manifest) -> Path:
 
 
 def module_name(library: Path) -> str:
-    """The name of a library as Python can import it: "resnet_18" of "resnet-18.so"."""
+    """The name of a library as Python can import it: "resnet_18" for "resnet-18.so"."""
     name = re.sub(r"[^a-z0-9]+", "_", library.stem.lower()).strip("_")
     return name if name.isidentifier() and not iskeyword(name) else f"model_{name}".rstrip("_")
 
 
 def _written(folder: Path, release: str, tag: str, metadata: str, own: Mapping[str, bytes]) -> Path:
-    """Write a wheel, with the same bytes for the same files. release: its name and version."""
+    """Write a wheel; equal files give equal bytes. release: its name and version."""
     info = f"{release}.dist-info"
     files = {
         **own,

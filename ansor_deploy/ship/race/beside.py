@@ -1,4 +1,4 @@
-"""How fast is a library beside another engine, an older library, or one of the float model?"""
+"""Race a library with another engine, an older library, or the library of the float model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .race import MOST_TURNS, race
 if TYPE_CHECKING:
     from .fresh import Local
 
-GAIN_SECONDS = 4.0  # of turns with the library of the float model
+GAIN_SECONDS = 4.0  # the time of the race with the library of the float model
 
 
 def race_engine(
@@ -29,11 +29,11 @@ def race_engine(
     looks: Sequence[int] = (MOST_TURNS,),
     folder: Path | None = None,
 ) -> Race:
-    """A library beside an engine of `request.ENGINES`, on as many threads.
+    """The race of a library with an engine of `request.ENGINES`, on as many threads.
 
-    model: what is in the file of its model. shape: which of the library's. seed: of the inputs.
-    until, looks: as of `race`. folder: as of `fresh_turns`. ModelError where the engine refuses the
-    model, UsageError where it is not installed.
+    model: the content of its model's file. shape: which of the library's shapes. seed: that of the
+    inputs. until, looks: as in `race`. folder: as in `fresh_turns`. ModelError where the engine
+    refuses the model, UsageError where it is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-", dir=folder) as place:
         path = Path(place, "model.onnx")
@@ -44,9 +44,9 @@ def race_engine(
 
 
 def race_libraries(ours: Local, theirs: Local, name: str, until: float) -> Race:
-    """A library beside another one that takes the same inputs, in the first of its shapes.
+    """The race of a library with another one that takes the same inputs, in its first shape.
 
-    name: of the other one. until: as of `race`.
+    name: that of the other one. until: as in `race`.
     """
     with fresh_turns(library_side(ours), library_side(theirs), [0], 0, until) as turns:
         return race(name, turns.take, until)
@@ -55,7 +55,7 @@ def race_libraries(ours: Local, theirs: Local, name: str, until: float) -> Race:
 def gain_of(library: Path, other: Path) -> Gain:
     """What a library of a quantised model gains over one of the float model.
 
-    Both run on as many threads as the first was built for.
+    Both run on as many threads as the first one was built for.
     """
     from ...runtime.model import load
 

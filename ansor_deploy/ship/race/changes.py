@@ -1,4 +1,4 @@
-"""What differs between two libraries of a model: tasks, their schedules and times, sizes."""
+"""The changes between two libraries of a model: tasks, their schedules and times, sizes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ What = Literal["new", "gone", "same", "tuned", "untuned", "other schedule"]
 class TaskChange:
     """A task of two libraries. before, after: its records, null where a library lacks it.
 
-    before_ms, after_ms: all its runs in one of the library's; null where it was not timed. what:
-    became of it.
+    before_ms, after_ms: the time of all its runs in one run of the library; null where it was not
+    timed. what: the kind of change.
     """
 
     key: Digest
@@ -36,19 +36,19 @@ class TaskChange:
 
     @property
     def delta_ms(self) -> float:
-        """By how much its runs take longer now; 0 where it was not timed in both."""
+        """How much longer its runs take now; 0 where it was not timed in both."""
         return (self.after_ms or 0.0) - (self.before_ms or 0.0)
 
     @property
     def share(self) -> float:
-        """The same as a share of what they took before."""
+        """How much longer its runs take now, as a share of the time before."""
         return self.delta_ms / (self.before_ms or 1.0)
 
 
 class MadeBy(Struct, frozen=True):
-    """What made a library, and is not the same in the other: a version, or the digest of a rule.
+    """An input of two builds that differs: a version, or the digest of a rule.
 
-    before, after: null in the one that lacks it.
+    before, after: null where a library lacks it.
     """
 
     name: str
@@ -58,11 +58,11 @@ class MadeBy(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Changes:
-    """From one library to another. beside: the second beside the first; None where neither ran.
+    """The changes from one library to another. beside: the race of the second with the first.
 
-    bytes: of the two libraries, by name. tasks: those that changed, then the others; of both those
-    first that matter most. made_by: what made the two that differs. same: whether the two are one,
-    byte by byte.
+    bytes: sizes of the two libraries, by what they count. tasks: those that changed, then the
+    others; each with the largest difference first. made_by: inputs of the builds that differ. same:
+    whether the two are equal, byte by byte. beside is None where neither ran.
     """
 
     beside: Race | None
@@ -73,7 +73,7 @@ class Changes:
 
     @property
     def explanation(self) -> str:
-        """Why the tasks' times and the race say different things; "" where they do not."""
+        """Why the tasks' times and the race disagree; "" where they agree."""
         timed = [task for task in self.tasks if task.before_ms and task.after_ms]
         if self.beside is None or not timed:
             return ""
@@ -94,14 +94,14 @@ class Changes:
 
     @property
     def untimed(self) -> str:
-        """Why neither ran."""
+        """Why neither library ran."""
         why = "they are the same, byte by byte" if self.same else "they do not run here"
         return f"not timed: {why}"
 
     def slower(self, share: float) -> bool:
-        """Whether the second is surely slower, and by more than this share.
+        """Whether the second is slower for sure, and by more than this share.
 
-        Where the race cannot say, it is not.
+        False where the race cannot say.
         """
         race = self.beside
         return race is not None and race.verdict == "slower" and race.ratio > 1 + share
@@ -113,9 +113,10 @@ class Changes:
 
 
 class Compare(Struct, frozen=True):
-    """`compare --json`. same: every byte. bytes: before and after. failed: of --fail-if-slower.
+    """`compare --json`. same: every byte is equal. bytes: before and after.
 
-    explanation: why the tasks' times and the race do not agree; empty where they do.
+    explanation: why the tasks' times and the race disagree; empty where they agree. failed: the
+    result of --fail-if-slower.
     """
 
     same: bool
@@ -133,7 +134,7 @@ Times = Mapping[str, float]  # milliseconds of a run, by a task's key
 def changes(
     before: Manifest, after: Manifest, beside: Race | None, times: tuple[Times, Times] = ({}, {})
 ) -> Changes:
-    """What differs. before, after: the libraries' manifests; times: of their tasks."""
+    """The changes. before, after: the libraries' manifests; times: those of their tasks."""
     known = [{task.key: task for task in one.tasks} for one in (before, after)]
     tasks = [
         _change(key, known[0].get(key), known[1].get(key), times)
@@ -144,7 +145,7 @@ def changes(
 
 
 def _what(before: str | None, after: str | None) -> What:
-    """What became of a task with these records."""
+    """The kind of change of a task with these records."""
     if before is None or after is None:
         return "new" if before is None else "gone"
     if before == after:

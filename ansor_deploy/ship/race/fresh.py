@@ -1,8 +1,8 @@
-"""Turns of a race in processes of their own: each loads both sides anew, runs them, and is gone.
+"""Run turns of a race in fresh processes: each loads both sides anew, runs them, and ends.
 
-One process is warm and runs nothing. It makes a copy of itself for each load, which costs some
-milliseconds. Libraries are loaded there from fresh copies of their files, which lie elsewhere in
-memory each time, and behind a gap of random size.
+One process is warm and runs nothing. It forks for each load, which costs some milliseconds. The
+fork loads libraries from fresh copies of their files, which lie elsewhere in memory each time,
+after a gap of random size.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 Local = Model | BareModel
 Side = dict[str, Any]  # what a process loads: of `library_side`, or of `engine_side`
 
-CALL_SECONDS = 600.0  # a load with its turns
-COPIED_BYTES = 64 << 20  # larger files are not copied: where their pages lie averages out
-GAP_PAGES = 4096
+CALL_SECONDS = 600.0  # the limit of a load with its turns
+COPIED_BYTES = 64 << 20  # larger files are not copied: the places of their pages average out
+GAP_PAGES = 4096  # the largest gap
 _ERRORS = {kind.__name__: kind for kind in (UsageError, ModelError, MachineError)}
 
 
@@ -53,22 +53,22 @@ def on_this_machine(library: Library) -> TypeGuard[Local]:
 
 
 def library_side(library: Local) -> Side:
-    """A library of this machine. Its manifest need not lie beside it."""
+    """The side of a library of this machine. Its manifest need not lie beside it."""
     manifest = of_calls(library.manifest)
     path = str(library.path.absolute())
     return {"library": path, "manifest": manifest, "threads": library.threads}
 
 
 def engine_side(engine: str, model: Path, threads: int) -> Side:
-    """An engine of `request.ENGINES` with the model in a file."""
+    """The side of an engine of `request.ENGINES` with the model in a file."""
     return {"engine": engine, "model": str(model.absolute()), "threads": threads}
 
 
 class FreshTurns:
     """Turns of a library and another side, each on a load of its own.
 
-    peer: the other's name. An engine that takes long to load a model stays loaded for some turns,
-    so that half of the time at least is for runs.
+    peer: the other's name. An engine that loads a model slowly stays loaded for some turns, so that
+    at least half of the time is spent on runs.
     """
 
     def __init__(self, worker: Worker, payload: dict[str, Any]) -> None:
@@ -110,10 +110,10 @@ def fresh_turns(
 ) -> Iterator[FreshTurns]:
     """The turns of a library and another side.
 
-    shapes: which of the library's a run is made in. seed: of the inputs. until: of
-    `time.monotonic`; a load makes no second turn after that. folder: for copies; None for
-    that of temporary files. ModelError where an engine refuses the
-    model, UsageError where it is not installed.
+    shapes: the library's shapes in which a run is made. seed: that of the inputs. until: a time of
+    `time.monotonic`, after which a load makes no second turn. folder: for copies; None for that of
+    temporary files. ModelError where an engine refuses the model, UsageError where it is not
+    installed.
     """
     payload = {
         "sides": [ours, theirs],
@@ -132,16 +132,16 @@ def fresh_turns(
 
 
 def prepare(payload: dict[str, Any]) -> dict[str, Any]:
-    """In the process that is copied: import what both need. The answer is the peer's name."""
+    """In the process that forks: import what both sides need; the answer is the peer's name."""
     native.ffi()
     theirs = payload["sides"][1]
     return _answered(lambda _: name_of(theirs["engine"]) if "engine" in theirs else "", {})
 
 
 def turns(payload: dict[str, Any]) -> dict[str, Any]:
-    """In a copy of this process: load both sides, and let them run in turns.
+    """In a fork of this process: load both sides, and let them run in turns.
 
-    RuntimeError where a signal has ended the copy.
+    RuntimeError where a signal has ended the fork.
     """
     reading, writing = os.pipe()
     if (copy := os.fork()) == 0:
@@ -161,7 +161,7 @@ def turns(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answered(function: Any, payload: dict[str, Any]) -> dict[str, Any]:
-    """The answer, or the error that the parent raises."""
+    """The answer, or the error that the parent is to raise."""
     try:
         return {"answer": function(payload)}
     except Exception as error:  # noqa: BLE001 - whatever a library or an engine raises
@@ -194,12 +194,12 @@ def _turns(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _opened(side: Side, place: Path) -> Any:
-    """What can be timed. place: of a library's copy."""
+    """A side, loaded and ready to be timed. place: where to copy a library to."""
     if "engine" in side:
         return open_peer(side["engine"], Path(side["model"]), side["threads"])
     path = Path(side["library"])
     if path.stat().st_size <= COPIED_BYTES:
-        place.unlink(missing_ok=True)  # its pages may be used still, and are not to be used again
-        with suppress(OSError):  # no space: what is loaded is the file itself
+        place.unlink(missing_ok=True)  # the old file's pages may be in use: they need a new file
+        with suppress(OSError):  # without space for a copy, the file itself is loaded
             path = Path(shutil.copyfile(path, place))
     return Model(path, side["manifest"], side["threads"])

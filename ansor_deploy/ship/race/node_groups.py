@@ -1,7 +1,7 @@
-"""A library's kernels beside another engine's, where both compute the same nodes of the model.
+"""Compare a library's kernels with another engine's, by groups of the model's nodes.
 
-Each fuses as it likes. What is compared are the smallest groups of nodes that neither of them
-computes along with others.
+Each fuses nodes in its own way. The groups are the smallest sets of nodes that neither side fuses
+with nodes outside the set.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes of the model by name, with what computes them: kernels by their places in a run.
+    """A group of the model's nodes, by name, with our kernels and the engine's parts.
 
-    ours_ms, theirs_ms: of all kernels, and of all parts. ratio: of our time to theirs.
+    kernels: their positions in a run. ours_ms, theirs_ms: the time of all kernels, and of all
+    parts. ratio: our time to theirs.
     """
 
     nodes: tuple[str, ...]
@@ -37,7 +38,7 @@ class Group:
 
 
 def groups(profile: Profile, parts: Sequence[EngineNode]) -> list[Group]:
-    """The groups: what computes no node that is known, if any, ours in order, and theirs alone."""
+    """The groups: first the one without known nodes, if any, then ours in order, then theirs."""
     ours = [tuple(node["name"] for node in one.nodes) for one in profile.kernels]
     sets = _joined([*ours, *(part.nodes for part in parts)])
     found = [_group(profile, parts, ours, nodes) for nodes in [(), *sets]]
@@ -64,7 +65,7 @@ def _group(
 
 
 def _joined(sets: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The unions of sets that have names in common, directly or by others."""
+    """The unions of sets that share names, directly or through other sets."""
     of: dict[str, list[str]] = {}
     for names in sets:
         parts = {id(part): part for part in (of.get(name, [name]) for name in names)}

@@ -1,7 +1,7 @@
-"""Other engines on a library's model, which it is timed beside.
+"""Other engines with a library's model, to race the library with.
 
-Each runs as it does by default on so many threads, in float32: OpenVINO takes bfloat16 where a
-processor has instructions for it, unless it is forbidden.
+Each runs with its default settings on the given number of threads, in float32: OpenVINO would use
+bfloat16 where a processor has instructions for it, so that is forbidden.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Call = Callable[[dict[str, "np.ndarray"]], Any]
 
 @dataclass(frozen=True)
 class EngineNode:
-    """What another engine runs at once. name, op: as it calls it. nodes: names of the model's."""
+    """A kernel of another engine. name, op: the engine's names. nodes: the model's, by name."""
 
     name: str
     op: str
@@ -36,13 +36,13 @@ class EngineNode:
 
 @dataclass(frozen=True)
 class Peer:
-    """An engine with a model. name: with its version. call: takes inputs, gives the outputs."""
+    """An engine with a model. name: with its version. call: from inputs to outputs."""
 
     name: str
     call: Call
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, one after the other; ModelError if it refuses them."""
+        """Seconds of each of `runs` runs, one after the other; ModelError if it refuses inputs."""
         try:
             return [self._seconds(inputs) for _ in range(runs)]
         except Exception as error:
@@ -55,7 +55,7 @@ class Peer:
 
 
 def name_of(engine: str) -> str:
-    """An engine's name with its version, imported; UsageError where it is not installed."""
+    """Import an engine and return its name with its version; UsageError if it is not installed."""
     try:
         return _NAMES[engine]()
     except ImportError as error:
@@ -64,7 +64,7 @@ def name_of(engine: str) -> str:
 
 
 def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
-    """The engine of that name, of `request.ENGINES`. model: a file, or what is in one.
+    """The engine of that name, one of `request.ENGINES`. model: a file, or its content.
 
     UsageError where it is not installed, ModelError where it refuses the model.
     """
@@ -78,7 +78,7 @@ def open_peer(engine: str, model: Path | bytes, threads: int) -> Peer:
 def profile_parts(
     model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], seconds: float
 ) -> tuple[str, list[EngineNode]]:
-    """ONNX Runtime's name, and its time of each node of the graph that it makes of a model.
+    """ONNX Runtime's name, and its time for each node of its optimised graph of a model.
 
     ModelError if it refuses the model.
     """
@@ -100,7 +100,7 @@ def profile_parts(
 
 
 def _refused(engine: str, what: str, error: Exception) -> ModelError:
-    """What an engine says of a model, in one line; what the machine is at fault for is raised."""
+    """The error with an engine's message in one line; a fault of the machine is raised instead."""
     raise_if_fault(error)
     return ModelError(f"{engine} {what} the model: {' '.join(str(error).split())}")
 
@@ -133,7 +133,7 @@ def _openvino(model: Path | bytes, threads: int) -> Call:
     request = compiled.create_infer_request()
 
     def call(inputs: dict[str, np.ndarray]) -> Any:
-        # A port has all names that the graph gave its tensor, among them the input's own.
+        # A port has all names of its tensor in the graph, including the input's own.
         feeds = {
             port: inputs[name] for port in compiled.inputs for name in port.names & set(inputs)
         }

@@ -1,9 +1,8 @@
-"""What a library is used for, and so how many threads a run takes and how many run side by side.
+"""Find the best split of the cores for a preset: threads of a run, and runs side by side.
 
-A network's kernels are too short for many threads to share well, so that a machine often does more
-in a second with a run on each of its cores than with all cores in one run; and one run may be done
-sooner with fewer threads than there are. Which is best, the library says itself: all splits of the
-cores run in turns.
+Many threads cannot share a network's short kernels well, so a machine often does more runs a second
+with one run on each core than with all cores in one run; and a single run may be faster with fewer
+threads than cores. The best split is measured: all splits run in turns.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
     from ..verify.verify import Library
     from .fresh import Local
 
-ROUNDS = 7  # of all splits, one after the other: what disturbs a while meets each alike
+ROUNDS = 7  # of all splits, one after the other, so that a disturbance affects all alike
 _FIGURES = ("per_second", "median_ms")
-SLICE_SECONDS = 0.25  # of one split in a round; a run of each of its streams at least
+SLICE_SECONDS = 0.25  # of one split in a round; at least one run of each of its streams
 
 
 def check_preset(request: Request) -> None:
-    """UsageError where the preset that is asked for cannot be measured; a lock may have it."""
+    """UsageError where the requested preset cannot be measured; a frozen build reads its lock's."""
     asked, hint = f"--for {request.preset} measures", "leave out --for"
     if request.codes:
         raise UsageError(f"{asked} for one target, and the library is for several", hint)
@@ -46,9 +45,9 @@ def check_preset(request: Request) -> None:
 
 
 def with_preset(shipment: Shipment, library: Library, draft: Draft) -> Draft:
-    """The manifest of a library with the preset that is asked for. library: on this machine."""
+    """The manifest of a library with the requested preset. library: one on this machine."""
     name = shipment.request.preset
-    assert name and on_this_machine(library)  # noqa: S101, PT018 - `check_preset` has said so
+    assert name and on_this_machine(library)  # noqa: S101, PT018 - `check_preset` made sure
     shipment.report.stage("split", f"threads and streams for {name}")
     best, *others = measured(library, shipment)
     preset = Preset(name, best.threads, best.streams, (best, *others))
@@ -57,15 +56,16 @@ def with_preset(shipment: Shipment, library: Library, draft: Draft) -> Draft:
 
 
 def splits(name: str, cores: int) -> list[tuple[int, int]]:
-    """Threads of a run, and runs side by side: all that leave no core idle, or one run alone."""
+    """All splits (threads of a run, runs side by side) that use all cores; for latency one run."""
     threads = [one for one in range(1, cores + 1) if cores % one == 0]
     return [(one, 1 if name == "latency" else cores // one) for one in threads]
 
 
 def measured(library: Local, shipment: Shipment) -> list[Split]:
-    """All splits of the target's cores, as this machine ran them in turns; the best comes first.
+    """All splits of the target's cores, measured in turns on this machine; the best comes first.
 
-    One for which there is no memory is left out, with a warning. AnsorError where none runs.
+    A split for which there is not enough memory is left out, with a warning. AnsorError where none
+    runs.
     """
     name = shipment.request.preset
     wanted = splits(name, shipment.target.cores)
@@ -99,6 +99,6 @@ def _slice(side: Streams, threads: int, streams: int) -> Split:
 
 
 def _middle(slices: list[Split]) -> Split:
-    """The medians of a split's slices."""
+    """A split with the medians of its slices."""
     rate, taken = (median(getattr(one, name) for one in slices) for name in _FIGURES)
     return replace(slices[0], per_second=rate, median_ms=taken)

@@ -1,4 +1,4 @@
-"""A library's profile for programs: what `profile --json` and a report say of it."""
+"""A library's profile for programs, as in `profile --json` and in reports."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class KernelTime(Struct, frozen=True, kw_only=True):
-    """A kernel in its place in a run; the task's fields are null for a kernel that is no task's.
+    """A kernel at its place in a run; the task's fields are null for a kernel without a task.
 
-    byte_products: that it adds up in integers. limit: the share of its time that its arithmetic, or
-    the caches that can hold its tensors, need at least; null where that is not known.
+    byte_products: how many int8 multiply-adds it does. limit: the share of its time that its
+    arithmetic, or the caches that can hold its tensors, need at least; null where unknown.
     """
 
     symbol: str
@@ -41,19 +41,19 @@ class KernelTime(Struct, frozen=True, kw_only=True):
 
 
 class ProfileBeside(Struct, frozen=True):
-    """Another engine's profile of the same model, its profiler on."""
+    """Another engine's profile of the same model, measured with its profiler."""
 
     peer: str
     groups: list[Group]
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """`profile --json` of a library for one shape. rest_ms: outside the kernels.
+    """`profile --json` of a library for one shape. rest_ms: time outside the kernels.
 
-    room_ms: what kernels take beyond their limits, of those that have one.
+    room_ms: the time beyond their limits of all kernels that have one.
 
-    byte_gops: 10^9 operations a second that the run's threads reach with products of bytes, of
-    which each is two with its addition; null where no kernel has any, or nobody measured.
+    byte_gops: 10^9 operations a second that the run's threads reach with int8 multiply-adds, each
+    counted as two operations; null where no kernel has any, or it was not measured.
     """
 
     latency_ms: Ms
@@ -65,7 +65,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 class ProfileVariant(Profile, frozen=True, kw_only=True):
-    """The same for one of several shapes."""
+    """The profile for one of several shapes."""
 
     inputs: dict[str, Shape]
 
@@ -80,7 +80,7 @@ _OF_TASK = ("title", "key", "record", "flops", "bytes", "byte_products")
 
 
 def answer(times: profile.Profile, roof: Roof) -> Profile:
-    """What a profile says. roof: of the run's threads."""
+    """The answer for a profile. roof: that of the run's threads."""
     kernels = [_kernel(kernel, times.seconds, roof.share(kernel)) for kernel in times.kernels]
     return Profile(
         latency_ms=times.seconds * 1e3,

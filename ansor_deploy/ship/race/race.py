@@ -1,17 +1,17 @@
-"""Which of two libraries is faster? Turns, and what they say for sure.
+"""Decide which of two libraries is faster, by turns and an exact statistical test.
 
-A turn runs both on one load of each: in fresh memory, at other addresses, in an order drawn by lot.
-So what depends on where things lie is noise from turn to turn, and no difference; what several
-turns share is a constant that the lot gives now to one and now to the other.
+A turn runs both on one load of each: in fresh memory, at other addresses, in a random order. So
+effects of memory placement are noise from turn to turn, not a difference; and effects that several
+turns share favour now one and now the other, since the order is random.
 
-What is judged are the logarithms of the turns' ratios. Of two libraries that are the same, the lot
-alone says which is called ours: whatever the machine did, each sign is the throw of a fair coin.
-So the signed-rank test is exact, under drift and beside other work, too; interval and estimate
-are those that go with it: from the k-th smallest to the k-th largest of the means of all pairs of
-turns, and the median of these (M. Hollander, D. A. Wolfe, E. Chicken, Nonparametric Statistical
-Methods, 3rd edition 2014, 3.1 to 3.3). Whoever looks several times and ends when he likes what he
-sees errs more often than once: so the looks are few, are fixed before, and each may err by an equal
-part of what all may (Bonferroni's inequality).
+The logarithms of the turns' ratios are judged. If two libraries are the same, only the random order
+decides which is called ours: whatever the machine did, each sign is a fair coin toss. So the
+signed-rank test is exact, also under drift and beside other work. Its interval and estimate are
+used: from the k-th smallest to the k-th largest of the means of all pairs of turns, and the median
+of these (M. Hollander, D. A. Wolfe, E. Chicken, Nonparametric Statistical Methods, 3rd edition
+2014, 3.1 to 3.3). Looking several times and stopping at a pleasing result would raise the error: so
+the looks are few and fixed in advance, and each gets an equal part of the total error (Bonferroni's
+inequality).
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from ...system.other_work import OtherWork, Watch
 from ..manifest import Interval, Race, Verdict
 
 ERROR = 0.005  # how often a race may err: half of the one in a hundred that is promised
-# Turns after which is asked whether that is sure; the first is the fewest that can say so.
+# Numbers of turns after which to look for a verdict; the first is the fewest that can give one.
 LOOKS = (11, 20, 40)
 MOST_TURNS = 200
-LEAST = 0.01  # share of the time by which one is faster, or nobody is
-ALIKE = 0.03  # within this share two are as fast as each other
+LEAST = 0.01  # the least share of the time that counts as faster or slower
+ALIKE = 0.03  # within this share of the time, two are equally fast
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Seconds of a run of each; of several shapes, the geometric mean.
+    """Seconds of a run of each side; the geometric mean over several shapes.
 
-    reference: those of a loop that always does the same. shapes: ours, in each of its shapes.
+    reference: seconds of a loop that always does the same work. shapes: ours, in each shape.
     """
 
     ours: float
@@ -58,12 +58,12 @@ def race_of(
     turns: int,
     seen: OtherWork | None = None,
 ) -> Race:
-    """A race with what is sure of it: a difference that counts, or that there is none.
+    """A race with its verdict: a sure difference, surely none, or undecided.
 
-    ours_ms, theirs_ms: a run of each, at the machine's speed in the median turn; of several shapes,
-    in the first. ratio: the first over the second, for all shapes. interval: in which it is with
-    99% confidence; None of too few turns. seen: what else the machine did; None where nobody
-    looked.
+    ours_ms, theirs_ms: a run of each, at the machine's speed in the median turn, in the first of
+    several shapes. ratio: ours over theirs, for all shapes. interval: the 99% confidence interval
+    of the ratio; None after too few turns. seen: other work that the machine did; None where that
+    was not observed.
     """
     low, high = interval or (0.0, math.inf)
     verdict: Verdict = "as fast" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot say"
@@ -81,11 +81,11 @@ def race(
     looks: Sequence[int] = (MOST_TURNS,),
     least: int = 1,
 ) -> Race:
-    """Turns until a look says what is sure, or the time is over, which is then the last look.
+    """Make turns until a look gives a verdict, or the time is over, which is the last look.
 
-    take: makes a turn, or some on the same load; it is given whether ours comes first. until: of
-    `time.monotonic`; no turn begins that would end later. looks: numbers of turns; by default one,
-    so that all the time is used. least: turns that are made in any case.
+    take: makes a turn, or several on one load; its argument is whether ours comes first. until: a
+    time of `time.monotonic`; no turn begins that would end later. looks: the numbers of turns after
+    which to look; by default one, so that all the time is used. least: turns to make in any case.
     """
     watch, began, turns = Watch(), time.monotonic(), list[Turn]()
     for look in looks:
@@ -99,7 +99,7 @@ def race(
 
 
 def judged(peer: str, turns: Sequence[Turn], error: float, seen: OtherWork | None = None) -> Race:
-    """What turns say. error: how often the interval may be wrong."""
+    """The race that these turns give. error: how often the interval may be wrong."""
     logs = [math.log(turn.ours / turn.theirs) for turn in turns]
     level = statistics.median(math.log(turn.ours * turn.theirs) / 2 for turn in turns)
     means = sorted((a + b) / 2 for a, b in combinations_with_replacement(logs, 2))
@@ -111,19 +111,19 @@ def judged(peer: str, turns: Sequence[Turn], error: float, seen: OtherWork | Non
 
 
 def in_shapes(turns: Sequence[Turn]) -> tuple[float, ...]:
-    """What a run of ours takes in each shape, as parts of the geometric mean over all."""
+    """The time of our run in each shape, relative to the geometric mean over all shapes."""
     parts = [[one / turn.ours for one in turn.shapes or (turn.ours,)] for turn in turns]
     return tuple(map(statistics.median, zip(*parts, strict=True)))
 
 
 @cache
 def least_rank(count: int, error: float) -> int:
-    """Rank of the mean of two of so many turns that ends the interval; 0 of too few turns.
+    """The rank k of the pairs' mean that ends the interval, for `count` turns; 0 if too few.
 
-    The k-th smallest is above the truth as often as the ranks of a random half of 1, 2, ... count
-    sum up to less than k.
+    The k-th smallest mean exceeds the truth with the probability that a random subset of the ranks
+    1, 2, ... count sums to less than k.
     """
-    ways = [1]  # to get each sum
+    ways = [1]  # the number of subsets with each sum
     for rank in range(1, count + 1):
         longer = [0] * rank
         ways = [a + b for a, b in zip(ways + longer, longer + ways, strict=True)]
@@ -135,6 +135,6 @@ def least_rank(count: int, error: float) -> int:
 
 
 def _is_over(began: float, until: float, turns: int, least: int) -> bool:
-    """Whether there is no time for one more."""
+    """Whether there is no time for another turn."""
     now = time.monotonic()
     return turns >= least and now + (now - began) / max(1, turns) > until

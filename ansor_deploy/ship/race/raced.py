@@ -1,4 +1,4 @@
-"""Racing a library: with the untuned one, which is shipped if it is faster, and another engine."""
+"""Race a library with the untuned one, which is shipped if it is faster, and another engine."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from ..shipment import Shipment
     from ..verify.verify import Library
 
-RACE_SECONDS = 10.0  # beside another engine, unless it is sure before
+RACE_SECONDS = 10.0  # the limit of a race with another engine; it ends sooner once it is sure
 
 
 def raced(
     shipment: Shipment, path: Path, draft: Draft, library: Library, machine: Machine
 ) -> Draft:
-    """The manifest with what is shipped, and how fast that is.
+    """The manifest with what is shipped, and its times.
 
-    library: as loaded from the path, where the untuned one lies afterwards if it is faster.
+    library: loaded from the path. If the untuned one is faster, it is at that path afterwards.
     """
     untuned, second, speed = _compared(shipment, draft, library, machine)
     if speed.verdict == "same":
@@ -53,9 +53,9 @@ def raced(
 def _compared(
     shipment: Shipment, draft: Draft, library: Library, machine: Machine
 ) -> tuple[Library, Draft, Speed]:
-    """The same model with no record applied, its manifest, and how fast the two are in turns.
+    """The untuned library, its manifest, and the times of both in turns.
 
-    Where both are the same, byte by byte, or there is no second one, the one time.
+    Where both are equal, byte by byte, or there is no second one, the library is timed alone.
     """
     untuned, same = library, False
     if not shipment.records:
@@ -78,11 +78,12 @@ def _compared(
 
 
 def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None:
-    """The library beside another engine, in the first of its shapes, if that is asked for.
+    """The race of the library with another engine, in its first shape, if that is requested.
 
-    ours_ms: a run of it there, as the manifest says: so a build has one time of it, not two.
+    ours_ms: the manifest's time of a run, to which the race is scaled: so a build has one time.
 
-    Not of a model that was not verified, or with empty tensors: on some an engine ends the process.
+    There is no race for a model that was not verified, or has empty tensors: some of these make an
+    engine end the process.
     """
     engine, first = shipment.request.beside, library.interfaces[0]
     empty = any(0 in one.shape for one in (*first.inputs, *first.outputs))
@@ -94,7 +95,7 @@ def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None
         until = time.monotonic() + RACE_SECONDS
         words = (library, engine, model, 0, seed, until, LOOKS, library.path.parent)
         outcome = race_engine(*words).at(ours_ms)
-    except (ModelError, UsageError, MachineError, OSError) as error:  # it is none the worse
+    except (ModelError, UsageError, MachineError, OSError) as error:  # the build goes on
         shipment.report.warn_once(f"not timed beside it: {error}")
         return None
     shipment.report.raced(outcome)

@@ -1,4 +1,4 @@
-"""What becomes of requests that come at a rate: on this machine's streams, or on a device."""
+"""Serve requests that come at a given rate, on this machine's streams or on a device."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def bench_rate(
     devices: Sequence[str] | None,
     report: Report,
 ) -> Served:
-    """What becomes of so many requests a second, one queue for all streams.
+    """How requests at this rate (a second) are served, with one queue for all streams.
 
-    Of several shapes the requests take turns. seconds: in which they come, from when all is loaded.
-    threads: of a run. devices: as of `bench`; a device has one stream. UsageError where that is
-    more requests than can be kept.
+    Requests take turns in the shapes. seconds: how long requests come, after all is loaded.
+    threads: those of a run. devices: as in `bench`; a device has one stream. UsageError where that
+    is more requests than can be kept.
     """
     if rate * seconds > MOST:
         most = f"at most {MOST:,}, and {rate:g} a second are more in {seconds:g} s"

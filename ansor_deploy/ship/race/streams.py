@@ -1,4 +1,4 @@
-"""Copies of a library side by side, each in a process of its own: what they do in a second."""
+"""Streams: copies of a library that run side by side, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ...system.worker import Worker, WorkerFailure
 from ..verify.draws import inputs_that_run
 from .fresh import Local, library_side
 
-START_SECONDS = 600.0  # to load a library, and to run it for the first time
-BEGIN_SECONDS = 0.1  # from the last process that is ready until all begin
-MOST_RUNS = 100_000  # of a process, whose answer has to be sent
-_SPLITS = 32  # that a process keeps a loaded library of
+START_SECONDS = 600.0  # the limit to load a library and run it for the first time
+BEGIN_SECONDS = 0.1  # from when the last process is ready until all begin
+MOST_RUNS = 100_000  # of a process, since it has to send all its times
+_SPLITS = 32  # how many loaded libraries, with other threads, a process keeps
 
 
 class Streams:
     """Processes that each load a library of this machine.
 
-    shapes: which of the library's a run is made in, one after the other. AnsorError where it does
-    not run so.
+    shapes: the library's shapes in which a run is made, one after the other. Methods raise
+    AnsorError where it does not run in so many processes.
     """
 
     def __init__(self, library: Local, shapes: Sequence[int], workers: Sequence[Worker]) -> None:
@@ -39,13 +39,13 @@ class Streams:
         self._payload = {"library": side["library"], **sent}
 
     def prepare(self, streams: int, threads: int) -> None:
-        """Load the library in the first so many processes, and run it once. threads: of a run."""
+        """Load the library in the first `streams` processes, and run it once. threads: of a run."""
         self._all("prepare", streams, threads=threads)
 
     def times(self, streams: int, threads: int, until: float) -> list[list[float]]:
-        """Seconds of each run of so many processes at once, each of which makes one at least.
+        """Seconds of each run of these processes side by side; each makes at least one.
 
-        until: of `time.monotonic`. They were prepared.
+        until: a time of `time.monotonic`. The processes must be prepared.
         """
         begin = time.monotonic() + BEGIN_SECONDS
         return self._all("run", streams, threads=threads, begin=begin, end=until)
@@ -53,9 +53,9 @@ class Streams:
     def serve(
         self, streams: int, threads: int, coming: Sequence[float], seconds: float, tickets: Path
     ) -> list[tuple[float, float]]:
-        """Seconds that each request has waited, and run, of those that began in so many seconds.
+        """Seconds that each request waited and ran, for those that began within `seconds`.
 
-        coming: when they come, in seconds from the beginning. tickets: an empty file.
+        coming: when requests come, in seconds from the beginning. tickets: an empty file.
         """
         begin = time.monotonic() + BEGIN_SECONDS
         words = {"begin": begin, "end": begin + seconds, "tickets": str(tickets)}
@@ -65,7 +65,7 @@ class Streams:
     def _all(self, function: str, streams: int, **words: Any) -> list[Any]:
         what, payload = f"{__name__}:{function}", self._payload | words
         workers = self._workers[:streams]
-        for one in workers:  # by this thread: a child ends with the thread that started it
+        for one in workers:  # here, since a child ends with the thread that started it
             one.start()
         try:
             with ThreadPoolExecutor(streams) as pool:
@@ -78,7 +78,7 @@ class Streams:
 
 @contextmanager
 def open_streams(library: Local, shapes: Sequence[int], most: int) -> Iterator[Streams]:
-    """Processes for so many copies of a library, each of which is started when it is needed."""
+    """Processes for `most` copies of a library, each of which is started when it is needed."""
     with ExitStack() as stack:
         workers = [stack.enter_context(closing(Worker(__name__))) for _ in range(most)]
         yield Streams(library, shapes, workers)
@@ -99,9 +99,9 @@ def run(payload: dict[str, Any]) -> list[float]:
 
 
 def serve(payload: dict[str, Any]) -> list[tuple[float, float]]:
-    """In a process of its own: take the next request, whichever process had the last.
+    """In a process of its own: take the next free request again and again.
 
-    The seconds that each of them has waited since it came, and run. They take turns in the shapes.
+    Returns the seconds that each of its requests waited and ran. Requests take turns in the shapes.
     """
     shapes, span = payload["shapes"], (payload["begin"], payload["end"])
 
@@ -113,9 +113,9 @@ def serve(payload: dict[str, Any]) -> list[tuple[float, float]]:
 
 
 def _tickets(file: FileIO) -> Iterator[int]:
-    """Numbers from 0 on, each of which no other process gets.
+    """Numbers from 0 on, each of which only one process gets.
 
-    Where a file is only appended to, the kernel says where each byte went.
+    Each appends a byte to the shared file: the kernel gives every byte its own position.
     """
     while file.write(b"x"):
         yield file.tell() - 1

@@ -1,4 +1,4 @@
-"""How fast a finished library is: by itself, beside other engines, and kernel by kernel."""
+"""Time a finished library: alone, in races with other engines, and kernel by kernel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Timing:
-    """A library in one of its shapes. seconds: of each run. beside: it and each other engine."""
+    """The times of a library in a shape. seconds: of each run. beside: races with other engines."""
 
     interface: Interface
     seconds: list[float]
@@ -44,8 +44,8 @@ class Timing:
 
 
 MOST_RUNS = 100_000
-CALL_SECONDS = 0.5  # of runs between two looks at the clock
-ENGINE_SHARE = 4.0  # of a command's time for a race beside an engine; for runs alone it is one
+CALL_SECONDS = 0.5  # runs between two checks of the clock take so long
+ENGINE_SHARE = 4.0  # time for the race with an engine, relative to the time for runs alone
 
 
 def bench(
@@ -59,11 +59,11 @@ def bench(
 ) -> list[Timing]:
     """Run times of an artifact on seeded inputs, in each of its shapes.
 
-    seconds: for all, from when it is loaded; but at least one run is made in each shape, and one
-    turn beside each engine. threads: that a run takes; 0 for as many as the artifact was built for.
-    devices: the first that can be used runs it; () for this machine, None for its target's.
-    engines: that it is timed beside, on this machine. model: the file that it was built from; None
-    where that lies in this folder or beside the artifact.
+    seconds: for everything, after loading; but at least one run is made in each shape, and one turn
+    with each engine. threads: those of a run; 0 for as many as the artifact was built for. devices:
+    the first that can be used runs it; () for this machine, None for its target's. engines: those
+    to race with, on this machine. model: the file that it was built from; None where that lies in
+    this folder or beside the artifact.
     """
     with opened(artifact, devices, report, threads) as library:
         proto = _model_of(artifact, model) if engines else None
@@ -80,10 +80,11 @@ def bench(
 
 
 def split_of(artifact: Path, threads: int, streams: int) -> tuple[int, int]:
-    """Threads of a run, and copies side by side, for what was asked of an artifact.
+    """Threads of a run, and copies side by side, from the user's wishes and an artifact's preset.
 
-    threads: that all copies share, 0 for as many as its target has cores. streams: 0 for one. What
-    is not asked for is as in its preset, if it has one: both, or the threads of a single copy.
+    threads: those that all copies share; 0 for as many as the target has cores. streams: 0 for one.
+    Where no threads are given, an artifact's preset decides: both numbers, or the threads of a
+    single copy.
     """
     manifest = read_manifest(artifact)
     preset, copies = manifest.preset, streams or 1
@@ -93,9 +94,9 @@ def split_of(artifact: Path, threads: int, streams: int) -> tuple[int, int]:
 
 
 def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) -> list[Timing]:
-    """Run times of so many copies of an artifact side by side on this machine, a shape each.
+    """Run times of `streams` copies of an artifact side by side on this machine, for each shape.
 
-    seconds: for all, less what it takes to start them. threads: of a run.
+    seconds: for all shapes, without the time to start the copies. threads: those of a run.
     """
     from ...runtime.model import load
     from .streams import open_streams
@@ -112,9 +113,9 @@ def bench_streams(artifact: Path, seconds: float, threads: int, streams: int) ->
 
 
 def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
-    """When each part has to end, by `time.monotonic`, from whenever it is asked for on.
+    """When each part has to end, by `time.monotonic`; each part starts when its end is asked for.
 
-    parts: shares of what is left, whatever those before it took.
+    parts: the relative lengths. The time that is left is shared out anew for each part.
     """
     for at, part in enumerate(parts):
         now = time.monotonic()
@@ -132,7 +133,7 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
     """The model that a library was built from.
 
     given: its file; None where that lies in this folder or beside the artifact. UsageError where
-    it is not there, or is another one.
+    the file is missing, or is another one.
     """
     from ...model.batches import values_of
     from ...model.fixed_inputs import with_values
@@ -151,12 +152,12 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
 
 
 def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
-    """What changed from one library to another, which run on this machine in turns, if they can.
+    """The changes from one library to another, which run on this machine in turns if they can.
 
-    The same library twice is not timed.
+    Two equal libraries are not timed.
 
-    seconds: for all, from now on: half of it for the turns, and half for the profiles. UsageError
-    where they take other inputs.
+    seconds: for everything: half of it for the turns, and half for the profiles. UsageError where
+    the libraries take different inputs.
     """
     from ...runtime.model import load
 
@@ -165,7 +166,7 @@ def compare(before: Path, after: Path, seconds: float, threads: int) -> Changes:
     if manifests[0].inputs != manifests[1].inputs:
         hint = "compare libraries of one model, or of its versions"
         raise UsageError(f"{before} and {after} take other inputs", hint)
-    if file_sha256(before) == file_sha256(after):  # by chance one would be faster
+    if file_sha256(before) == file_sha256(after):  # a race might find one faster by chance
         return replace(changes(*manifests, None), same=True)
     if not all(runs_here(manifest.target.machine) for manifest in manifests):
         return changes(*manifests, None)
@@ -190,14 +191,15 @@ def _task_times(model: Model, inputs: dict[str, Any], until: float) -> dict[str,
 
 
 def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The least of each: what disturbs a run makes it slower."""
+    """The least time of each task, since disturbances only make runs slower."""
     return {key: min(one[key] for one in times) for key in times[0]}
 
 
 def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
-    """Times of a library's kernels in place, where it runs, on seeded inputs, a shape each.
+    """The profile of a library on seeded inputs, where it runs, for each shape.
 
-    Of a range of lengths at the most: what kernels leave out at others, no figure knows.
+    For a range of lengths only the longest is profiled: FLOPs and bytes of kernels are not known
+    for others.
     """
     from ...devices.remote_model import RemoteModel
     from ...runtime.lengths import Lengths
@@ -222,9 +224,9 @@ def profile_beside(
     threads: int,
     seconds: float,
 ) -> list[tuple[str, list[Group]]]:
-    """ONNX Runtime's name, and its nodes beside the kernels of each profile of a library here.
+    """For each profile of a library here, ONNX Runtime's name, and its nodes beside our kernels.
 
-    model, threads: as of `bench`.
+    model, threads: as in `bench`.
     """
     from ...model.onnx.bind import bind_shapes
     from .peers import profile_parts
@@ -241,7 +243,7 @@ def profile_beside(
 
 
 def _run_times(library: Library, interface: Interface, until: float) -> list[float]:
-    """Seconds of each run until then; of one at least, and of one before that is not counted."""
+    """Seconds of each run until then, at least of one; the search for inputs ran it before."""
     inputs = inputs_that_run(library, interface, seed=0)
     times = library.times(inputs, 1)
     while (left := until - time.monotonic()) > times[-1] and len(times) < MOST_RUNS:

@@ -1,4 +1,4 @@
-"""Is the tuned library faster than the untuned one, by how much, and which is to be shipped?"""
+"""Race the tuned library with the untuned one, to decide which is shipped."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .race import LOOKS, Turn, in_shapes, race
 if TYPE_CHECKING:
     from ..verify.verify import Library
 
-MOST_SECONDS = 6.0  # after which no further look is waited for; the first one always is
+MOST_SECONDS = 6.0  # the limit of the race; but the first look is always reached
 
 
 def time_alone(library: Library, seed: int, *, same: bool = False) -> Speed:
-    """The time of a library by itself. seed: of its inputs. same: as the untuned one."""
+    """The times of a library alone. seed: that of its inputs. same: it equals the untuned one."""
     each = turn.alone(library, _feeds(library, seed))
     return Speed.alone(tuple(seconds * 1e3 for seconds in each), same=same)
 
 
 def compare_speed(tuned: Library, untuned: Library, seed: int) -> Speed:
-    """The race of two libraries, which ends when it is sure, or after some seconds.
+    """The times of two libraries in a race, which ends when it is sure, or after some seconds.
 
-    On this machine each turn loads both anew, from copies that lie for a while in the tuned one's
-    folder. On a device both stay loaded. seed: of their inputs.
+    On this machine each turn loads both anew, from temporary copies in the tuned one's folder. On a
+    device both stay loaded. seed: that of their inputs.
     """
     until, turns_made = time.monotonic() + MOST_SECONDS, list[Turn]()
 

@@ -1,6 +1,6 @@
-"""A network with islands of floats, proved without them: what they make is an input there.
+"""Prove the integers of a network without its islands of floats: their results become inputs.
 
-They end where kernels do, so that the kernels of the rest are those of the whole.
+Islands end where kernels end, so that the kernels of the rest are those of the whole.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def proved_apart(model: Prepared, places: Collection[Place], how: How) -> dict[str, Verdict]:
-    """Of the tensors that islands read, and outputs, whether they are what their integers come to.
+    """Whether outputs, and tensors that islands read, equal the network's integers exactly.
 
-    places: of the islands. It is of the model's first shape; nothing where the rest of it cannot be
-    built or run, as where an island makes indices.
+    places: those of the islands. Only the model's first shape is checked; the result is empty where
+    the rest cannot be built or run, as where an island makes indices.
     """
     graph = Graph(model.protos[0])
     rest = graph.without(numbers(graph, [one for one in places if one.shape == 0]))

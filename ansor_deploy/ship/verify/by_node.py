@@ -1,7 +1,7 @@
-"""Which node of a model is computed wrongly? Found on the network itself, cut in two and again.
+"""Find the node of a model that is computed wrongly, by bisecting the network.
 
 A part of the model is built as the whole was: with the same records, and default schedules for the
-rest. What is fused over the cut is not, so that a fault of fusion may be found only in the whole.
+rest. Nothing is fused over a cut, so a fault of fusion may show in the whole model alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Step = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class NodeVerdict:
-    """A node of a model, with its operator, and the tensor that shows whether it is right."""
+    """The verdict on a node of a model, by one of its tensors."""
 
     name: str
     op: str
@@ -42,10 +42,10 @@ class NodeVerdict:
 def first_wrong_node(
     model: Prepared, outputs: Sequence[str], how: How, step: Step
 ) -> NodeVerdict | None:
-    """The first node that is off while all that it reads is right; None where no part is wrong.
+    """The first node that is wrong while its inputs are right; None where no part is wrong.
 
-    outputs: of the model's first shape, which are wrong. It takes some log2 of the nodes' number of
-    builds; step is called with how many nodes are ruled out, and of how many.
+    outputs: the wrong outputs of the model's first shape. For n nodes it takes about log2(n)
+    builds; step is called with how many nodes are ruled out, and how many there are.
     """
     parts = _Parts(model, how)
     graph = parts.graph
@@ -58,7 +58,7 @@ def first_wrong_node(
         needs = graph.needed([graph.shown[at]]) - {at}
         if node_verdict is not None and not node_verdict.verdict.ok:
             wrong, left = node_verdict, [node for node in left if node in needs]
-        else:  # what it reads is right as well; of what cannot be built, nothing is known
+        else:  # its inputs are right as well; a part that cannot be built says nothing of them
             ruled_out = {at, *needs} if node_verdict else {at}
             left = [node for node in left if node not in ruled_out]
         at = left[len(left) // 2] if left else 0
@@ -66,15 +66,15 @@ def first_wrong_node(
 
 
 def every_node(model: Prepared, how: How) -> list[NodeVerdict]:
-    """Each node's own tensor beside the oracle's, of a library that gives all of them.
+    """Compare a tensor of each node with the oracle's, by a library that outputs all of them.
 
-    AnsorError where that cannot be built. Nothing is fused over a tensor that is given.
+    AnsorError where that cannot be built. Nothing is fused over a tensor that is an output.
     """
     return _Parts(model, how).verdicts()
 
 
 class _Parts:
-    """Parts of a model's first shape, as libraries and beside the oracle."""
+    """Builds parts of a model in its first shape, and compares them with the oracle."""
 
     def __init__(self, model: Prepared, how: How) -> None:
         self.graph, self._how = Graph(model.protos[0]), how
@@ -82,14 +82,14 @@ class _Parts:
         self._feed, _ = Oracle(model.protos[0]).ask(inputs, how.seed)
 
     def verdict(self, at: int) -> NodeVerdict | None:
-        """What becomes of a node in the model cut at it; None where that cannot be built."""
+        """The verdict on a node in the model cut after it; None where that cannot be built."""
         try:
             return self._described(at, self._compared([self.graph.shown[at]]))
         except AnsorError:
             return None
 
     def verdicts(self) -> list[NodeVerdict]:
-        """Of every node that shows its values."""
+        """The verdict on every node with a visible tensor."""
         compared = self._compared(list(self.graph.shown.values()))
         return [self._described(at, compared) for at in self.graph.shown]
 
@@ -98,7 +98,7 @@ class _Parts:
         return NodeVerdict(name_of(graph.nodes[at]), graph.nodes[at].op_type, tensor, found[tensor])
 
     def _compared(self, names: Sequence[str]) -> dict[str, Verdict]:
-        """These tensors of the model as a library computes them, beside the oracle's."""
+        """The verdicts on these tensors, computed by a library and by the oracle."""
         ran = run_part(self.graph.cut(names), self._how, self._feed)
         (proto,), actual, feed = ran.part.protos, ran.outputs, ran.feed
         oracle = Oracle(proto)

@@ -1,4 +1,4 @@
-"""Inputs for a library: seeded ones, those that it runs on, and edge values."""
+"""Inputs for a library: seeded ones, and ones that it accepts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seeded_inputs(
 ) -> dict[str, Any]:
     """Reproducible arrays: normal floats, integers from `least` to below `upper`, fair booleans.
 
-    By name, each of its input's shape and dtype.
+    They are by name, and have their input's shape and dtype.
     """
     rng = np.random.default_rng(seed)
     arrays: dict[str, np.ndarray] = {}
@@ -34,9 +34,9 @@ def seeded_inputs(
 
 
 def inputs_that_run(library: Runnable, interface: Interface, seed: int) -> dict[str, np.ndarray]:
-    """As `seeded_inputs`, on which a library runs: its whole numbers below two, zero, or one.
+    """Seeded inputs that a library accepts: integers are tried below two, then all 0, then all 1.
 
-    UsageError where it takes none of these for indices, or for masks.
+    UsageError where it accepts none of these as indices or masks.
     """
     for least, upper in ((0, 2), (0, 1)):
         inputs = seeded_inputs(interface.inputs, seed, upper, least)

@@ -1,18 +1,18 @@
-"""Is a library right on edge values, too? Tried once it is right on ordinary numbers.
+"""Check a library on edge values, after it is right on ordinary inputs.
 
-What two right programs make of an edge may differ, and a false alarm would refuse a good library.
-So of each draw only that is compared with ONNX Runtime which hangs on no order of operations:
+Two correct programs may differ on an edge, and a false alarm would refuse a good library. So each
+set of inputs is compared with ONNX Runtime only in what does not depend on the order of operations:
 
     zeros               floating outputs are as close as on ordinary inputs
-    a NaN in each       an output of which ONNX Runtime's has a NaN has one
-    infinities          floating outputs of which ONNX Runtime's stay finite are as close
+    a NaN in each       an output has a NaN where ONNX Runtime's has one
+    infinities          floating outputs are as close where ONNX Runtime's are finite
     last index          floating outputs are as close
     beyond the last     the call is refused where ONNX Runtime refuses it
 
-Errors are relative to what an output is on ordinary inputs, if that is larger, and what rounding
-moves by a thousandth of that is not compared, nor are whole numbers: of equal values, rounding
-decides which is the largest. ONNX Runtime's recurrences and some of its activations make numbers of
-NaN: of an output in which it loses the NaN of one of the inputs, a NaN after infinities is no
+Errors are relative to an output's size on ordinary inputs, if that is larger. Elements that
+rounding moves by a thousandth of that are not compared, nor are integers: among equal values,
+rounding decides which is the largest. ONNX Runtime's recurrences and some of its activations turn
+NaN into numbers: where it loses an input's NaN in an output, a NaN there after infinities is no
 fault.
 """
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from .oracle import Oracle
     from .verify import Runnable
 
-# What makes another tensor of indices of one, but leaves the indices.
+# Operators that keep the values of an index tensor and change its shape or type alone.
 _MOVING = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-# Those that ONNX Runtime divides by the spread alone: by zero, where all elements are equal.
+# Operators that ONNX Runtime divides by the spread alone, which is zero if all elements are equal.
 _ZERO_SPREAD = frozenset(("MeanVarianceNormalization",))
-# What looks into a table, and what it calls the axis.
+# Operators that look up rows of a table, and their attribute of the axis.
 _LOOKING = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
 
 
 def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
-    """By the name of an input of indices, the rows of the smallest constant that it looks into."""
+    """For each input of indices, by name, the rows of the smallest constant table it looks into."""
     constants = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
     comes_from = {value.name: value.name for value in proto.graph.input}
     extents: dict[str, int] = {}
@@ -61,7 +61,7 @@ def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Usual:
-    """What a library is compared with. feed: ordinary inputs. outputs: the oracle's for these."""
+    """The ordinary case. feed: ordinary inputs. outputs: the oracle's outputs for these."""
 
     oracle: Oracle
     feed: dict[str, np.ndarray]
@@ -69,7 +69,7 @@ class Usual:
     allowed: Tolerances
 
 
-# The names of the outputs that are wrong, of what the library and the oracle make of a draw.
+# Gives the names of wrong outputs, from the ordinary case, inputs, outputs and the oracle's.
 Judge = Callable[["Usual", Arrays, Arrays, Arrays], list[str]]
 
 
@@ -83,7 +83,7 @@ def check_edges(model: Runnable, usual: Usual) -> None:
                 _check_refused(model, drawn)
             continue
         if name == _BEYOND:
-            continue  # it is no index that ONNX Runtime minds
+            continue  # ONNX Runtime accepts this index
         if wrong := judge(usual, drawn, model(**drawn), expected):
             raise _wrong(name, f"output {wrong[0]} differs from {usual.oracle.name}")
 
@@ -139,7 +139,7 @@ def _is_float(array: np.ndarray) -> bool:
 
 
 def _with(array: np.ndarray, values: Mapping[int, float]) -> np.ndarray:
-    """A copy with other elements at places of the flat array."""
+    """A copy with other elements at these places of the flat array."""
     changed = array.copy()
     for place, value in values.items():
         changed.reshape(-1)[place] = value
@@ -159,7 +159,7 @@ def _loses_nan(usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays) ->
 def _not_close_if_finite(
     nan: Arrays, usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays
 ) -> list[str]:
-    """As `_not_close`, of outputs that are finite. nan: the draw with a NaN in each input."""
+    """As `_not_close`, for finite outputs alone. nan: the inputs with a NaN in each."""
     finite = {n: one for n, one in expected.items() if _is_float(one) and np.isfinite(one).all()}
     wrong = _not_close(usual, drawn, actual, finite)
     if not any(_has_nan(actual[name]) for name in wrong):
@@ -169,9 +169,10 @@ def _not_close_if_finite(
 
 
 def _lost(usual: Usual, nan: Arrays) -> set[str]:
-    """The outputs in which the oracle makes a number of the NaN of some input, or of all of them.
+    """The outputs in which the oracle turns the NaN of one input, or of all, into numbers.
 
-    nan: the draw with a NaN in each. An input that leaves an output as it is has no part in it.
+    nan: the inputs with a NaN in each. An input whose NaN does not change an output is not part of
+    it.
     """
     kept = usual.oracle.outputs(dict(nan))
     lost = {name for name, one in kept.items() if not _has_nan(one)}

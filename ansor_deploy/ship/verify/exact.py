@@ -1,7 +1,7 @@
-"""Outputs that every processor makes the same bytes of, beside an evaluation in NumPy.
+"""Compare outputs that are the same bytes on every processor with an evaluation in NumPy.
 
-ONNX Runtime differs from itself by steps of a quantised network's scales, so that beside it a wrong
-rounding is not seen. What a library is to make of the network's integers is known to the last bit.
+ONNX Runtime itself varies by steps of a quantised network's scales, so a comparison with it cannot
+reveal a wrong rounding. The results of the network's integers are defined to the last bit.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _EQUAL = Tolerance(0.0, 0.0)
 def exact_outputs(
     proto: onnx.ModelProto, islands: Collection[Place] | None, feed: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """What all processors make of inputs, by the name of an output; those that are known.
+    """The outputs that are the same on all processors, by name, for these inputs.
 
-    islands: where they may differ, in this shape of the model; None of one that is not quantised.
+    islands: places where processors may differ, in this shape of the model; None for a model that
+    is not quantised.
     """
     if islands is None:
         return {}
@@ -44,7 +45,7 @@ def exact_outputs(
 
 
 def numbers(graph: Graph, places: Collection[Place]) -> set[int]:
-    """The numbers of the nodes of places."""
+    """The positions of the nodes of these places in the graph."""
     names = {node.name for place in places for node in place.nodes}
     return {at for at, node in enumerate(graph.nodes) if name_of(node) in names}
 
@@ -52,9 +53,9 @@ def numbers(graph: Graph, places: Collection[Place]) -> set[int]:
 def judge_exactly(
     actual: Arrays, exact: Arrays, allowed: Tolerances
 ) -> Iterator[tuple[str, Verdict]]:
-    """Of each output that is known, whether it is that; but for those that may differ by more.
+    """Whether each exactly known output is equal, except for those that the user lets differ.
 
-    allowed: what the user lets outputs differ by.
+    allowed: the differences that the user allows.
     """
     for name, output in exact.items():
         if allowed.get(name, allowed.get("")) is None:
@@ -62,7 +63,7 @@ def judge_exactly(
 
 
 def exactly_wrong(name: str, verdict: Verdict) -> str:
-    """What is wrong of such an output, in words."""
+    """The message about an output that is not exact."""
     return (
         f"tensor '{name}' is off by {verdict.abs_err:.3g}, at {list(verdict.at)}, from what its "
         "integers come to"

@@ -1,4 +1,4 @@
-"""Is a finished library right? Its numbers, and those of its model's nodes one by one."""
+"""Verify a finished library: its outputs, or the nodes of its model one by one."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def verify(
 ) -> Verification:
     """Compare an artifact's outputs with ONNX Runtime's on the model, on seeded inputs.
 
-    tolerances: what the user allows of outputs. devices: as of `bench`; another machine is
-    emulated. given: what reads inputs to compare on instead. UsageError if the artifact was not
-    built from a model with these inputs and outputs.
+    tolerances: the differences that the user allows. devices: as in `bench`; another architecture
+    is emulated. given: reads the inputs to compare on instead of seeded ones. UsageError if the
+    artifact was not built from a model with these inputs and outputs.
     """
     with callable_somewhere(artifact, devices, report) as library:
         known = read_manifest(artifact)
@@ -59,10 +59,10 @@ def verify(
 
 
 def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> list[NodeVerdict]:
-    """Every node of the model in the first of an artifact's shapes beside ONNX Runtime's.
+    """Compare every node of the model with ONNX Runtime's, in the artifact's first shape.
 
-    They are computed on this machine by a library of the same model that gives all of them, with
-    default schedules. UsageError as of `verify`, AnsorError where that cannot be built.
+    This machine computes them by a library of the same model that outputs all of them, with default
+    schedules. UsageError as in `verify`; AnsorError where that library cannot be built.
     """
     from ...devices.machine import this_machine
     from ...model.prepare import prepare

@@ -1,4 +1,4 @@
-"""The outputs of a library beside the oracle's: which are right, and what is wrong of one."""
+"""Judge a library's outputs by the oracle's: which are right, and what is wrong with one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tolerances = Mapping[str, "Tolerance"]  # by the name of an output; "" for all o
 
 
 def check_named(allowed: Iterable[str], proto: onnx.ModelProto) -> None:
-    """UsageError where something is allowed of an output that the model has not."""
+    """UsageError where a difference is allowed for an output that the model does not have."""
     known = {output.name for output in proto.graph.output}
     if unknown := next((name for name in allowed if name and name not in known), ""):
         hint = did_you_mean(unknown, known)
@@ -39,10 +39,11 @@ def judge_outputs(
 ) -> dict[str, Verdict]:
     """Whether each output is right, by its name.
 
-    actual, expected: by name, of the model's shapes and dtypes. feed: the inputs that they were
-    made of. allowed: what the user lets outputs differ by. usual: the oracle's outputs on ordinary
-    inputs, where these are others. The oracle runs with noise only where an output is not right
-    without. A quantised network may be right by either of the oracle's ways, fused or as written.
+    actual, expected: by name, with the model's shapes and dtypes. feed: the inputs of both.
+    allowed: the differences that the user allows. usual: the oracle's outputs on ordinary inputs,
+    where the feed is not ordinary. The oracle runs with noise only where an output is not right
+    without it. A quantised network may agree with either of the oracle's two ways to run it: fused,
+    or node by node as written.
     """
     steps = oracle.steps
     verdicts = _judged(actual, expected, [], allowed, usual, steps)
@@ -67,7 +68,7 @@ def judge_outputs(
 
 
 def _are_as_large(ones: Arrays, others: Arrays) -> bool:
-    """Whether outputs are as large as others: of what a run decides, noise may make more."""
+    """Whether outputs have the same shapes as others: noise may change sizes that a run decides."""
     return all(ones[name].shape == other.shape for name, other in others.items())
 
 
@@ -93,7 +94,7 @@ def _judged(
 
 
 def wrong_text(name: str, verdict: Verdict) -> str:
-    """What is wrong of an output, in words."""
+    """The message about a wrong output."""
     if math.isinf(verdict.abs_err):
         return f"output '{name}' has a NaN, an infinity or a number where another belongs"
     return (

@@ -1,4 +1,4 @@
-"""ONNX Runtime, which libraries are verified against and timed beside: the one door to it."""
+"""ONNX Runtime, to verify libraries and to time them beside it: the only module that imports it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-UNCOUNTED, FEWEST = 3, 5  # runs of a profile
+UNCOUNTED = 3  # the first runs of a profile, which are not counted
+FEWEST = 5  # counted runs of a profile at least
 _PROVIDER = "CPUExecutionProvider"
 
 
 def version() -> str:
-    """Of the one that is installed."""
+    """The version of ONNX Runtime that is installed."""
     return str(_module().__version__)
 
 
@@ -28,11 +29,11 @@ def open_session(
     as_written: bool = False,
     without: Sequence[str] = (),
 ) -> Any:
-    """A model ready to run on this machine's processor; raises what ONNX Runtime does.
+    """A model ready to run on this machine's processor; raises what ONNX Runtime raises.
 
-    model: a file, or what is in one. threads: 0 for all cores. judging: whether it leaves what is
-    measured beside it alone, and multiplies floats where the model says so. as_written: whether it
-    runs node by node, with nothing fused. without: which of its optimisations it leaves out.
+    model: a file, or its content. threads: 0 for all cores. judging: whether its idle threads must
+    not disturb measurements, and it multiplies floats where the model does. as_written: whether it
+    runs node by node, without fusion. without: the optimisations to leave out.
     """
     options = _options(threads)
     if as_written:
@@ -40,7 +41,7 @@ def open_session(
         options.graph_optimization_level = level
     if judging:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # Else it multiplies activations of 8 bits where weights are quantised in blocks.
+        # Otherwise it rounds activations to 8 bits where weights are quantised in blocks.
         options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     left_out = {"disabled_optimizers": list(without)} if without else {}
     return _module().InferenceSession(model, options, providers=[_PROVIDER], **left_out)
@@ -50,16 +51,16 @@ def _options(threads: int) -> Any:
     options = _module().SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1  # operators run one after another: there is no such pool
+    options.inter_op_num_threads = 1  # operators run one after another, without a second pool
     return options
 
 
 def profile_nodes(
     model: bytes, threads: int, inputs: dict[str, Any], seconds: float, optimized: Path
 ) -> dict[str, tuple[str, float]]:
-    """The operator and the seconds of each node in a run, its profiler on; by the nodes' names.
+    """The operator and the profiled seconds a run of each node, by the nodes' names.
 
-    They are those of the graph that it makes of the model, and leaves at `optimized`.
+    The nodes are those of the optimised graph, which is written to `optimized`.
     """
     options = _options(threads)
     options.optimized_model_filepath = str(optimized)
@@ -75,7 +76,10 @@ def profile_nodes(
 
 
 def _medians(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[str, float]]:
-    """Of each node's time in a run, without the first runs; it may have several events in one."""
+    """Medians of each node's time in a run, without the first runs.
+
+    A node may have several events in a run, which are added up.
+    """
     taken: dict[str, list[float]] = defaultdict(list)
     operators = {}
     for event in events:
@@ -92,7 +96,7 @@ def _medians(events: list[dict[str, Any]], runs: int) -> dict[str, tuple[str, fl
 
 
 def _module() -> Any:
-    # It would keep an identifier of this machine in the home directory, and call its makers.
+    # It would store an identifier of this machine in the home directory, and send telemetry.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 

@@ -26,23 +26,24 @@ if TYPE_CHECKING:
     from ...runtime.interface import TensorInfo
 
 SAMPLES = 4  # runs with noise
-# What puts rows in an order, which rounding may decide.
+# Operators that put rows in an order, which rounding may decide.
 _SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
-_COUNTS = 5  # the input of GroupQueryAttention that has the counts of keys
+_COUNTS = 5  # the position of GroupQueryAttention's input with the counts of keys
 _SEED = 20_260_101  # of the noise: the same in each build
-# Where ONNX Runtime looks for other layouts across halves, it may end the process.
+# This optimisation, of layouts, may end the process on models with 16-bit floats.
 _LAYOUTS = ("NchwcTransformer",)
 
 
 class Oracle:
     """ONNX Runtime on a model; ModelError if it refuses the model. threads: 0 for all cores.
 
-    extents: how many rows there are where an input of indices looks, by its name. steps: how far
-    apart the numbers of each output of a quantised model lie (`model/graph/steps.py`), or of one
-    that rounds rows of products; else None.
-    sorts: whether rounding may decide which row of an output comes first.
+    extents: by the names of inputs of indices, the rows of the table that they look into. steps: by
+    outputs, the distance of neighbouring numbers of a quantised model (`model/graph/steps.py`), 0
+    for a model that rounds rows of matmuls; None for other models. sorts: whether rounding may
+    decide which row of an output comes first.
 
-    Made before the costly part of a build: what cannot be verified is not worth tuning.
+    It is made before the costly part of a build, since a model that cannot be verified is not worth
+    tuning.
     """
 
     def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
@@ -54,12 +55,12 @@ class Oracle:
         self.sorts = any(node.op_type in _SORTS for node in nodes(proto.graph))
         self._masks = _masks(proto)
         self.proto = in_float32(proto)
-        # Its threads round each its own rows of a state, by their own range.
+        # Each of its threads rounds its own rows of a state, by their own range: so one thread.
         rounded = any(node.op_type == "DynamicQuantizeLSTM" for node in nodes(proto.graph))
         self._threads = threads = 1 if rounded else threads
         self._without = _LAYOUTS if _has_halves(proto) else ()
         try:
-            # Its idle threads would spin beside the code that is measured between two questions.
+            # `judging`, since its idle threads would spin beside code that is measured meanwhile.
             given = with_wide_sums(self.proto).SerializeToString()
             self._session = open_session(given, threads, judging=True, without=self._without)
         except Exception as error:
@@ -71,8 +72,9 @@ class Oracle:
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """(seeded inputs, outputs).
 
-        Integer inputs are tried as indices of shrinking range: a graph does not say how many
-        rows the table has that they look into. Masks are of ones. ModelError where it refuses all.
+        Integer inputs are tried as indices of a shrinking range, since a graph does not say how
+        many rows the table has that they look into. Masks are ones. ModelError where all inputs are
+        refused.
         """
         for upper in (64, 8, 2, 1):
             feed = seeded_inputs(inputs, seed, upper)
@@ -84,16 +86,16 @@ class Oracle:
         raise failure
 
     def outputs(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What ONNX Runtime makes of inputs; ModelError if it refuses them.
+        """ONNX Runtime's outputs for inputs; ModelError if it refuses them.
 
-        Both by name, with the shapes and dtypes that the graph gives them.
+        Both are by name, with the shapes and dtypes of the graph.
         """
         return self._run(self._session, feed)
 
     def second(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
-        """As `outputs`, node by node as the model is written, with nothing fused.
+        """As `outputs`, but run node by node as the model is written, without fusion.
 
-        None where it does not run so, and of a model that is not quantised.
+        None where it does not run like that, and for a model that is not quantised.
         """
         if self.steps is None or self._as_written is None:
             return None
@@ -111,7 +113,7 @@ class Oracle:
             raise _refused("cannot run", error) from error
 
     def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """As `outputs`, with noise, several times; nothing where it does not run so."""
+        """As `outputs`, several times with noise; empty where the model does not run with noise."""
         if self._noisy is None:
             return []
         try:
@@ -121,21 +123,21 @@ class Oracle:
 
     @cached_property
     def _as_written(self) -> Any:
-        """The session without fusions, made when it is first asked; None where there is none."""
+        """The session without fusion, made at first use; None where it cannot be made."""
         return self._opened(lambda: self.proto, as_written=True)
 
     @cached_property
     def _noisy(self) -> Any:
-        """The session of the model with noise, made when it is first asked."""
+        """The session of the model with noise, made at first use; None where it cannot be made."""
         return self._opened(lambda: with_noise(self.proto, _SEED))
 
     def _opened(self, make: Callable[[], onnx.ModelProto], *, as_written: bool = False) -> Any:
-        """A session of the model in another way; None where it does not take that."""
+        """A session of a variant of the model; None where ONNX Runtime refuses that."""
         try:
             made = with_wide_sums(make()).SerializeToString()
             ways: Any = {"as_written": as_written, "without": self._without}
             return open_session(made, self._threads, judging=True, **ways)
-        except Exception as error:  # noqa: BLE001 - noise, or an operator that only fusing makes
+        except Exception as error:  # noqa: BLE001 - noise, or an operator that needs fusion
             raise_if_fault(error)
             return None
 
@@ -148,16 +150,16 @@ def _refused(how: str, error: Exception) -> ModelError:
 
 
 def _has_halves(proto: onnx.ModelProto) -> bool:
-    """Whether a model has numbers of 16 bits, or makes some."""
+    """Whether a model has 16-bit floats, or casts to them."""
     casts = (attribute(node, "to") for node in nodes(proto.graph) if node.op_type == "Cast")
     kinds = (tensor.data_type for tensor in tensors(proto.graph))
     return any(kind in HALVES for kind in (*casts, *kinds))
 
 
 def _masks(proto: onnx.ModelProto) -> set[str]:
-    """The inputs of which a decoder's counts of keys are computed.
+    """The inputs from which a decoder's counts of keys are computed.
 
-    A cache is to be as long as tokens are given for it: ones in all of a mask say so.
+    The counts must cover all tokens that are given: a mask of ones has that effect.
     """
     known = [node for node in proto.graph.node if node.op_type == "GroupQueryAttention"]
     counts = {node.input[_COUNTS] for node in known}

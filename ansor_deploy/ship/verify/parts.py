@@ -1,4 +1,4 @@
-"""A part of a model as a library: built as the whole was, and run on this machine."""
+"""Build a part of a model as the whole was built, and run it on this machine."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class How:
-    """How a part of a model is built, and what it is run on.
+    """How a part of a model is built, and the seed of its inputs.
 
-    records: by key, of the tasks of the model that have one, or the schedules that they were
-    compiled with. seed: of the whole model's inputs.
+    records: the records of the model's tasks, by key, or the schedules that these were compiled
+    with. seed: that of the whole model's inputs.
     """
 
     target: Target
@@ -42,7 +42,7 @@ class How:
 
 
 def how_of(shipment: Shipment) -> How:
-    """How parts of the model are built: as the library where it runs here, or as a stand-in."""
+    """How parts of the model are built: as the library if it runs here, else as a stand-in."""
     request, target = shipment.request, shipment.request.target
     records: dict[TaskKey, Record | Scheduled] = {**shipment.records, **shipment.scheduled}
     if not runs_here(target):
@@ -53,7 +53,7 @@ def how_of(shipment: Shipment) -> How:
 
 @dataclass(frozen=True)
 class Ran:
-    """A part of a model that ran. feed, outputs: by name, what it was given, and what it made."""
+    """A part of a model that ran. feed, outputs: its inputs and outputs, by name."""
 
     part: Prepared
     feed: dict[str, np.ndarray]
@@ -63,7 +63,7 @@ class Ran:
 def run_part(proto: onnx.ModelProto, how: How, feed: Mapping[str, np.ndarray]) -> Ran:
     """Build a part of a model and run it.
 
-    feed: the whole model's inputs. Others that the part has are seeded: bytes take all values.
+    feed: the whole model's inputs. Other inputs of the part are seeded; bytes take all values.
     """
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, open_bare() as bare:
         path, library = Path(folder, "part.onnx"), Path(folder, "part.so")

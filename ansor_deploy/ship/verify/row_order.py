@@ -1,8 +1,8 @@
-"""Rows in the order that fits: where rounding decides which comes first, any order is right.
+"""Reorder rows of outputs where rounding decides their order, since any order is right then.
 
-A detector sorts its boxes by scores, many of which are as good as equal. Where the oracle itself,
-with noise, gives the same rows in another order, so may a library: of all outputs alike. A model
-that sorts nothing is not asked: to compare all rows with all others can take a minute.
+A detector sorts its boxes by scores, many of which are nearly equal. Where the oracle with noise
+gives the same rows in another order, a library may do so as well, if all outputs have the same
+order. Models that sort nothing are left out: comparing all rows with all others can take a minute.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from functools import partial
 import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
-_JUMP = 1e-3  # of an output's scale: what noise moves by less was not exchanged
-_LEFT = 0.5  # of the distance from the oracle's rows: an order that leaves more is none
-_MOST_ROWS, _MOST_COLUMNS = 4096, 1024  # that are compared
+_JUMP = 1e-3  # of an output's scale: rows that noise moves by less did not change places
+_LEFT = 0.5  # a new order counts if it leaves less than this part of the distance from the oracle
+_MOST_ROWS = 4096  # outputs with more rows are not reordered
+_MOST_COLUMNS = 1024  # outputs with more elements in a row are not reordered
 
 
 def in_order(
@@ -23,8 +24,8 @@ def in_order(
 ) -> tuple[Arrays, list[Arrays]]:
     """The actual outputs and the samples, with rows in the order of the expected ones.
 
-    They stay as they are unless the samples come nearer so. Rows lie along an axis that all outputs
-    have which noise moves far.
+    They stay as they are unless that brings the samples nearer. Rows lie along an axis whose extent
+    all outputs have that noise moves far.
     """
     jumps = [name for name in expected if any(_jumps(one[name], expected[name]) for one in samples)]
     best, least = {}, _LEFT * sum(_apart(one, expected, jumps) for one in samples)
@@ -43,13 +44,13 @@ def _jumps(one: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def _apart(one: Arrays, expected: Arrays, names: Sequence[str]) -> float:
-    """The distances of all elements of these outputs, in all."""
+    """The sum of the distances of all elements of these outputs."""
     each = (_distance(one[name], expected[name], _scale(expected[name])) for name in names)
     return float(sum(distance.sum() for distance in each))
 
 
 def _shared_axes(shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
-    """By output, the axis of the rows: once for each extent that all of them have."""
+    """The axis of the rows by output, for each extent that all outputs have."""
     common = set.intersection(*map(set, shapes.values())) if shapes else set()
     columns = sum(int(np.prod(shape)) for shape in shapes.values())
     return [
@@ -60,21 +61,21 @@ def _shared_axes(shapes: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
 
 
 def _scale(values: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """What is far apart: the largest element's size, of a column if there is an axis; or one."""
+    """The scale of distances: the largest absolute value, along an axis if any; 1 for integers."""
     if not np.issubdtype(values.dtype, np.floating):
         return np.ones(())
     return np.abs(np.nan_to_num(values.astype(np.float64))).max(axis=axis, initial=1e-300)
 
 
 def _distance(one: np.ndarray, other: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Of each element, of the scale, and at most one; what is not finite is far from all else."""
+    """The distance of each element, relative to the scale, at most 1; it is 1 if not finite."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(one.astype(np.float64) - other) / scale
     return np.where(one == other, 0.0, np.minimum(np.nan_to_num(apart, nan=1.0), 1.0))
 
 
 def _ordered(values: Arrays, expected: Arrays, axes: Mapping[str, int]) -> Arrays:
-    """The outputs with rows so that the sum of their distances from the expected ones is least."""
+    """The outputs with rows ordered so that the sum of distances from the expected is least."""
     from scipy.optimize import linear_sum_assignment
 
     costs = sum(_costs(values[name], expected[name], axis) for name, axis in axes.items())
@@ -84,7 +85,7 @@ def _ordered(values: Arrays, expected: Arrays, axes: Mapping[str, int]) -> Array
 
 
 def _costs(values: np.ndarray, expected: np.ndarray, axis: int) -> np.ndarray:
-    """The distance of each expected row from each row there is."""
+    """The distance of each expected row from each actual row."""
     rows, wanted = map(partial(_rows, axis=axis), (values, expected))
     scale = np.broadcast_to(_scale(wanted, axis=0), wanted.shape[1:])
     costs = np.zeros((len(wanted), len(rows)))

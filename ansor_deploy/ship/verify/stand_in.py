@@ -1,8 +1,8 @@
-"""What is verified of a library that cannot run here: the same import, for this machine.
+"""The stand-in of a library that cannot run here: the same import, compiled for this machine.
 
-What an import makes of a model is a module of programs that know no machine. Compiled untuned for
-this machine, they show whether the import is right; what they do not show is whether the target's
-code generation and its records are.
+The import of a model is a module of programs that depend on no machine. Compiled untuned for this
+machine, they show whether the import is right. They do not show whether the target's code
+generation and its records are right.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ...model.prepare import Prepared
 from ...space.rule import shipped_rules
 from ..manifest import Draft
 
-# An emulated core does some 4e8 operations a second, and with edge values there are six runs.
+# Models up to this size are emulated. An emulated core does some 4e8 operations a second, and with
+# edge values there are six runs.
 EMULATED_FLOPS = 3e8
 
 
@@ -37,9 +38,9 @@ def make_stand_in(
 ) -> BareModel:
     """A model's stand-in, written to a path and loaded.
 
-    draft: the manifest of what it stands in for. precision: as of a request. bare: runs it. width:
-    threads that it may take; 0 for all. progress: is called with the numbers of kernels that
-    are compiled and that there are.
+    draft: the manifest of the library that it stands in for. precision: as in a request. bare: runs
+    it. width: how many threads it may take; 0 for all. progress: called with how many kernels are
+    compiled and how many there are.
     """
     target = this_machine()
     rules = shipped_rules(target.kind, precision)

@@ -1,25 +1,25 @@
-"""When is an output right? When it is as near to the oracle's as float32 itself allows.
+"""Decide when an output is right: when it is as near to the oracle's as float32 itself allows.
 
-What that is, is asked of the oracle: it runs again with every result of arithmetic off by some
-roundings (`model/graph/noise.py`). An element may differ by FACTOR times what it moved by, or what
-nine of ten elements beside it moved by at most: beside it along the axis where that is least, so
-that scores are judged as scores, though pixels lie in the same tensor. One that is off by no more
-than TIGHT times the noise of a result, of the size that is usual beside it, is right without
-asking.
+The oracle itself shows how near that is: it runs again with every arithmetic result off by some
+roundings (`model/graph/noise.py`). An element may differ by FACTOR times the distance that noise
+moved it, or moved nine of ten elements beside it. "Beside" means along the axis where that distance
+is least, so that scores are judged as scores even if pixels are in the same tensor. An element that
+is off by no more than TIGHT times the noise of a result of the usual size beside it is right, and
+the noisy runs are not needed.
 
-Decisions (which of two values is larger, which step is nearer) jump, and a jump says how far apart
-two right values are, not how fast they part: one that is larger than JUMP times the noise counts
-twice, not FACTOR times. Jumps are rare in most outputs. So more elements may differ,
-as many as twice those that one run of the oracle has beyond what the others allow, by no more than
-twice as much; where the order of rows is such a decision, any will do (`row_order.py`).
+Decisions (which of two values is larger, which step is nearer) make results jump. A jump shows how
+far apart two right values are, not how errors grow: a movement larger than JUMP times the noise
+counts twice, not FACTOR times. Jumps are rare in most outputs. So some more elements may differ:
+twice as many as one noisy run has beyond the bounds that the other runs give, and by no more than
+twice as much. Where the order of rows is such a decision, any order is right (`row_order.py`).
 
 A quantised network decides at every tensor which step is nearer, as does one that rounds rows of
-products, and one decision that falls otherwise moves what hangs on it by steps. There the oracle
-differs from itself, fused or not, as far as a right program from it, and at other elements: so the
-whole output may be as far off as twice that, by its root mean square and its largest element, and
-no element need be nearer than a step of its own scale.
+matmuls, and one different decision moves everything after it by steps. There the oracle's own runs,
+fused or not, differ from each other as far as a right program differs from the oracle, and at other
+elements. So the whole output may be off by twice as much, in its root mean square and its largest
+element, and an element may always be off by one step of its own scale.
 
-NaN must meet NaN, and an infinity the same infinity, unless a run with noise has it otherwise.
+NaN must meet NaN, and an infinity the same infinity, unless a noisy run differs there.
 """
 
 from __future__ import annotations
@@ -36,24 +36,26 @@ if TYPE_CHECKING:
     from ...request import Tolerance
 
 FACTOR = 8.0
-JUMP = 512  # times the noise of a result: of float32 1e-3, of float16 all of it
+JUMP = 512  # times the noise of a result: relative 1e-3 in float32, the whole value in float16
 _TWICE = 2.0
-TIGHT = 2  # times as many epsilons as noise is: of float32 4e-6
-_FLOOR = 1  # times, of an element that nothing moves
+TIGHT = 2  # times the noise of a result: relative 4e-6 in float32
+_FLOOR = 1  # times the noise of a result: the bound of an element that noise does not move
 _SHARE = 0.9  # of the elements beside one
-_FEWEST = 16  # elements that say what moves beside them
-_KINDS = {"float32": 1, "float16": 10, "float64": 11, "bfloat16": 16}  # ONNX's numbers
-_STEP = ("int8", "uint8")  # of a quantised value: rounding decides on one
-# Where no oracle runs with noise: a share of the output's largest element, and one of each.
+_FEWEST = 16  # elements that are needed to say how far noise moves those beside them
+_KINDS = {"float32": 1, "float16": 10, "float64": 11, "bfloat16": 16}  # numbers of ONNX's types
+_STEP = ("int8", "uint8")  # quantised types, in which rounding decides between neighbours
+# The bounds where the oracle cannot run with noise: relative to the output's largest element, and
+# to each element. By ONNX's numbers of types.
 _PLAIN = {1: (1e-4, 1e-3), 10: (1e-2, 1e-2), 11: (1e-9, 1e-7), 16: (1e-2, 1e-2)}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """An output beside the oracle's. abs_err: the largest |a - e|; infinite where classes differ.
+    """The verdict on an output a, by the oracle's e.
 
-    rel_err: of the output's scale, its largest finite |e|. allowed: of the element that is worst by
-    what is allowed. at: its place.
+    abs_err: the largest |a - e|; infinite where one is NaN or infinite and the other is not.
+    rel_err: the same relative to the output's scale, its largest finite |e|. allowed: the bound of
+    the element that is worst relative to its bound. at: the place of that element.
     """
 
     ok: bool
@@ -71,12 +73,13 @@ def judge(
     usual: np.ndarray | None = None,
     step: float | None = None,
 ) -> Verdict:
-    """Whether an output is right: of any shape and dtype, which must be the expected one's.
+    """Whether an output is right. Its shape and dtype must be those of the expected one.
 
-    samples: the oracle's outputs with noise; none where it was not asked. given: what the user
-    allows. usual: the output on ordinary inputs, where these are others: then an element is as
-    large as it usually is, and one that noise moves by a thousandth of the scale is not judged.
-    step: of a quantised network's output, how far apart its numbers lie; None of other networks.
+    samples: the oracle's outputs with noise; empty where it did not run with noise. given: the
+    difference that the user allows. usual: the output on ordinary inputs, where these inputs are
+    not: then an element counts as at least as large as usual, and elements that noise moves by a
+    thousandth of the scale are not judged. step: the distance of neighbouring numbers in an output
+    of a quantised network; None for other networks.
     """
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return Verdict(ok=False, abs_err=np.inf, rel_err=np.inf)
@@ -90,7 +93,7 @@ def judge(
 
 
 def plainly(actual: np.ndarray, expected: np.ndarray) -> Verdict:
-    """As `judge`, where the oracle cannot be asked what rounding moves."""
+    """As `judge`, where the oracle cannot run with noise."""
     verdict = judge(actual, expected)
     if verdict.ok or actual.shape != expected.shape or actual.dtype != expected.dtype:
         return verdict
@@ -99,13 +102,13 @@ def plainly(actual: np.ndarray, expected: np.ndarray) -> Verdict:
 
 
 def compare(actual: np.ndarray, expected: np.ndarray) -> tuple[bool, float, float]:
-    """(right, abs_err, rel_err) of an output, as `plainly`."""
+    """(right, abs_err, rel_err) of an output, judged as by `plainly`."""
     verdict = plainly(actual, expected)
     return verdict.ok, verdict.abs_err, verdict.rel_err
 
 
 class _Words:
-    """An output and the expected one as float64, and what bounds follow from these alone."""
+    """An output and the expected one as float64, with the bounds that follow from these alone."""
 
     def __init__(
         self,
@@ -130,12 +133,12 @@ class _Words:
 
     @property
     def tight(self) -> np.ndarray:
-        """float64, of the output's shape: what is right without asking the oracle any further."""
+        """The bound, float64 of the output's shape, below which the oracle need not run again."""
         return np.zeros(self.e.shape) if self.whole else self._of(TIGHT)
 
     @property
     def plain(self) -> np.ndarray:
-        """float64, of the output's shape: what is right where the oracle cannot be asked."""
+        """The bound, float64 of the output's shape, where the oracle cannot run with noise."""
         whole, each = _PLAIN.get(self.kind, (0.0, 0.0))
         return np.asarray(whole * self.scale + each * self.sizes + self.step)
 
@@ -148,13 +151,14 @@ class _Words:
     def verdict(self, bound: np.ndarray, classes: np.ndarray | None = None) -> Verdict:
         """Whether each element is within its bound.
 
-        bound: float64, of the output's shape. classes: bool, likewise: whose class counts.
+        bound: float64, of the output's shape. classes: bool, of the same shape: the elements that
+        must agree in being a number, NaN or an infinity; all by default.
         """
         error, other = self._errors()
         other = other if classes is None else other & classes
         over = other | (error > bound)
         error = np.where(other, np.inf, error)
-        with np.errstate(over="ignore", invalid="ignore"):  # of what is without bounds
+        with np.errstate(over="ignore", invalid="ignore"):  # some bounds are infinite
             times = np.where(over, error / (bound + 1e-300), 0)
         worst = np.unravel_index(np.argmax(times), over.shape)
         shown = worst if over.any() else np.unravel_index(np.argmax(error), error.shape)
@@ -165,7 +169,7 @@ class _Words:
         )
 
     def verdict_beside(self, samples: Sequence[np.ndarray]) -> Verdict:
-        """Whether it differs no more than the oracle with noise does. samples: as of `judge`."""
+        """Whether it differs no more than the oracle with noise does. samples: as in `judge`."""
         samples = [_wide(one) for one in samples]
         moves = np.abs(np.stack([_finite(one) - _finite(self.e) for one in samples]))
         stable = np.all([_class(one) == _class(self.e) for one in samples], axis=0)
@@ -183,9 +187,9 @@ class _Words:
         return Verdict(ok, verdict.abs_err, verdict.rel_err, verdict.allowed, verdict.at)
 
     def _is_as_near(self, error: np.ndarray, moves: np.ndarray) -> bool:
-        """Whether it is no further from the oracle, on the whole, than that is from itself.
+        """Whether the whole output is no further from the oracle than the oracle's runs differ.
 
-        An element in sixteen may be another step even where nothing moves the oracle.
+        One element in sixteen may be off by a step even where noise does not move the oracle.
         """
         own = float(np.sqrt(np.mean(np.square(moves), axis=tuple(range(1, moves.ndim)))).max())
         off = float(np.sqrt(np.mean(np.square(error))))
@@ -193,7 +197,7 @@ class _Words:
         return near and float(error.max()) <= _TWICE * float(moves.max()) + self.step + self._tiny
 
     def _bound(self, moves: np.ndarray) -> np.ndarray:
-        """What each element may be off by. moves: float64 [samples, *shape]: what each did."""
+        """The bound of each element. moves: float64 [samples, *shape], how far noise moved it."""
         largest = moves.max(axis=0)
         moved = np.maximum(largest, level(largest))
         jump = np.maximum(_TWICE * moved, FACTOR * self._of(JUMP))
@@ -203,7 +207,7 @@ class _Words:
         return bound
 
     def _jumps(self, moves: np.ndarray) -> tuple[int, float]:
-        """Of one sample beside the others: most elements beyond their bound, and by how much."""
+        """Jumps of one sample beyond the bounds by the others: how many at most, and how large."""
         most, largest = 0, 0.0
         for at in range(len(moves)):
             others = np.delete(moves, at, axis=0)
@@ -214,16 +218,16 @@ class _Words:
         return most, largest
 
     def _errors(self) -> tuple[np.ndarray, np.ndarray]:
-        """|a - e| of elements of the same class, and which are of another."""
+        """|a - e| of elements of the same class, and which elements are of different classes."""
         other = _class(self.a) != _class(self.e)
         error = np.abs(_finite(self.a) - _finite(self.e))
         return np.where(self.hidden, 1.0, error), other
 
 
 def level(values: np.ndarray) -> np.ndarray:
-    """The 0.9 quantile of what lies beside each element: along the axis where that is least.
+    """The 0.9 quantile of the values beside each element, along the axis where that is least.
 
-    values: float64 of any shape, which is the result's, too.
+    values: float64 of any shape, which is also the result's.
     """
     least = np.quantile(values, _SHARE)
     for axis, extent in enumerate(values.shape):
@@ -242,5 +246,5 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 
 def _class(values: np.ndarray) -> np.ndarray:
-    """0 of a number, 1 of NaN, 2 and 3 of infinities."""
+    """The class of each element: 0 for a number, 1 for NaN, 2 and 3 for infinities."""
     return np.select([np.isnan(values), values == np.inf, values == -np.inf], [1, 2, 3], 0)

@@ -1,4 +1,4 @@
-"""Trying a library: it runs on its machine, under an emulator, or a stand-in of it does."""
+"""Try a library: on its machine, under an emulator, or by a stand-in for it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def tried(shipment: Shipment, path: Path, draft: Draft) -> Draft:
-    """The manifest of a library that no machine runs, with what its numbers say.
+    """The manifest of a library that no machine runs, with the result of its verification.
 
-    VerificationError where they are wrong.
+    VerificationError where its outputs are wrong.
     """
     if shipment.locked is not None:
         return _of_lock(shipment, path, draft)
@@ -45,14 +45,14 @@ def tried(shipment: Shipment, path: Path, draft: Draft) -> Draft:
 
 
 def tried_on(shipment: Shipment, draft: Draft, library: Library, machine: Machine) -> Draft:
-    """As `tried`, of a library on the machine that runs it."""
+    """As `tried`, for a library on the machine that runs it."""
     where = f"device {machine.name}" if machine.sites else "native"
     draft = replace(_verified(shipment, draft, library, where), ran_on=machine.name)
     return _each_code(shipment, library.path, draft) if shipment.others else draft
 
 
 def _of_lock(shipment: Shipment, path: Path, draft: Draft) -> Draft:
-    """Of a frozen build: its manifest is the same on every machine, and says not where."""
+    """The manifest of a frozen build: it is the same on every machine, so it does not say where."""
     request = shipment.request
     if not request.verify:
         return draft
@@ -63,9 +63,9 @@ def _of_lock(shipment: Shipment, path: Path, draft: Draft) -> Draft:
 
 
 def _each_code(shipment: Shipment, path: Path, draft: Draft) -> Draft:
-    """With what the numbers of each code say, as far as this processor runs them.
+    """The manifest with the verification of each code that this processor can run.
 
-    The request's own is not run again if it was before. Where none runs, a stand-in does.
+    The request's own code is not run again if it ran before. Where none can run, a stand-in does.
     """
     said, known = list[Verified](), draft
     for at, code in enumerate(shipment.codes):
@@ -86,10 +86,11 @@ def _each_code(shipment: Shipment, path: Path, draft: Draft) -> Draft:
 
 
 def _elsewhere(shipment: Shipment, path: Path, draft: Draft, width: int = 0) -> Draft:
-    """Here, where this processor can, if on fewer cores: numbers do not hang on them.
+    """The manifest with a verification on this machine, under an emulator, or by a stand-in.
 
-    Else under an emulator; where that would take too long, or there is none, by a stand-in.
-    width: threads that this may take; 0 for all.
+    This processor runs it if it can, perhaps on fewer cores, since outputs do not depend on these.
+    Otherwise an emulator does; a stand-in runs where that would take too long, or there is none.
+    width: how many threads this may take; 0 for all.
     """
     if not shipment.oracles:
         return draft
@@ -111,7 +112,7 @@ def _elsewhere(shipment: Shipment, path: Path, draft: Draft, width: int = 0) -> 
 
 
 def _verified(shipment: Shipment, draft: Draft, library: Runnable, where: str) -> Draft:
-    """With what the numbers say. where: the library runs."""
+    """The manifest with the result of the verification. where: on what the library runs."""
     if not shipment.oracles:
         return draft
     request = shipment.request
@@ -123,14 +124,14 @@ def _verified(shipment: Shipment, draft: Draft, library: Runnable, where: str) -
         verdict = _with_rest(shipment, verdict, open_places)
     shipment.report.verified(verdict)
     if not verdict.ok:
-        if shipment.rewritten and not shipment.strict:  # it is built anew
+        if shipment.rewritten and not shipment.strict:  # the build is repeated without rewriting
             raise VerificationError(wrong_outputs(verdict))
         raise refusal(shipment, verdict)
     return replace(draft, verify=verdict.errors, verification=_said(shipment, where))
 
 
 def _with_rest(shipment: Shipment, verdict: Verification, places: Sequence[Place]) -> Verification:
-    """With what is proved of a network beside these places, where floats are computed."""
+    """The verification with a proof of the network's integers outside these places of floats."""
     floats = count(len(places), "place")
     shipment.report.stage("prove", f"bit for bit, what {floats} of floats read")
     found = proved_apart(shipment.model, places, how_of(shipment))

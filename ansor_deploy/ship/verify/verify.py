@@ -1,6 +1,6 @@
-"""Is the library right? Its numbers against ONNX Runtime's.
+"""Verify a library: compare its outputs with ONNX Runtime's.
 
-What counts as right is in `tolerance.py`, and what is tried beside ordinary numbers in `edges.py`.
+`tolerance.py` defines what counts as right, and `edges.py` has the edge values that are tried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Runnable(Protocol):
-    """What can be called with a model's inputs by name."""
+    """Anything that can be called with a model's inputs by name."""
 
     interfaces: list[Interface]
     batches: Batches | Lengths | None
@@ -46,25 +46,25 @@ class Library(Runnable, Protocol):
     manifest: dict[str, Any]
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, one after the other."""
+        """Seconds of each run of `runs`, one after the other."""
 
 
 class Verification(Errors, frozen=True):
-    """The library's outputs beside the oracle's on seeded inputs. Errors are maxima.
+    """The comparison of a library's outputs with the oracle's on seeded inputs. Errors are maxima.
 
-    wrong: by the name of an output that is, what is wrong of it.
+    wrong: the names of wrong outputs, with a message for each.
     """
 
     wrong: dict[str, str] = field(default_factory=dict)
 
     @property
     def errors(self) -> Errors:
-        """As they stand in a manifest."""
+        """The errors as they are in a manifest."""
         return Errors(**{name: getattr(self, name) for name in Errors.__struct_fields__})
 
 
 def interfaces_tried(model: Runnable) -> list[Interface]:
-    """What a library takes and gives in each of its shapes, and a batch that it runs in parts."""
+    """The interfaces of a library in each of its shapes, and of a batch that it runs in parts."""
     return [*model.interfaces, *(model.batches.tried if model.batches else ())]
 
 
@@ -77,25 +77,25 @@ def verify_model(
 ) -> Verification:
     """Run the library and the oracles on the same seeded inputs and compare every output.
 
-    oracles: one of each of `interfaces_tried`; the errors are maxima over all. allowed: what
-    the user lets outputs differ by, where that is not the oracle's to say. islands: where a
-    quantised network may make other bytes on another processor (`islands.py`): outputs that hang on
-    none are compared with an evaluation in NumPy as well, bit for bit. What is right is tried
-    on edge values as well (`edges.py`), of which VerificationError names one that fails.
+    oracles: one for each of `interfaces_tried`; the errors are maxima over all. allowed: the
+    differences that the user allows instead of the oracle's. islands: where a quantised network may
+    give other bytes on another processor (`islands.py`): outputs that depend on none are also
+    compared with an evaluation in NumPy, bit for bit. A right library is also tried on edge values
+    (`edges.py`); VerificationError where one of these fails.
     """
     verdicts: list[Verdict] = []
     wrong: dict[str, str] = {}
     exact: set[str] = set()
     for shape, (interface, oracle) in enumerate(zip(interfaces_tried(model), oracles, strict=True)):
         if all(0 in output.shape for output in interface.outputs):
-            continue  # there is nothing to compare
+            continue  # all outputs are empty
         _check_inputs(interface.inputs)
         inputs, expected = oracle.ask(interface.inputs, seed)
         actual = model(**inputs)
         judged = judge_outputs(actual, expected, oracle, inputs, allowed)
         verdicts += judged.values()
         wrong |= {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
-        built = shape if shape < len(model.interfaces) else 0  # parts have the places of any shape
+        built = shape if shape < len(model.interfaces) else 0  # for parts, the first shape's
         here = islands and [place for place in islands if place.shape == built]
         known = exact_outputs(oracle.proto, here, inputs)
         for name, verdict in judge_exactly(actual, known, allowed):
@@ -110,7 +110,7 @@ def verify_model(
 def verify_on(
     model: Runnable, oracle: Oracle, inputs: dict[str, np.ndarray], allowed: Tolerances
 ) -> Verification:
-    """The same of these inputs alone. oracle: of the model in their shapes."""
+    """As `verify_model`, on these inputs alone. oracle: that of the model in their shapes."""
     expected = oracle.outputs(inputs)
     judged = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
     wrong = {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
@@ -124,7 +124,7 @@ def _verification(
     seed: int,
     exact: Collection[str] = (),
 ) -> Verification:
-    """What verdicts on outputs are together: the errors are maxima."""
+    """The verdicts on all outputs combined: errors are maxima."""
     return Verification(
         ok=not wrong,
         max_abs_err=max((one.abs_err for one in verdicts), default=0.0),

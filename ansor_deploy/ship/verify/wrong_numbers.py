@@ -1,4 +1,4 @@
-"""What a build says of a library with wrong numbers: which node is off, and what to do about it."""
+"""The error for a library with wrong outputs: which node is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def wrong_outputs(verification: Verification) -> str:
-    """A sentence that says of each wrong output what is wrong of it."""
+    """A sentence about each wrong output."""
     faults = "; ".join(verification.wrong.values())
     return f"the library differs from {verification.oracle}: {faults}"
 
 
 def refusal(shipment: Shipment, verification: Verification) -> VerificationError:
-    """The error for a library with wrong outputs, which names the first node that is off."""
+    """The error for a library with wrong outputs, which names the first wrong node."""
     shipment.report.stage("bisect", "which node of the model is the first that is off")
     step = partial(shipment.report.step, "nodes ruled out")
     how = how_of(shipment)
@@ -44,7 +44,7 @@ def _where(node: NodeVerdict | None) -> str:
 
 
 def _advice(shipment: Shipment, node: NodeVerdict | None, rules: Sequence[Rule]) -> str:
-    """What the user can do: mend a rule, without the record of a node's task, or with a report."""
+    """The hint: mend a rule, search the node's task again, or report the model."""
     task = next((one for one in shipment.model.tasks if node and _computes(one, node)), None)
     record = shipment.records.get(task.key) if task else None
     if task is not None and (own := _own_rules(task, record, shipment.target, rules)):
