@@ -141,7 +141,7 @@ def _build_anew(
     from .tune.hits import check_hits
     from .tune.plan import plan_models
 
-    check_writable(outputs.library, *outputs.elsewhere)
+    _begin(outputs, request)
     with open_workspace(request, layers, report) as work:
         (prepared,), tasks = intake.read([model], work)
         from .ship.memory_limits import check_limits
@@ -170,6 +170,15 @@ def _build_anew(
     return BuildResult(outputs.library, manifest, tuned)
 
 
+def _begin(outputs: Outputs, request: Request) -> None:
+    """Look whether outputs can be written, and start the oracle's process while a model is read."""
+    check_writable(outputs.library, *outputs.elsewhere)
+    if request.verify:
+        from .ship.verify import session
+
+        session.start()
+
+
 def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
     """From the lock alone: no registry is read and nothing is measured."""
     from .ship.lock import on_its_host, read_locked
@@ -178,7 +187,7 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
     asked, request = request, on_its_host(request)
     if result := unchanged_frozen(model, outputs, request):
         return result
-    check_writable(outputs.library, *outputs.elsewhere)
+    _begin(outputs, request)
     prepared, lock = read_locked(model, asked, request, report)
     from .ship.shipment import Shipment
     from .ship.verify.judges import check_named

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import ModelError
 from ...model.graph.activations import in_float32, rounds_rows
-from ...model.graph.graph import HALVES
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
-from ...model.onnx.skeleton import attribute, nodes, tensors
+from ...model.onnx.skeleton import nodes
 from ...model.operators.wide_sums import with_wide_sums
 from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
-from .onnx_runtime import open_session, version
+from .session import Session
 
 if TYPE_CHECKING:
     import onnx
 
     from ...runtime.interface import TensorInfo
 
+    Model = Callable[[], onnx.ModelProto]
+
 SAMPLES = 4  # runs with noise
 # Operators that put rows in an order, which rounding may decide.
 _SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
 _COUNTS = 5  # the position of GroupQueryAttention's input with the counts of keys
 _SEED = 20_260_101  # of the noise: the same in each build
-# This optimisation, of layouts, may end the process on models with 16-bit floats.
-_LAYOUTS = ("NchwcTransformer",)
 
 
 class Oracle:
@@ -47,7 +46,6 @@ class Oracle:
     """
 
     def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
-        self.name = f"onnxruntime {version()}"
         self.extents = index_extents(proto)
         self.steps = steps_of(proto)
         if self.steps is None and rounds_rows(proto):
@@ -57,15 +55,9 @@ class Oracle:
         self.proto = in_float32(proto)
         # Each of its threads rounds its own rows of a state, by their own range: so one thread.
         rounded = any(node.op_type == "DynamicQuantizeLSTM" for node in nodes(proto.graph))
-        self._threads = threads = 1 if rounded else threads
-        self._without = _LAYOUTS if _has_halves(proto) else ()
-        try:
-            # `judging`, since its idle threads would spin beside code that is measured meanwhile.
-            given = with_wide_sums(self.proto).SerializeToString()
-            self._session = open_session(given, threads, judging=True, without=self._without)
-        except Exception as error:
-            raise_if_fault(error)
-            raise _refused("refuses", error) from error
+        self._threads = 1 if rounded else threads
+        self._session = self._opened(lambda: self.proto)
+        self.name = self._session.engine
 
     def ask(
         self, inputs: Sequence[TensorInfo], seed: int
@@ -90,7 +82,7 @@ class Oracle:
 
         Both are by name, with the shapes and dtypes of the graph.
         """
-        return self._run(self._session, feed)
+        return self._session.run(feed)
 
     def second(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
         """As `outputs`, but run node by node as the model is written, without fusion.
@@ -100,60 +92,43 @@ class Oracle:
         if self.steps is None or self._as_written is None:
             return None
         try:
-            return self._run(self._as_written, feed)
+            return self._as_written.run(feed)
         except ModelError:
             return None
-
-    def _run(self, session: Any, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        names = [output.name for output in session.get_outputs()]
-        try:
-            return dict(zip(names, session.run(names, feed), strict=True))
-        except Exception as error:
-            raise_if_fault(error)
-            raise _refused("cannot run", error) from error
 
     def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """As `outputs`, several times with noise; empty where the model does not run with noise."""
         if self._noisy is None:
             return []
         try:
-            return [self._run(self._noisy, feed) for _ in range(SAMPLES)]
+            return [self._noisy.run(feed) for _ in range(SAMPLES)]
         except ModelError:  # with noise, indices may be out of range
             return []
 
     @cached_property
-    def _as_written(self) -> Any:
+    def _as_written(self) -> Session | None:
         """The session without fusion, made at first use; None where it cannot be made."""
-        return self._opened(lambda: self.proto, as_written=True)
+        return self._perhaps(lambda: self.proto, as_written=True)
 
     @cached_property
-    def _noisy(self) -> Any:
+    def _noisy(self) -> Session | None:
         """The session of the model with noise, made at first use; None where it cannot be made."""
-        return self._opened(lambda: with_noise(self.proto, _SEED))
+        return self._perhaps(lambda: with_noise(self.proto, _SEED))
 
-    def _opened(self, make: Callable[[], onnx.ModelProto], *, as_written: bool = False) -> Any:
+    def _perhaps(self, make: Model, *, as_written: bool = False) -> Session | None:
         """A session of a variant of the model; None where ONNX Runtime refuses that."""
         try:
-            made = with_wide_sums(make()).SerializeToString()
-            ways: Any = {"as_written": as_written, "without": self._without}
-            return open_session(made, self._threads, judging=True, **ways)
+            return self._opened(make, as_written=as_written)
         except Exception as error:  # noqa: BLE001 - noise, or an operator that needs fusion
             raise_if_fault(error)
             return None
 
-
-def _refused(how: str, error: Exception) -> ModelError:
-    return ModelError(
-        f"ONNX Runtime {how} the model: {str(error).strip().splitlines()[0]}",
-        "mend the model, or build it with --no-verify: nothing can be verified without an oracle",
-    )
+    def _opened(self, make: Model, *, as_written: bool = False) -> Session:
+        return Session(partial(_written, make), self._threads, as_written=as_written)
 
 
-def _has_halves(proto: onnx.ModelProto) -> bool:
-    """Whether a model has 16-bit floats, or casts to them."""
-    casts = (attribute(node, "to") for node in nodes(proto.graph) if node.op_type == "Cast")
-    kinds = (tensor.data_type for tensor in tensors(proto.graph))
-    return any(kind in HALVES for kind in (*casts, *kinds))
+def _written(make: Model) -> bytes:
+    return bytes(with_wide_sums(make()).SerializeToString())
 
 
 def _masks(proto: onnx.ModelProto) -> set[str]:

@@ -175,7 +175,7 @@ def test_the_oracle_multiplies_floats_by_weights_of_blocks():
 
 
 def test_halves_around_an_lstm_are_judged_with_noise():
-    """ONNX Runtime ended the process when it looked for other layouts across that noise."""
+    """ONNX Runtime crashes when it looks for other layouts there, and is asked without."""
     weights = {"w": (32, 8, 5), "lw": (2, 128, 32), "lr": (2, 128, 32), "m": (64, 8)}
     known = {name: np.full(shape, 0.1, np.float16) for name, shape in weights.items()}
     nodes = [

@@ -1,0 +1,149 @@
+"""Models that ONNX Runtime has loaded, in a process of its own: a crash of it ends no build.
+
+It starts in the background, while a model is read. Where it crashes or does not end, on some models
+in its optimisations, the model is loaded anew without them. Tensors go through memory that both
+processes map.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from ...errors import AnsorError, ModelError
+from ...runtime.tensors import in_memory, memory_bytes
+from ...system import machine_fault
+from ...system.worker import Worker, WorkerFailure
+
+SECONDS = 600.0  # for loading a model, and for a run
+_CHILD = "ansor_deploy.ship.verify.session_child"
+_HINT = "mend the model, or build it with --no-verify: nothing can be verified without an oracle"
+_numbers = itertools.count()
+
+
+class Session:
+    """A model in ONNX Runtime; ModelError where it refuses that, or crashes with it.
+
+    make: what is in the model's file, whenever it is loaded. threads: 0 for all cores. as_written:
+    whether it runs node by node, with nothing fused. engine: ONNX Runtime, with its version.
+    """
+
+    def __init__(self, make: Callable[[], bytes], threads: int, *, as_written: bool) -> None:
+        self._make, self._threads, self._as_written = make, threads, as_written
+        _wanted.add(self)
+        self.engine: str = self._insist(self._load)
+
+    def run(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs for inputs, both by name; ModelError as of the model."""
+        return self._insist(lambda: self._run(feed))
+
+    def _insist(self, call: Callable[[], Any]) -> Any:
+        """The result of a call, or of a second one: after a crash without optimisations."""
+        try:
+            return call()
+        except _EndedError as ended:
+            if self._as_written and not ended.was_killed:
+                raise ended.explained() from ended
+            self._as_written |= not ended.was_killed
+        try:
+            return call()
+        except _EndedError as ended:
+            raise ended.explained() from ended
+
+    def _load(self) -> str:
+        self._number = next(_numbers)
+        wanted = [one._number for one in _wanted]  # noqa: SLF001 - of the same class
+        with _file() as (file, path):
+            with open(file, "wb", closefd=False) as stream:
+                stream.write(self._content())
+            words = {"number": self._number, "model": path, "wanted": wanted}
+            ways = {"threads": self._threads, "as_written": self._as_written}
+            return str(_call("load", {**words, **ways})["engine"])
+
+    def _content(self) -> bytes:
+        try:
+            return self._make()
+        except Exception as error:
+            machine_fault.raise_if_fault(error)
+            raise _refused("load", str(error)) from error
+
+    def _run(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        kinds = [(one.shape, one.dtype.name) for one in feed.values()]
+        with _file() as (file, path):
+            os.ftruncate(file, memory_bytes(kinds))
+            for place, one in zip(_mapped(file, kinds), feed.values(), strict=True):
+                place[...] = one
+            words = {"memory": path, "inputs": list(feed), "kinds": kinds}
+            grow = partial(os.ftruncate, file)
+            while not (answer := _call("run", {"number": self._number, **words}, grow)):
+                self._load()
+            made = _mapped(file, [*kinds, *answer["kinds"]])[len(kinds) :]
+        return dict(zip(answer["outputs"], made, strict=True))
+
+
+_wanted = WeakSet[Session]()
+
+
+class _EndedError(Exception):
+    """The process that ONNX Runtime runs in has ended in a call, or had to be."""
+
+    def __init__(self, function: str, failure: WorkerFailure) -> None:
+        how = {"crash": "crashes", "timeout": "does not end", "raised": "fails"}[failure.kind]
+        super().__init__(f"ONNX Runtime {how} when it {function}s the model: {failure.message}")
+        self.was_killed = failure.message.startswith(("SIGKILL", "SIGTERM", "SIGHUP"))
+
+    def explained(self) -> AnsorError:
+        """The error, once it was tried again."""
+        if self.was_killed:
+            return machine_fault.killed(str(self))
+        return ModelError(f"{self}; also without its optimisations", _HINT)
+
+
+def start() -> None:
+    """Start the process in the background: a model will come."""
+    _worker().start()
+
+
+@cache
+def _worker() -> Worker:
+    return Worker(_CHILD)
+
+
+def _call(
+    function: str, payload: dict[str, Any], on_ask: Callable[[Any], Any] = lambda asked: None
+) -> dict[str, Any]:
+    """The child's answer; ModelError where ONNX Runtime refuses what it was given."""
+    try:
+        answer: dict[str, Any] = _worker().call(f"{_CHILD}:{function}", payload, SECONDS, on_ask)
+    except WorkerFailure as failure:
+        raise _EndedError(function, failure) from failure
+    if "refused" in answer:
+        raise _refused(function, answer["refused"])
+    return answer
+
+
+def _refused(function: str, words: str) -> ModelError:
+    how = {"load": "refuses", "run": "cannot run"}[function]
+    return ModelError(f"ONNX Runtime {how} the model: {words.splitlines()[0]}", _HINT)
+
+
+@contextmanager
+def _file() -> Iterator[tuple[int, str]]:
+    """A file in memory, and its path for the child."""
+    file = os.memfd_create("oracle")
+    try:
+        yield file, f"/proc/{os.getpid()}/fd/{file}"
+    finally:
+        os.close(file)
+
+
+def _mapped(file: int, kinds: list[Any]) -> list[np.ndarray]:
+    return in_memory(np.frombuffer(mmap.mmap(file, memory_bytes(kinds)), np.uint8), kinds)
