@@ -217,8 +217,16 @@ def verification_text(verification: Verification, *, seeded: bool = True) -> str
     of = f"seed {verification.seed}" if seeded else "the inputs that were given"
     return (
         f"{verdict} {verification.oracle}: largest error {verification.max_abs_err:.2g} absolute, "
-        f"{verification.max_rel_err:.2g} relative ({of}){exact}"
+        f"{verification.max_rel_err:.2g} relative ({of}){exact}{_unreached_text(verification)}"
     )
+
+
+def _unreached_text(verification: Verification) -> str:
+    """Which branches of the model were not verified; "" where all were."""
+    if not (names := verification.unreached):
+        return ""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"; not verified, since no inputs chose it: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _exact_text(verification: Verification) -> str:

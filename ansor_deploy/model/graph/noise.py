@@ -10,14 +10,14 @@ run is how far two correct programs may be apart.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
 from onnx import helper
 
-from ..onnx.skeleton import attribute, domain_of, uses
+from ..onnx.skeleton import attribute, domain_of, nested, nodes, uses
 from .graph import optional_input
 
 # The largest relative error that a result gets, by ONNX's number of its type (float32, float16,
@@ -30,7 +30,7 @@ NOISE = {1: 2.0**-19, 10: 2.0**-9, 11: 2.0**-48, 16: 2.0**-6}
 _EXACT = {
     "Abs", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat", "Constant",
     "ConstantOfShape", "DepthToSpace", "Dropout", "Expand", "Flatten", "Floor", "Gather",
-    "GatherElements", "GatherND", "Identity", "LeakyRelu", "Max", "MaxPool", "Min", "Neg",
+    "GatherElements", "GatherND", "Identity", "If", "LeakyRelu", "Max", "MaxPool", "Min", "Neg",
     "Pad", "QuantizeLinear", "Relu", "Reshape", "ReverseSequence", "Round", "ScatterElements",
     "ScatterND", "Sign", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "TopK",
     "Transpose", "Trilu", "Unsqueeze", "Where",
@@ -49,6 +49,7 @@ _FLOAT, _DOUBLE = 1, 11
 # From this opset on, ONNX Runtime has no RandomUniformLike: what Dropout drops is drawn there.
 _WITHOUT_RANDOM = 22
 _HALF, _TRUE = "noise__half", "noise__true"
+_BRANCH = 64 * 4096  # between the seeds of an If and of what is in it
 
 Random = Callable[[str, str, float, float, int, int], Iterator[Any]]
 
@@ -56,42 +57,64 @@ Random = Callable[[str, str, float, float, int, int], Iterator[Any]]
 def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     """A copy of a model whose results of arithmetic have random errors, other ones in each run.
 
-    seed: of the random numbers. What depends on no input stays exact: shapes are computed from it.
+    So have those in branches. seed: of the random numbers. What depends on no input stays exact:
+    shapes are computed from it.
     """
     made = onnx.ModelProto()
     made.CopyFrom(proto)
+    opset = max((one.version for one in proto.opset_import if not domain_of(one)), default=0)
+    known = _Noise(_types(proto), _signs if opset >= _WITHOUT_RANDOM else _uniform)
+    first: list[Any] = []
+    if opset >= _WITHOUT_RANDOM:
+        first = [_constant(_HALF, _FLOAT, 0.5), _constant(_TRUE, onnx.TensorProto.BOOL, 1)]
+    varying, renamed = varying_tensors(proto.graph), {}
+    for value in proto.graph.input:
+        kind = known.types.get(value.name, 0)
+        if value.name in varying and kind in NOISE:
+            renamed[value.name] = f"{value.name}__inexact"
+            words = (value.name, renamed[value.name], kind, seed)
+            first += _blur(known.random, *words, bounded=False)
+    body = known.nodes(proto.graph, varying, renamed, seed)
     del made.graph.node[:]
-    made.graph.node.extend(_nodes(proto, seed))
+    made.graph.node.extend([*first, *body])
     return made
 
 
-def _nodes(proto: onnx.ModelProto, seed: int) -> Iterator[Any]:
-    """The model's nodes, each followed by nodes that blur its results; first those for inputs."""
-    types, varying = _types(proto), varying_tensors(proto.graph)
-    opset = max((one.version for one in proto.opset_import if not domain_of(one)), default=0)
-    blur = partial(_blur, _signs if opset >= _WITHOUT_RANDOM else _uniform)
-    if opset >= _WITHOUT_RANDOM:
-        yield from (_constant(_HALF, _FLOAT, 0.5), _constant(_TRUE, onnx.TensorProto.BOOL, 1))
-    renamed = {}
-    for value in proto.graph.input:
-        if value.name in varying and types.get(value.name) in NOISE:
-            renamed[value.name] = f"{value.name}__inexact"
-            yield from blur(value.name, renamed[value.name], types[value.name], seed, bounded=False)
-    for at, node in enumerate(proto.graph.node):
-        kept = type(node)()
-        kept.CopyFrom(node)
-        _weigh_inexactly(kept)
-        for place, name in enumerate(kept.input):
-            kept.input[place] = renamed.get(name, name)
-        inexact = node.op_type not in _EXACT
-        blurred = {}
-        for place, name in enumerate(node.output):
-            if inexact and name in varying and types.get(name) in NOISE:
-                blurred[name] = kept.output[place] = f"{name}__exact"
-        yield kept
-        for place, (name, exact) in enumerate(blurred.items()):
-            number = seed + (at + 1) * 64 + place
-            yield from blur(exact, name, types[name], number, bounded=_is_bounded(node))
+@dataclass(frozen=True)
+class _Noise:
+    """How results get errors. types: ONNX's number of each tensor's type. random: draws errors."""
+
+    types: dict[str, int]
+    random: Random
+
+    def nodes(
+        self, graph: onnx.GraphProto, varying: Collection[str], renamed: dict[str, str], seed: int
+    ) -> Iterator[Any]:
+        """The nodes of a graph, each followed by nodes that blur its results.
+
+        renamed: the names of inputs with noise, by their own names.
+        """
+        for at, node in enumerate(graph.node):
+            kept = type(node)()
+            kept.CopyFrom(node)
+            _weigh_inexactly(kept)
+            for place, name in enumerate(kept.input):
+                kept.input[place] = renamed.get(name, name)
+            for branch in nested(kept) if node.op_type == "If" else ():
+                inside = _varying(branch.node, varying)
+                body = list(self.nodes(branch, inside, renamed, seed + (at + 1) * _BRANCH))
+                del branch.node[:]
+                branch.node.extend(body)
+            exact = {}
+            for place, name in enumerate(node.output):
+                blurs = node.op_type not in _EXACT and name in varying
+                if blurs and self.types.get(name) in NOISE:
+                    exact[place] = kept.output[place] = f"{name}__exact"
+            yield kept
+            for place, name in exact.items():
+                number, bounded = seed + (at + 1) * 64 + place, _is_bounded(node)
+                words = (name, node.output[place], self.types[node.output[place]], number)
+                yield from _blur(self.random, *words, bounded=bounded)
 
 
 def _is_bounded(node: Any) -> bool:
@@ -164,11 +187,13 @@ def _types(proto: onnx.ModelProto) -> dict[str, int]:
     ONNX infers no types behind operators of other domains; most of these return the type of their
     input. Classifiers, which return labels, are left out.
     """
-    graph = onnx.shape_inference.infer_shapes(proto).graph
-    values = (*graph.input, *graph.value_info, *graph.output)
-    found = {value.name: value.type.tensor_type.elem_type for value in values}
-    found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
-    for node in graph.node:
+    whole = onnx.shape_inference.infer_shapes(proto).graph
+    found: dict[str, int] = {}
+    for graph in (whole, *(branch for node in nodes(whole) for branch in nested(node))):
+        values = (*graph.input, *graph.value_info, *graph.output)
+        found |= {value.name: value.type.tensor_type.elem_type for value in values}
+        found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    for node in nodes(whole):
         kind = found.get(optional_input(node, int(node.op_type == "DequantizeLinear")), 0)
         chooses = node.op_type == "QuantizeLinear" or domain_of(node) == "ai.onnx.ml"
         if kind in NOISE and not chooses:
@@ -179,8 +204,13 @@ def _types(proto: onnx.ModelProto) -> dict[str, int]:
 def varying_tensors(graph: onnx.GraphProto) -> set[str]:
     """The tensors that depend on the values of inputs, and not only on their shapes."""
     constants = {tensor.name for tensor in graph.initializer}
-    found = {value.name for value in graph.input} - constants
-    for node in graph.node:
+    return _varying(graph.node, {value.name for value in graph.input} - constants)
+
+
+def _varying(body: Iterable[onnx.NodeProto], given: Collection[str]) -> set[str]:
+    """The tensors that depend on those that are given, and these."""
+    found = set(given)
+    for node in body:
         if node.op_type not in ("Shape", "Size") and uses(node) & found:
             found.update(filter(None, node.output))
     return found

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,9 +16,10 @@ from msgspec import field
 
 from ...errors import ModelError
 from ..manifest import Errors
+from .branches import Feed, branch_draws
 from .edges import Usual, check_edges
 from .exact import exact_outputs, exactly_wrong, judge_exactly
-from .judges import Tolerances, judge_outputs, wrong_text
+from .judges import Arrays, Tolerances, judge_outputs, wrong_text
 from .oracle import Oracle
 from .tolerance import Verdict
 
@@ -52,10 +55,12 @@ class Library(Runnable, Protocol):
 class Verification(Errors, frozen=True):
     """The comparison of a library's outputs with the oracle's on seeded inputs. Errors are maxima.
 
-    wrong: the names of wrong outputs, with a message for each.
+    wrong: the names of wrong outputs, with a message for each. unreached: the branches that no
+    inputs chose, in words.
     """
 
     wrong: dict[str, str] = field(default_factory=dict)
+    unreached: tuple[str, ...] = ()
 
     @property
     def errors(self) -> Errors:
@@ -83,56 +88,83 @@ def verify_model(
     compared with an evaluation in NumPy, bit for bit. A right library is also tried on edge values
     (`edges.py`); VerificationError where one of these fails.
     """
-    verdicts: list[Verdict] = []
-    wrong: dict[str, str] = {}
-    exact: set[str] = set()
+    found = _Found(model, allowed)
     for shape, (interface, oracle) in enumerate(zip(interfaces_tried(model), oracles, strict=True)):
         if all(0 in output.shape for output in interface.outputs):
             continue  # all outputs are empty
         _check_inputs(interface.inputs)
-        inputs, expected = oracle.ask(interface.inputs, seed)
-        actual = model(**inputs)
-        judged = judge_outputs(actual, expected, oracle, inputs, allowed)
-        verdicts += judged.values()
-        wrong |= {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
         built = shape if shape < len(model.interfaces) else 0  # for parts, the first shape's
         here = islands and [place for place in islands if place.shape == built]
-        known = exact_outputs(oracle.proto, here, inputs)
-        for name, verdict in judge_exactly(actual, known, allowed):
-            exact.add(name)
-            if not verdict.ok:
-                wrong.setdefault(name, exactly_wrong(name, verdict))
-        if not wrong:
+        inputs, expected = oracle.ask(interface.inputs, seed)
+        found.compare(oracle, inputs, expected, here)
+        if not found.wrong:
             check_edges(model, Usual(oracle, inputs, expected, allowed))
-    return _verification(verdicts, wrong, oracles[0], seed, exact)
+        if not found.wrong:
+            found.branches(oracle, inputs, here)
+    return _verification(found, oracles[0], seed)
+
+
+@dataclass
+class _Found:
+    """What comparing a library has found: by the fields of a `Verification`."""
+
+    model: Runnable
+    allowed: Tolerances
+    verdicts: list[Verdict] = dataclass_field(default_factory=list)
+    wrong: dict[str, str] = dataclass_field(default_factory=dict)
+    exact: set[str] = dataclass_field(default_factory=set)
+    unreached: list[str] = dataclass_field(default_factory=list)
+
+    def compare(
+        self, oracle: Oracle, inputs: Arrays, expected: Arrays, islands: Sequence[Place] | None
+    ) -> None:
+        """Compare the library's outputs for inputs with those that are expected."""
+        actual = self.model(**inputs)
+        judged = judge_outputs(actual, expected, oracle, dict(inputs), self.allowed)
+        self.verdicts += judged.values()
+        self.wrong |= {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
+        known = exact_outputs(oracle.proto, islands, inputs)
+        for name, verdict in judge_exactly(actual, known, self.allowed):
+            self.exact.add(name)
+            if not verdict.ok:
+                self.wrong.setdefault(name, exactly_wrong(name, verdict))
+
+    def branches(self, oracle: Oracle, usual: Feed, islands: Sequence[Place] | None) -> None:
+        """Compare the outputs of the branches that the usual inputs do not choose."""
+        drawn, unreached = branch_draws(oracle.proto, usual)
+        for one in drawn:
+            try:
+                expected = oracle.outputs(one.feed)
+            except ModelError:
+                unreached.append(one.words)
+                continue
+            self.compare(oracle, one.feed, expected, islands)
+            if self.wrong:
+                self.wrong = {name: f"in {one.words} {why}" for name, why in self.wrong.items()}
+                return
+        self.unreached += [words for words in unreached if words not in self.unreached]
 
 
 def verify_on(
     model: Runnable, oracle: Oracle, inputs: dict[str, np.ndarray], allowed: Tolerances
 ) -> Verification:
     """As `verify_model`, on these inputs alone. oracle: that of the model in their shapes."""
-    expected = oracle.outputs(inputs)
-    judged = judge_outputs(model(**inputs), expected, oracle, inputs, allowed)
-    wrong = {name: wrong_text(name, one) for name, one in judged.items() if not one.ok}
-    return _verification(list(judged.values()), wrong, oracle, 0)
+    found = _Found(model, allowed)
+    found.compare(oracle, inputs, oracle.outputs(inputs), None)
+    return _verification(found, oracle, 0)
 
 
-def _verification(
-    verdicts: Sequence[Verdict],
-    wrong: dict[str, str],
-    oracle: Oracle,
-    seed: int,
-    exact: Collection[str] = (),
-) -> Verification:
+def _verification(found: _Found, oracle: Oracle, seed: int) -> Verification:
     """The verdicts on all outputs combined: errors are maxima."""
     return Verification(
-        ok=not wrong,
-        max_abs_err=max((one.abs_err for one in verdicts), default=0.0),
-        max_rel_err=max((one.rel_err for one in verdicts), default=0.0),
+        ok=not found.wrong,
+        max_abs_err=max((one.abs_err for one in found.verdicts), default=0.0),
+        max_rel_err=max((one.rel_err for one in found.verdicts), default=0.0),
         oracle=oracle.name,
         seed=seed,
-        exact=tuple(sorted(exact)),
-        wrong=wrong,
+        exact=tuple(sorted(found.exact)),
+        wrong=found.wrong,
+        unreached=tuple(found.unreached),
     )
 
 
