@@ -2,8 +2,8 @@
 
 A bundle is taken as a whole: under its right name, signed where that is required, with each line of
 a known form. A line's content passes the firewall only when a build asks for its task: the ends of
-searches, all records that were compared, and the fastest few of the others. The registry's own
-tables hold only what has passed, and builds read these alone.
+searches, the fastest few records that none has beaten, and the fastest beaten ones with those that
+beat them. The registry's own tables hold only what has passed, and builds read these alone.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Warn = Callable[[str], None]
     Lines = list[dict[str, Any]]
 
-LAYOUT = 4  # the version of the tables below
-MOST_ASKED = 128  # the most records of a task, without compared ones, and ends of its searches
+LAYOUT = 5  # the version of the tables below
+MOST_ASKED = 128  # the most unbeaten records of a task, beaten ones, and ends of its searches
 _JUNK_SECONDS = 2.0  # a build spends at most so long on useless files; later ones read the rest
 _MOST_NAMED = 8  # the most useless files that are warned of
 
@@ -46,42 +46,63 @@ _TABLES = (
     CREATE TABLE IF NOT EXISTS lines (
         number INTEGER PRIMARY KEY AUTOINCREMENT, bundle TEXT NOT NULL, place TEXT NOT NULL,
         line TEXT NOT NULL, workload TEXT NOT NULL, target TEXT NOT NULL, id TEXT NOT NULL,
-        tvm TEXT NOT NULL, latency REAL NOT NULL, compared INTEGER NOT NULL,
+        tvm TEXT NOT NULL, latency REAL NOT NULL, loser TEXT NOT NULL, winner TEXT NOT NULL,
         UNIQUE (bundle, place)
     ) STRICT
     """,
     # It has every column by which lines are chosen, since the lines themselves are long.
     """
-    CREATE INDEX IF NOT EXISTS lines_of ON lines (workload, target, id, tvm, latency, compared)
+    CREATE INDEX IF NOT EXISTS lines_of
+    ON lines (workload, target, id, tvm, latency, loser, winner)
     """,
     "CREATE TABLE IF NOT EXISTS passed (line INTEGER PRIMARY KEY) STRICT",
 )
 _TAKEN = "INSERT INTO taken VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _USELESS = "INSERT INTO useless VALUES (?, ?) ON CONFLICT DO NOTHING"
-_COLUMNS = ("place", "line", "workload", "target", "id", "tvm", "latency", "compared")
+_COLUMNS = ("place", "line", "workload", "target", "id", "tvm", "latency", "loser", "winner")
 _LINE = f"INSERT INTO lines VALUES (NULL, ?{', ?' * len(_COLUMNS)}) ON CONFLICT DO NOTHING"  # noqa: S608
 _columns = attrgetter(*_COLUMNS)
 _PASSED = "INSERT INTO passed VALUES (?) ON CONFLICT DO NOTHING"
 
-# The lines for a key that are wanted and have not passed yet.
+# The lines for a key that are wanted and have not passed yet; with a contest its records, even if
+# these have. A record that has beaten a wanted one may itself be beaten.
 _WANTED = """
-    WITH mine AS (
-        SELECT number, id, tvm, latency, compared FROM lines
+    WITH RECURSIVE mine AS (
+        SELECT number, id, tvm, latency, loser, winner FROM lines
         WHERE workload = :workload AND target = :target
+    ),
+    contests AS (
+        SELECT * FROM (
+            SELECT number, loser, winner FROM mine
+            WHERE loser <> '' ORDER BY latency, number LIMIT :most
+        )
+        UNION SELECT m.number, m.loser, m.winner
+        FROM contests AS c JOIN mine AS m ON m.loser = c.winner
     ),
     ranked AS (
         SELECT id, row_number() OVER (PARTITION BY tvm ORDER BY min(latency), id) AS rank FROM mine
-        WHERE id <> '' AND id NOT IN (SELECT id FROM mine WHERE compared)
+        WHERE id <> '' AND id NOT IN (SELECT loser FROM mine)
         AND id NOT IN (SELECT value FROM json_each(:beaten))
         GROUP BY tvm, id
     ),
+    records AS (
+        SELECT loser AS id FROM contests UNION SELECT winner FROM contests
+        UNION SELECT * FROM (
+            SELECT id FROM ranked WHERE rank <= :few ORDER BY rank LIMIT :most
+        )
+    ),
     asked AS (
-        SELECT number FROM mine WHERE id IN (SELECT id FROM mine WHERE compared)
-        OR id IN (SELECT id FROM ranked WHERE rank <= :few ORDER BY rank LIMIT :most)
-        UNION ALL SELECT * FROM (SELECT number FROM mine WHERE id = '' LIMIT :most)
-    )
+        SELECT number FROM mine WHERE id IN (SELECT id FROM records)
+        UNION ALL SELECT number FROM contests UNION ALL SELECT * FROM (
+            SELECT number FROM mine WHERE id = '' AND loser = '' LIMIT :most
+        )
+    ),
+    new AS (SELECT * FROM contests WHERE number NOT IN (SELECT line FROM passed))
     SELECT number, bundle, place, workload, line FROM lines
-    WHERE number IN (SELECT number FROM asked) AND number NOT IN (SELECT line FROM passed)
+    WHERE number IN (SELECT number FROM asked) AND (
+        number NOT IN (SELECT line FROM passed)
+        OR id IN (SELECT loser FROM new UNION SELECT winner FROM new)
+    )
 """
 _REFERRED_TO = """
     SELECT place, line FROM lines WHERE bundle = :bundle AND target = ''

@@ -37,8 +37,8 @@ class Outline:
     """A line of a bundle, its place, and what it is about.
 
     workload: "" for a target. target: "" for a target and for a workload. id, tvm, latency: those
-    of a record; the last in seconds. compared: whether a contest of the bundle names the record.
-    rivals: ids of the two records of a contest.
+    of a record; the last in seconds, for a contest that of the loser. loser, winner: ids of the two
+    records of a contest.
     """
 
     place: str
@@ -48,8 +48,8 @@ class Outline:
     id: str = ""
     tvm: str = ""
     latency: float = 0.0
-    compared: bool = False
-    rivals: tuple[str, ...] = ()
+    loser: str = ""
+    winner: str = ""
 
 
 def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
@@ -61,9 +61,9 @@ def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
     lines = numbered(content, name)
     found = {place: one for place, line in lines if (one := _outline(place, line))}
     records = {one.id: one for one in found.values() if one.id}
-    for one in [one for one in found.values() if one.rivals]:
-        if records.keys() >= set(one.rivals):
-            _compare(one, [records[name] for name in one.rivals])
+    for one in [one for one in found.values() if one.loser]:
+        if records.keys() >= {one.loser, one.winner}:
+            _file_with(one, records[one.loser])
         else:
             del found[one.place]
     at_once = [
@@ -79,7 +79,7 @@ def outlines(content: bytes, name: str) -> tuple[Bundle, list[Outline]]:
 def _few(found: list[Outline]) -> list[tuple[str, str]]:
     """One line in a thousand, with those that it refers to: enough to detect a file of junk."""
     few = {one.place: one for one in found[ONE_IN - 1 :: ONE_IN]}
-    rivals = {name for one in few.values() for name in one.rivals}
+    rivals = {name for one in few.values() for name in (one.loser, one.winner) if name}
     few |= {one.place: one for one in found if one.id in rivals}
     keys = {one.workload for one in few.values()}
     workloads = (one for one in found if not one.target and one.workload in keys)
@@ -99,16 +99,14 @@ def _outline(place: str, line: str) -> Outline | None:
         if times is None:
             return None
         said |= times.groupdict()
-    rivals = tuple(said.pop(one) for one in ("loser", "winner") if one in said)
     try:
         latency = median(map(float, said.pop("seconds", "0").split(",")))
     except ValueError:
         return None
-    return Outline(place, line, **said, latency=latency, rivals=rivals)
+    return Outline(place, line, **said, latency=latency)
 
 
-def _compare(contest: Outline, records: list[Outline]) -> None:
-    """File a contest with its records; one between different tasks is refused there later."""
-    contest.workload, contest.target = records[0].workload, records[0].target
-    for one in records:
-        one.compared = True
+def _file_with(contest: Outline, loser: Outline) -> None:
+    """File a contest with its loser; one between different tasks is refused there later."""
+    contest.workload, contest.target = loser.workload, loser.target
+    contest.latency = loser.latency

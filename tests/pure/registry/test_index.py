@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from helpers.foreign import bundle, content, lines, parts, record, registry
+from helpers.foreign import TVM, bundle, content, lines, parts, record, registry
 from helpers.layers import KEY, KEYS, NOON, ids, warnings_of
 
 from ansor_deploy.registry import bundle as bundles
@@ -36,6 +36,41 @@ def test_of_many_records_only_those_that_count_pass_the_firewall(mine, tmp_path,
         assert warnings_of(mine, Layer(str(tmp_path / "team"))) == []
         assert (len(passed), set(passed)) == (5, expected)
     assert ids(mine) == {record(64, n * 1e-3).id for n in (2, 3, 4)}
+
+
+def beaten_by_the_slowest(mine, tmp_path, count):
+    """A team's folder with records of a task, of which the slowest has beaten all others."""
+    names = [record(64, n * 1e-3) for n in range(1, count + 1)]
+    for one in names:
+        theirs = registry(tmp_path / "theirs.db", 64, seconds=one.seconds[0])
+    with Registry.open(theirs) as opened:
+        opened.add_contest(names[-1], [one.id for one in names[:-1]], NOON)
+    push(theirs, str(tmp_path / "team"))
+    return Layer(str(tmp_path / "team")), [one.id for one in names]
+
+
+def test_of_many_beaten_records_the_fastest_pass_with_who_has_beaten_them(
+    mine, tmp_path, monkeypatch
+):
+    layer, (*losers, winner) = beaten_by_the_slowest(mine, tmp_path, 9)
+    monkeypatch.setattr(indexing, "MOST_ASKED", 2)
+    passed = set()
+    check = bundles.check_record
+    monkeypatch.setattr(
+        bundles, "check_record", lambda name, *rest: passed.add(name) or check(name, *rest)
+    )
+    passed.clear()
+    assert warnings_of(mine, layer) == []
+    assert passed == {*losers[:2], winner}
+    assert mine.best([KEY], TVM)[KEY].id == winner
+
+
+def test_who_has_passed_passes_again_with_another_that_it_has_beaten(mine, tmp_path, monkeypatch):
+    layer, (*_, winner) = beaten_by_the_slowest(mine, tmp_path, 4)
+    for most in (1, 2):
+        monkeypatch.setattr(indexing, "MOST_ASKED", most)
+        assert warnings_of(mine, layer) == []
+        assert mine.best([KEY], TVM)[KEY].id == winner
 
 
 def test_of_many_versions_of_tvm_a_build_asks_for_a_few(mine, tmp_path, monkeypatch):
