@@ -70,6 +70,7 @@ def _compiled(
 ) -> Compiled:
     files, kind, heard = shipment.request.rules, shipment.target.kind, shipment.report.printed
     rules = rule_set(files, kind, shipment.precision, heard)
+    shipment.rules.update((rule.path, rule.digest) for rule in rules if rule.process)
     chosen = {key: loan.schedule for key, loan in shipment.loans.items()} | {**records}
     model, progress = shipment.model, partial(shipment.report.step, "kernels")
     words = (chosen, shipment.target, rules, shipment.report.warn_once, progress)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from .. import __version__
 from ..codegen.linker import linker_name
-from ..errors import blaming
+from ..errors import UsageError, blaming
 from ..model.onnx.file_digest import changed, digest
 from ..model.relax.byte_products import byte_products
 from ..model.relax.extract import readable
@@ -62,7 +62,7 @@ def describe(shipment: Shipment, tuned: TuneResult, codes: Sequence[Code]) -> Dr
         identity=identity(model.path.name, model.digest, request, header=shipment.outputs.header),
         model=_model(shipment),
         precision=shipment.precision,
-        rules=tuple(_file(path, path.parent) for path in request.rules),
+        rules=tuple(_rule(path, shipment) for path in request.rules),
         inputs=shapes[0].inputs,
         outputs=shapes[0].outputs,
         batch=model.batch,
@@ -206,6 +206,15 @@ def _model(shipment: Shipment) -> Model:
         external=tuple(_file(one, path.parent) for one in external),
         input_shapes=shipment.request.shapes_json,
     )
+
+
+def _rule(path: Path, shipment: Shipment) -> File:
+    """A user's rule; UsageError where it is no longer what it was when it was asked."""
+    found = _file(path, path.parent)
+    if shipment.rules.get(path, found.sha256) != found.sha256:
+        hint = "repeat the command once it is whole"
+        raise UsageError("the rule was changed while the model was built", hint, path)
+    return found
 
 
 def _file(path: Path, folder: Path) -> File:

@@ -12,6 +12,8 @@ from ..tune.sources.near import borrow
 from .lock import lock_digest, locked_preset
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..codegen.model import Scheduled
     from ..devices.machine import Machine
     from ..model.prepare import Prepared
@@ -37,7 +39,7 @@ class Shipment:
     if it is asked for. others: the shipments of the other targets that the library has code for.
     strict: whether no task may be rewritten. rewritten: keys of the workloads that were rewritten
     in the compiled code. scheduled: the compiled tasks' schedules. unfit: why records could not be
-    compiled, by their keys.
+    compiled, by their keys. rules: the user's rules that were asked, with their digests.
     """
 
     model: Prepared
@@ -56,6 +58,7 @@ class Shipment:
     rewritten: set[str] = field(default_factory=set)
     scheduled: dict[TaskKey, Scheduled] = field(default_factory=dict)
     unfit: dict[TaskKey, str] = field(default_factory=dict)
+    rules: dict[Path, str] = field(default_factory=dict)
 
     @classmethod
     def of_work(
@@ -120,7 +123,7 @@ class Shipment:
         loans = {key: one for key, one in self.loans.items() if not one.schedule.rewrites}
         others = tuple(one.strictly() for one in self.others)
         exactly = replace(self, records=exact, loans=loans, others=others)
-        return replace(exactly, strict=True, rewritten=set(), scheduled={}, unfit={})
+        return replace(exactly, strict=True, rewritten=set(), scheduled={}, unfit={}, rules={})
 
     @property
     def put_aside(self) -> list[tuple[Record, str]]:

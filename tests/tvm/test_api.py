@@ -11,6 +11,7 @@ from helpers.lab import RULE
 
 from ansor_deploy import api
 from ansor_deploy.errors import AnsorError, MissingRecordError, ModelError, UsageError
+from ansor_deploy.ship import compile as compiling
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,21 @@ def test_what_is_taken_away_or_changed_meanwhile_is_said(folder, tmp_path):
             api.build(path, library, report=Meddling(meddle), **common)
         assert caught.value.hint
         assert not library.exists()
+
+
+def test_a_rule_that_is_changed_once_it_was_asked_is_said(folder, tmp_path, monkeypatch):
+    rule = shutil.copy(RULE, tmp_path / "serial.py")
+    export = compiling.export_codes
+
+    def meddling(*words):
+        rule.write_text(f"{rule.read_text()}\n")
+        return export(*words)
+
+    monkeypatch.setattr(compiling, "export_codes", meddling)
+    common = {"registry": tmp_path / "r.db", "input_shapes": {"x": (4, 32)}, "trials": 0}
+    with pytest.raises(UsageError, match="the rule was changed while the model was built"):
+        api.build(folder / "net.onnx", tmp_path / "net.so", rules=[rule], **common)
+    assert not (tmp_path / "net.so").exists()
 
 
 def test_a_build_of_ci_tunes_and_writes_nothing(folder):
