@@ -32,11 +32,13 @@ def below_make() -> bool:
 
 def version(distribution: str) -> str:
     """The installed version of a distribution; "" where there is none."""
-    name = re.compile(rf"{_plain(distribution)}_[^_]+\.dist_info")
+    name = re.compile(rf"{_plain(distribution)}_[^_]+")
     for folder in sys.path:
         with suppress(OSError), os.scandir(folder or ".") as entries:  # no folder: an archive
             for entry in entries:
-                if name.fullmatch(_plain(entry.name)) and (found := _said(Path(entry))):
+                stem = entry.name.removesuffix(".dist-info")
+                ours = stem != entry.name and name.fullmatch(_plain(stem))
+                if ours and (found := _said(Path(entry))):
                     return found
     from importlib import metadata  # which asks every kind of importer, and loads what reads mail
 
