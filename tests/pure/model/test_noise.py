@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node, run
+from helpers.graphs import either, model, node, run, typed
 from helpers.learned import classifier, learned
 from onnx import TensorProto, helper
 
@@ -33,6 +33,21 @@ def test_noise_is_as_large_in_models_of_any_opset(opset, kind):
     for made in (first, second):
         spread = np.sqrt(np.mean(np.square(made.astype(np.float64) - 1)))
         assert spread == pytest.approx(NOISE[kind] * np.sqrt(5 / 3), rel=0.1)
+
+
+@pytest.mark.parametrize("opset", [17, 22])
+def test_what_cancels_out_in_a_branch_is_inexact(opset):
+    """Of a million a rounding is two."""
+    then = [node("Add", "x m", "a"), node("Sub", "a m", "b")]
+    chosen = either("c", "y", then, [node("Neg", "x", "n")])
+    inputs = {"x": (TensorProto.FLOAT, (64,)), "c": (TensorProto.BOOL, ())}
+    million = {"m": np.float32(1e6)}
+    proto = typed([chosen], inputs, {"y": (TensorProto.FLOAT, (64,))}, million, opset)
+    feed = {"x": np.ones(64, np.float32)}
+    taken = ({**feed, "c": np.array(way)} for way in (True, False))
+    first, second = (run(with_noise(proto, 0), one)[0] for one in taken)
+    assert np.abs(first - 1).max() > 0.5
+    assert np.abs(second + 1).max() < 1e-4
 
 
 def test_what_lies_behind_an_operator_of_others_is_inexact():
