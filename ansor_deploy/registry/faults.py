@@ -21,7 +21,10 @@ ASK_FOR_A_BUNDLE = "Ask for a bundle: `ansor-deploy registry export` where it wa
 
 # A part of SQLite's message: (what went wrong, what to do next).
 _MEANINGS = {
-    "locked": ("is in use by {holder}", "Wait until it has ended, or end it, and try again."),
+    "locked": (
+        "is in use by {holder}",
+        "Wait until it has ended, or end it, and try again{unless}.",
+    ),
     "moved": (
         "was moved, removed or replaced while it was in use",
         "Repeat the command; what was measured before is in the file that was moved.",
@@ -31,6 +34,12 @@ _MEANINGS = {
     "interrupted": ("is refused: it takes too long to read", ASK_FOR_A_BUNDLE),
     "too big": ("is refused: a value in it is too large", ASK_FOR_A_BUNDLE),
 }
+
+# SQLite says the same where a file system refuses locks.
+_UNLESS = (
+    "; if none has it, here or on another machine, its file system has no locks, as NFS may have "
+    "none: place it elsewhere (--registry)"
+)
 
 # A part of SQLite's message about a file that is not as it was written: what is wrong with it.
 _DAMAGES = {
@@ -102,8 +111,10 @@ def _explain(path: Path, message: str) -> AnsorError:
             return DamagedError(path, f"{what} ({message})")
     for part, (problem, hint) in _MEANINGS.items():
         if part in message:
-            what = problem.format(holder=_holder(path))
-            return RegistryError(f"the registry {path} {what} ({message})", hint)
+            holder = _holder(path)
+            what = problem.format(holder=holder or "another process")
+            next_step = hint.format(unless="" if holder else _UNLESS)
+            return RegistryError(f"the registry {path} {what} ({message})", next_step)
     return RegistryError(f"the registry {path} cannot be used: {message}", _saving(path))
 
 
@@ -117,7 +128,7 @@ def _no_descriptor() -> AnsorError | None:
 
 
 def _holder(path: Path) -> str:
-    """The process that holds a lock on the file, as far as Linux knows it."""
+    """The process that holds a lock on the file, as far as Linux knows it; else ""."""
     try:
         inode = str(path.stat().st_ino)
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
@@ -127,4 +138,4 @@ def _holder(path: Path) -> str:
                 return f"process {words[4]} ({name})"
     except (OSError, ValueError, IndexError):
         pass  # another system, or the process has just ended
-    return "another process"
+    return ""

@@ -15,6 +15,7 @@ from helpers.registry_samples import TARGET, TVM, fill, key, measurement
 
 from ansor_deploy.errors import MachineError, RegistryError
 from ansor_deploy.registry.connect import APPLICATION_ID, SCHEMA_VERSION
+from ansor_deploy.registry.faults import in_use
 from ansor_deploy.registry.store import Registry
 
 SAMPLES = registry_samples.__file__
@@ -59,6 +60,13 @@ def test_a_locked_registry_names_who_holds_it(path):
     if Path("/proc/locks").exists():
         assert f"process {holder.pid} " in caught.value.message
     assert "try again" in caught.value.hint
+
+
+def test_a_lock_that_nobody_holds_may_be_one_that_the_file_system_refuses(path):
+    """As NFS does without its lock daemon: SQLite then says that the file is locked."""
+    error = in_use(path)
+    assert "in use by another process" in error.message
+    assert "its file system has no locks" in error.hint
 
 
 def test_a_folder_without_permission_is_refused_before_any_work():
