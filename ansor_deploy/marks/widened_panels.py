@@ -71,10 +71,11 @@ def _with_panels(stmt: Any, loop: Any, known: Any) -> Any:
 def _short(value: Any) -> Any:
     """The load of fewer than 32 bits that an expression converts to float32; None for another one.
 
-    Bytes of blockwise weights are also multiplied by their block's scale.
+    Bytes of blockwise weights, less any zero point, are also multiplied by their block's scale.
     """
     if isinstance(value, tirx.Mul) and isinstance(value.b, tvm.ir.TensorLoad):
-        loaded = value.a.value if isinstance(value.a, tirx.Cast) else None
+        step = value.a.a if isinstance(value.a, tirx.Sub) else value.a
+        loaded = step.value if isinstance(step, tirx.Cast) else None
         bytes_ = isinstance(loaded, tvm.ir.TensorLoad) and str(loaded.ty.dtype) == "int8"
         return loaded if bytes_ and str(value.ty.dtype) == "float32" else None
     loads = [one for one in collect(value, tvm.ir.TensorLoad) if str(one.ty.dtype) in HALVES]

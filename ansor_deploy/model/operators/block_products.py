@@ -65,13 +65,25 @@ def block_product(emit: Emitter, rows: str, lead: Shape | None, given: Blocks) -
     return emit.own(NAME, inputs, TensorProto.FLOAT, shape, size=given.size)
 
 
-def weight(load: Load, stored: Any, scales: Any, at: Sequence[Any], axis: int, size: int) -> Any:
-    """A weight as float32. load: reads an element of a tensor. axis: that of the blocks."""
+def weight(
+    load: Load,
+    stored: Any,
+    scales: Any,
+    at: Sequence[Any],
+    axis: int,
+    size: int,
+    zeros: Any = None,
+) -> Any:
+    """A weight as float32. load: reads an element of a tensor. axis: that of the blocks.
+
+    zeros: the step of each block that stands for zero; None if that is 0.
+    """
     in_words = str(stored.dtype) == "int32"
     word, block = ([i // each if k == axis else i for k, i in enumerate(at)]
                    for each in (EACH if in_words else 1, size))  # fmt: skip
     found = load(stored, word)
     step = step_of(found, at[axis] % EACH) if in_words else tirx.Cast("float32", found)
+    step = step if zeros is None else step - load(zeros, block)
     return step * load(scales, block)
 
 

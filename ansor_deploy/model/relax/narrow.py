@@ -31,15 +31,20 @@ from ..._tvm import (
     tvm,
     tvm_target,
 )
+from ...space.block_view import BlockView, blocks
+from ...space.winograd import Convolution
 from ...system.host import architecture
 from ...target import Target
 from .blockwise import BlockwiseWeights
+from .channelwise import Channelwise
 from .dataflow import constant_of
 
 # The 16-bit types that are computed in float32, by ONNX's numbers.
 _HALVES = {TensorProto.FLOAT16: np.float16, TensorProto.BFLOAT16: ml_dtypes.bfloat16}
 # The least number of elements of a constant that is worth it.
 _MANY = 1024
+# The widest window that Winograd's algorithm is used for.
+_WIDEST = 5
 
 
 def narrow(
@@ -154,6 +159,8 @@ def _narrowed(call: Any, functions: _Functions) -> Any:
     results = sum(math.prod(map(int, one.shape)) for one in _made(call))
     found = {at: functions.forms.of(given[at], results) for at in loaded}
     short = {at: one for at, one in found.items() if one is not None}
+    if any(isinstance(one, Channelwise) for one in short.values()) and _may_be_transformed(func):
+        short = {}
     if not short:
         return call
     parts = [
@@ -162,6 +169,13 @@ def _narrowed(call: Any, functions: _Functions) -> Any:
     fields = [part for several in parts for part in several]
     args = [functions.taking(name, short), relax.Tuple(fields), *rest]
     return relax.Call(call.op, args, call.attrs, call.ty_args)
+
+
+def _may_be_transformed(func: tirx.PrimFunc) -> bool:
+    """Whether Winograd's algorithm may compute it, with transformed weights in the library."""
+    sch = tvm.s_tir.Schedule(func, debug_mask="none")
+    found = [Convolution.of(BlockView(sch, block)) for block in blocks(sch)]
+    return any(1 < max(one.windows) <= _WIDEST for one in found if one is not None)
 
 
 def _made(call: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.canonical_text import check_text
 
 DEPTH, COLUMNS, BLOCK = 160, 100, 32
+IMAGE = (1, DEPTH, 9, 9)
 # Types of weights, their numbers and zero points.
 KINDS = {
     "int8": (TensorProto.INT8, (-128, 128), None),
@@ -74,6 +75,31 @@ def built_of_lines(kind: str, count: int, axis: int = 1):
     return typed(nodes, *ends, constants, 21)
 
 
+def built_of_channels(op: str, window: int, *, stride: int = 1, count: int = COLUMNS):
+    """A convolution with a weight of one scale for each of its channels, or for all."""
+    size, turned = (count,) if count > 1 else (), op == "ConvTranspose"
+    filters = (DEPTH, COLUMNS) if turned else (COLUMNS, DEPTH)
+    steps = np.random.default_rng(0).integers(-128, 128, (*filters, window, window))
+    constants = {
+        "q": helper.make_tensor("q", TensorProto.INT8, steps.shape, steps.flatten()),
+        "s": (0.01 + np.abs(randn(1, *size))).astype(np.float32),
+    }
+    nodes = [node("DequantizeLinear", "q s", "w", axis=int(turned)),
+             node(op, "x w", "y", strides=[stride, stride])]  # fmt: skip
+    ends = ({"x": ("float32", IMAGE)}, {"y": ("float32", None)})
+    return typed(nodes, *ends, constants, 21)
+
+
+def built_of_products(factors: str, scales: tuple[int, ...]):
+    """A product with a weight that a Cast and a Mul make of bytes."""
+    q = np.random.default_rng(0).integers(-128, 128, (DEPTH, COLUMNS)).astype(np.int8)
+    constants = {"q": q, "s": (0.01 + np.abs(randn(1, *scales))).astype(np.float32)}
+    nodes = [node("Cast", "q", "c", to=TensorProto.FLOAT), node("Mul", factors, "w"),
+             node("MatMul", "x w", "y")]  # fmt: skip
+    ends = ({"x": ("float32", (3, DEPTH))}, {"y": ("float32", (3, COLUMNS))})
+    return typed(nodes, *ends, constants)
+
+
 def types(proto) -> list[str]:
     """Of the constants that kernels take."""
     constants = collect(imported(proto).mod["main"], tvm.ir.GenericConst)
@@ -103,6 +129,28 @@ def test_so_they_are_of_one_scale_a_line(kind, count, axis, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("factors", "scales"),
+    [("c s", (1, COLUMNS)), ("s c", (COLUMNS,)), ("c s", (DEPTH, 1)), ("c s", ())],
+)
+def test_nor_do_those_differ_that_a_product_makes_of_bytes(factors, scales, monkeypatch):
+    proto = built_of_products(factors, scales)
+    assert_same_bits(proto, randn(7, 3, DEPTH), "int8", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("op", "window", "stride", "count"),
+    [("Conv", 1, 1, COLUMNS), ("Conv", 3, 2, 1), ("ConvTranspose", 2, 2, COLUMNS)],
+)
+def test_and_those_of_convolutions_are(op, window, stride, count, monkeypatch):
+    proto = built_of_channels(op, window, stride=stride, count=count)
+    assert_same_bits(proto, randn(7, *IMAGE), "int8", monkeypatch)
+
+
+def test_convolutions_by_tiles_have_transformed_weights():
+    assert types(built_of_channels("Conv", 3)) == ["float32"]
+
+
+@pytest.mark.parametrize(
     ("rows", "bits", "depth", "form"),
     [
         (1, 2, 160, "int32"),
@@ -123,9 +171,9 @@ def test_zero_points_between_steps_leave_them_float32():
     assert types(product(zeros=7.5)) == ["float32"]
 
 
-def assert_same_bits(proto, x, form, monkeypatch):
+def assert_same_bits(proto, x, form, monkeypatch, *, zeros=False):
     feeds = {"x": x}
-    assert types(proto) == ["float32", form]
+    assert types(proto) == ["float32", *(["float32"] if zeros else []), form]
     (short,) = run(proto, feeds)
     monkeypatch.setattr(BlockwiseWeights, "of", lambda *_: None)
     monkeypatch.setattr(block_quantised, "_in_bytes", lambda _: None)
@@ -149,8 +197,11 @@ def test_those_of_four_bits_take_half_a_byte_for_one_row():
     assert len(block) <= 1.3 * DEPTH * COLUMNS * (1 / 2 + 4 / BLOCK)
 
 
-def test_what_a_byte_does_not_hold_stays_float32():
-    assert types(built("uint8", zeros=(0, 1))) == ["float32"]
+@pytest.mark.parametrize("rows", [3, 70])
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_zero_points_are_kept_where_a_byte_does_not_hold_what_they_leave(kind, rows, monkeypatch):
+    proto = built(kind, rows, zeros=(100, 120) if kind == "int8" else (0, 100))
+    assert_same_bits(proto, randn(7, rows, DEPTH), "int8", monkeypatch, zeros=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
