@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .model import Model, load
 
 __all__ = ["Interface", "Model", "TensorInfo", "load"]
-_FILES = {"Interface": "interface", "TensorInfo": "interface"}  # of others, `model`
+_FILES = {"Interface": "interface", "TensorInfo": "interface"}  # all others are in `model`
 
 
 def __getattr__(name: str) -> Any:
-    """One of these names, when it is asked for: what only reads a manifest needs no NumPy."""
+    """Import one of these names at first use, since programs that read manifests need no NumPy."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_FILES.get(name, 'model')}"), name)

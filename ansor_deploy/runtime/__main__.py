@@ -1,4 +1,4 @@
-"""Run a library on arrays from files, or say what it takes: `python3 -m` of this package."""
+"""Run a library on arrays from files, or print its interface: `python3 -m` of this package."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from .model import Model, load
 
 
 def main() -> None:
-    """Run what the words of the command line say; leaves with an exit code of `errors.py`."""
+    """Run the command line; on errors it exits with a code of `errors.py`."""
     parser = argparse.ArgumentParser(description="Run a library once, or say what it takes.")
     parser.add_argument("library", type=Path, help="model.so, its manifest model.json beside it")
     parser.add_argument("inputs", nargs="*", metavar="NAME=FILE.npy", help="an input's array")

@@ -1,10 +1,10 @@
-"""Batches of a size that a library has no code for: in parts of sizes that it has.
+"""Run batches of sizes that a library has no code for, in parts of sizes that it has.
 
     7 rows, code for 1, 2 and 4:  4, 2 and 1;  or, where a part costs more than a row, 4 and 4,
-                                               the last of which is a row that nobody reads
+                                               with one more row that nobody reads
 
-Each part reads and writes its rows where they lie. Rows are computed apart, which was proved when
-the library was built (`model/relax/rows.py`).
+Each part reads and writes its rows in place. Rows are independent of each other, which was proved
+when the library was built (`model/relax/rows.py`).
 """
 
 from __future__ import annotations
@@ -20,22 +20,26 @@ from .tensors import room_for
 if TYPE_CHECKING:
     from .interface import Interface, TensorInfo
 
-ROW = 1000  # what a row costs, in the unit of a manifest's `part`
+ROW = 1000  # the cost of a row, in the unit of a manifest's `part`
 Arrays = Mapping[str, np.ndarray]
 Part = tuple[int, Arrays, Arrays]  # the variant that runs it, what it reads, what it writes
 
 
 def tried_size(sizes: Sequence[int], most: int) -> int | None:
-    """A size by which parts are tried: the largest of at most one part of each; None if none is."""
+    """The batch size by which parts are tried: the largest one that is no size with own code.
+
+    It is at most the sum of all sizes; None if there is none.
+    """
     known = range(sizes[0], min(most, sum(sizes)) + 1)
     return next((rows for rows in reversed(known) if rows not in sizes), None)
 
 
 class Batches:
-    """The batches that a library takes, beside those that it has code for.
+    """The batches that a library takes, besides the sizes that it has code for.
 
-    known: what it has code for. said: the manifest's `batch`: `least` and `most` rows, `inputs`
-    that have these along their first axis, and what a `part` costs beside its rows.
+    known: the interfaces that it has code for. said: the manifest's `batch`: `least` and `most`
+    rows, the `inputs` that have these along their first axis, and the cost of a `part` besides that
+    of its rows.
     """
 
     def __init__(self, said: Mapping[str, Any], known: Sequence[Interface]) -> None:
@@ -44,16 +48,16 @@ class Batches:
         self._sizes = [one.input_shapes[self._inputs[0]][0] for one in known]
         self._costs = [said["part"] + ROW * size for size in self._sizes]
         self._made: dict[int, Interface] = {}  # by rows
-        self._best, self._next = [0], [0]  # by rows: what they cost, and the variant of a part
+        self._best, self._next = [0], [0]  # by rows: their least cost, and their first part
 
     @property
     def interfaces(self) -> list[Interface]:
-        """What the library has code for."""
+        """The interfaces that the library has code for."""
         return list(self._known)
 
     @property
     def tried(self) -> list[Interface]:
-        """What parts are tried by, when a library is verified."""
+        """The interface of a batch in parts that is tried when a library is verified, if any."""
         rows = tried_size(self._sizes, self.most)
         return [self.interface(rows)] if rows else []
 
@@ -63,7 +67,7 @@ class Batches:
         return ", ".join(map(self._text, self._known[0].inputs))
 
     def interface(self, rows: int) -> Interface:
-        """What the library takes and gives with a batch of so many rows."""
+        """The interface of the library with a batch of so many rows."""
         if rows in self._made:
             return self._made[rows]
         one = self._known[0]
@@ -73,16 +77,17 @@ class Batches:
         return made
 
     def of(self, inputs: Arrays) -> Interface | None:
-        """The interface of a batch that is run in parts; None if it is too large, or of no rows."""
+        """The interface of a batch that is run in parts; None for all other inputs."""
         given = inputs.get(self._inputs[0])
         if given is None or not given.ndim or not self.least <= len(given) <= self.most:
             return None
         return None if len(given) in self._sizes else self.interface(len(given))
 
     def parts(self, inputs: Arrays, outputs: Arrays) -> Iterator[Part]:
-        """The parts of a batch, each to be run before the next is asked for.
+        """The parts of a batch; each must be run before the next one is requested.
 
-        What the last writes for rows that nobody reads lies apart until then.
+        If the last part has rows that nobody reads, it writes to separate memory, from which its
+        other rows are copied.
         """
         rows, begin = len(inputs[self._inputs[0]]), 0
         for variant in self._variants(rows):
@@ -99,7 +104,7 @@ class Batches:
             begin += size
 
     def _variants(self, rows: int) -> Iterator[int]:
-        """The variants of the parts that cost least, the largest first."""
+        """The variants of the parts that cost least together."""
         for n in range(len(self._best), rows + 1):
             costs = (
                 (cost + self._best[max(0, n - size)], -at)
@@ -113,7 +118,7 @@ class Batches:
             rows -= self._sizes[self._next[rows]]
 
     def _taken(self, name: str, given: np.ndarray, begin: int, size: int) -> np.ndarray:
-        """The rows of a part; what it lacks is its last row again, which is as valid as that is."""
+        """The rows of a part; missing ones are copies of the last row, and so are valid."""
         if name not in self._inputs:
             return given
         taken = given[begin : begin + size]
@@ -134,6 +139,6 @@ class Batches:
 
 
 def _rows(whole: np.ndarray, rows: int, begin: int, size: int) -> np.ndarray:
-    """The rows of a part, of an array that may have several lines for each."""
+    """The rows of a part in an array that may have several lines for each row."""
     lines = len(whole) // rows
     return whole[begin * lines : (begin + size) * lines]

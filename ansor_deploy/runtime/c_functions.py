@@ -1,6 +1,6 @@
-"""The functions of a library by the C API, where there is no Python package of TVM.
+"""The functions of a library through the C API, where TVM's Python package is not installed.
 
-In ansor_deploy_runtime this stands for `functions.py`; its libraries lie in the package's `lib`.
+In ansor_deploy_runtime it replaces `functions.py`; its libraries lie in the package's `lib`.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from .wrong_processor import wrong_processor
 _LIBRARIES = Path(__file__).parents[1] / "lib"
 
 Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
-ON_GPU = None  # the C API takes what lies in the processor's memory
+ON_GPU = None  # the C API takes only tensors in the CPU's memory
 
 
 class _Values(ctypes.Structure):
@@ -30,19 +30,19 @@ class _Values(ctypes.Structure):
 def into_functions(
     path: Path, count: int, threads: int, code: int | None = None
 ) -> tuple[int, list[Into], Callable[[int], None]]:
-    """The number of a library's code, its functions, one an interface, and what sets its threads.
+    """The number of a library's code, its functions, one an interface, and a setter of its threads.
 
     The functions take inputs, and outputs to write to: arrays of the right shapes and types;
-    outputs are contiguous. threads: that a call takes; 0 for as many as its target has cores. code:
-    the one that is to run, by its number; None for the best. AnsorError where it is no
-    library that this machine can load, DeviceError where the processor lacks what it needs.
+    outputs are contiguous. threads: those of a call; 0 for as many as the target has cores. code:
+    the number of the code to run; None for the best. AnsorError where this machine cannot load it,
+    DeviceError where the processor lacks features that it needs.
     """
     model = _Model(path, threads, -1 if code is None else code)
     return model.code, [partial(model.run, variant) for variant in range(count)], model.use_threads
 
 
 class _Model:
-    """A library that the C API has loaded; not for two threads at once."""
+    """A library loaded by the C API; not for two threads at once."""
 
     def __init__(self, path: Path, threads: int, code: int) -> None:
         api = _api()
@@ -61,7 +61,7 @@ class _Model:
             self.use_threads(threads)
 
     def use_threads(self, count: int) -> None:
-        """Let a call take so many threads; AnsorError for less than one."""
+        """Let a call take so many threads; AnsorError for fewer than one."""
         if self._api.ansor_deploy_use_threads(self._model, count) != 0:
             raise AnsorError(self._last_error(), file=self._path)
 
@@ -69,7 +69,7 @@ class _Model:
         self, variant: int, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
     ) -> None:
         """Run once; IndexError where the inputs hold an index that is out of range."""
-        kept = [np.ascontiguousarray(one) for one in inputs]  # as long as the call
+        kept = [np.ascontiguousarray(one) for one in inputs]  # kept alive during the call
         given, made = _values(kept), _values(outputs)
         words = (self._model, variant, given, len(given), made, len(made))
         if self._api.ansor_deploy_run_variant(*words) != 0:
@@ -94,7 +94,7 @@ def _api() -> ctypes.CDLL:
     """The C API; AnsorError where this machine cannot load it."""
     try:
         for name in ("libtvm_ffi.so", "libtvm_runtime.so"):
-            ctypes.CDLL(str(_LIBRARIES / name), ctypes.RTLD_GLOBAL)  # libraries call what they have
+            ctypes.CDLL(str(_LIBRARIES / name), ctypes.RTLD_GLOBAL)  # libraries use their symbols
         api = ctypes.CDLL(str(_LIBRARIES / "libansor_deploy.so"))
     except OSError as error:
         hint = "it needs libstdc++.so.6 (Debian: apt-get install libstdc++6)"

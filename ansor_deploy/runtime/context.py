@@ -1,8 +1,8 @@
-"""What a library keeps from one step to the next: caches with room, and how much of them counts.
+"""The context of a library: the caches that it keeps from one step to the next.
 
-A model of a decoder takes caches of as many rows as there were tokens, and gives them with a row
-more for each new token. A library with a context has room for all rows from the beginning, writes
-new ones behind those that count, and copies none.
+A decoder's model takes caches with a row for each earlier token, and returns them with another row
+for each new token. A library with a context has room for all rows from the beginning, writes new
+ones behind those that count, and copies none.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cache:
-    """An input that a library keeps, and the output of the model that it is after a step.
+    """An input that a library keeps, and the model's output that replaces it after a step.
 
-    axis: along which rows lie in the model. at: the place of the output among the model's. order:
+    axis: the axis of rows in the model. at: the position of the output among the model's. order:
     of the model's axes, as they lie in memory; empty where it is the same.
     """
 
@@ -33,18 +33,18 @@ class Cache:
 
     @property
     def rows(self) -> int:
-        """The axis along which rows lie in memory."""
+        """The axis of rows in memory."""
         return self.order.index(self.axis) if self.order else self.axis
 
     @property
     def back(self) -> tuple[int, ...]:
-        """The order of axes in memory, as they lie in the model."""
+        """The positions of the model's axes in memory: the inverse of `order`."""
         return tuple(self.order.index(axis) for axis in range(len(self.order)))
 
 
 @dataclass(frozen=True)
 class Counted:
-    """An input that is longer with each step: along an axis, by `more` than rows count."""
+    """An input that grows with each step: along an axis, it is `more` longer than rows count."""
 
     name: str
     axis: int
@@ -53,10 +53,10 @@ class Counted:
 
 @dataclass(frozen=True)
 class Context:
-    """The caches of a library, each with room for so many rows, of which the first `length` count.
+    """The caches of a library, each with room for so many rows, of which the first ones count.
 
-    tokens: rows that a step adds. length: the input of the library's function that says how many
-    rows count before it.
+    tokens: how many rows a step adds. length: the input of the library's function with the number
+    of rows that count before the step.
     """
 
     rows: int
@@ -67,12 +67,12 @@ class Context:
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """Lengths that a library is tried and timed at: half full, almost empty, almost full."""
+        """Lengths at which a library is tried and timed: half full, almost empty, almost full."""
         last = self.rows - self.tokens
         return tuple(dict.fromkeys((max(1, min(self.rows // 2, last)), 1, last)))
 
     def grown(self, one: Interface, length: int) -> Interface:
-        """What the model takes and gives where so many rows count. one: what the function does."""
+        """The model's interface where so many rows count. one: the interface of the function."""
         sizes = {(cache.input, cache.rows): length for cache in self.caches}
         sizes |= {(each.name, each.axis): length + each.more for each in self.counted}
         takes = {info.name: _sized(info, sizes) for info in one.inputs}
@@ -88,19 +88,19 @@ class Context:
         return replace(one, inputs=tuple(takes.values()), outputs=tuple(gives), context=None)
 
     def length_of(self, inputs: Mapping[str, np.ndarray]) -> int:
-        """How many rows the caches among inputs have, as far as there is room for them."""
+        """How many rows the caches among these inputs have, limited to the room for them."""
         cache = self.caches[0]
         given = inputs.get(cache.input)
         size = given.shape[cache.axis] if given is not None and given.ndim > cache.axis else 0
         return int(min(size, self.rows - self.tokens))
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
+        """The context as it is in a manifest."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Context:
-        """What a manifest says."""
+        """The context of a manifest."""
         caches = tuple(
             Cache(**{**one, "order": tuple(one.get("order", ()))}) for one in data["caches"]
         )

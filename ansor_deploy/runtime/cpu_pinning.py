@@ -1,7 +1,7 @@
-"""Each thread of a run worker is pinned to a processor of its own.
+"""Pin each thread of a run worker to a processor of its own.
 
-A thread that waits for the others spins, so to the system it looks as busy as they are: of a
-kernel's two threads both stood on one processor, beside an idle one, in one timing of seven.
+A thread that waits for the others spins, so to the system it looks as busy as they are: in one
+timing of seven, both threads of a kernel ran on one processor, beside an idle one.
 """
 
 import os
@@ -24,12 +24,12 @@ def use_cores(count: int) -> None:
 
 
 def release() -> None:
-    """Let every thread run on any processor again, as in a process that uses a library."""
+    """Let every thread run on any processor again, as in any process that uses a library."""
     _pin((thread, _ALLOWED) for thread in _threads())
 
 
 def _pin(pins: Iterable[tuple[int, list[int]]]) -> None:
-    """Pin threads to processors; where that is forbidden, or one has ended, nothing changes."""
+    """Pin threads to processors; one that has ended, or may not be pinned, is skipped."""
     for thread, processors in pins:
         with suppress(OSError):
             os.sched_setaffinity(thread, processors)

@@ -1,8 +1,8 @@
-"""NVIDIA's driver by ctypes: memory of the first GPU, code that is loaded, and the GPU's clock.
+"""NVIDIA's driver through ctypes: memory of the first GPU, loaded code, and the GPU's clock.
 
-Nothing of CUDA but the driver (libcuda.so.1) is needed, and it is looked for when it is needed.
-What it refuses is a `CudaError`; after some errors, such as an access beyond all memory, the driver
-refuses everything until the process ends.
+Only CUDA's driver (libcuda.so.1) is needed, and it is loaded at first use. A call that it refuses
+raises a `CudaError`. After some errors, such as an access beyond all memory, the driver refuses
+every call until the process ends.
 """
 
 import ctypes
@@ -17,18 +17,19 @@ from ..errors import AnsorError
 
 _LIBRARY = "libcuda.so.1"
 _NAME_CHARS = 256
-# Of the driver's attributes of a device.
+# The driver's numbers of device attributes: multiprocessors, and parts of the compute capability.
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76
-_BLOCKING, _RELAXED = 0, 2  # a stream's flags; how much of the process a capture concerns
+_BLOCKING = 0  # flags of a stream
+_RELAXED = 2  # the mode of a capture: other calls of the process are not restricted
 
 
 class CudaError(RuntimeError):
-    """What the driver refuses, in its words."""
+    """The driver refuses a call; the message is the driver's."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """What a GPU is. arch: such as "sm_90". sms: multiprocessors. driver: CUDA's version."""
+    """A GPU. arch: such as "sm_90". sms: how many multiprocessors. driver: its CUDA version."""
 
     name: str
     arch: str
@@ -37,7 +38,7 @@ class Gpu:
 
 
 class Driver:
-    """The driver, with the first GPU's context current in the thread that makes this."""
+    """The driver. The first GPU's context is current in the thread that creates this object."""
 
     def __init__(self) -> None:
         try:
@@ -54,7 +55,7 @@ class Driver:
         self.call("cuCtxPushCurrent_v2", context)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver; CudaError where it refuses, or an old one lacks it."""
+        """Call a function of the driver; CudaError where it refuses, or is too old to have it."""
         try:
             status = getattr(self._lib, name)(*arguments)
         except AttributeError:
@@ -63,7 +64,7 @@ class Driver:
             raise CudaError(f"{name}: {self._words(status)}")
 
     def gpu(self) -> Gpu:
-        """What the GPU is."""
+        """The first GPU."""
         name, version = ctypes.create_string_buffer(_NAME_CHARS), ctypes.c_int()
         self.call("cuDeviceGetName", name, _NAME_CHARS, self._device)
         self.call("cuDriverGetVersion", ctypes.byref(version))
@@ -73,7 +74,7 @@ class Driver:
         return Gpu(words, arch, self._attribute(_MULTIPROCESSORS), f"{major}.{minor // 10}")
 
     def synchronize(self) -> None:
-        """Wait for all that was launched; CudaError where one of it failed."""
+        """Wait for everything that was launched; CudaError where any of it failed."""
         self.call("cuCtxSynchronize")
 
     def load(self, code: bytes) -> ctypes.c_void_p:
@@ -96,7 +97,7 @@ class Driver:
         addresses: Sequence[int],
         stream: ctypes.c_void_p,
     ) -> None:
-        """Begin a kernel on a stream, whose arguments are addresses."""
+        """Launch a kernel on a stream. addresses: the kernel's arguments."""
         values = (ctypes.c_uint64 * len(addresses))(*addresses)
         size, first = ctypes.sizeof(ctypes.c_uint64), ctypes.addressof(values)
         given = (ctypes.c_void_p * len(addresses))(
@@ -129,7 +130,7 @@ def driver() -> Driver:
 
 
 class Memory:
-    """So many bytes of the GPU's memory, given back with the last reference. address: a number."""
+    """Bytes of the GPU's memory, freed with the last reference. address: as an integer."""
 
     def __init__(self, size: int) -> None:
         self.size, place = size, ctypes.c_uint64()
@@ -138,12 +139,12 @@ class Memory:
         weakref.finalize(self, _release, self.address).atexit = False
 
     def send(self, content: bytes, offset: int = 0) -> None:
-        """Copy bytes to a place of it."""
+        """Copy bytes to this offset of the memory."""
         place = ctypes.c_uint64(self.address + offset)
         driver().call("cuMemcpyHtoD_v2", place, content, ctypes.c_size_t(len(content)))
 
     def fetch(self, offset: int, size: int) -> bytearray:
-        """A copy of so many of its bytes."""
+        """A copy of `size` bytes of the memory, from this offset."""
         made = bytearray(size)
         if size:
             place = ctypes.c_uint64(self.address + offset)
@@ -152,7 +153,7 @@ class Memory:
         return made
 
     def fill(self, value: int) -> None:
-        """Set every byte of it."""
+        """Set every byte of the memory."""
         place = ctypes.c_uint64(self.address)
         driver().call("cuMemsetD8_v2", place, ctypes.c_ubyte(value), ctypes.c_size_t(self.size))
 
@@ -163,10 +164,10 @@ def _release(address: int) -> None:
 
 
 class Recording:
-    """What was launched on a stream in a `with` block: run again as a whole, without the host.
+    """Everything launched on a stream in a `with` block, to be run again as a whole.
 
-    stream: to launch on. The driver begins a recording's kernels by itself, one after the other: so
-    the time of a short kernel is not the host's time to launch it.
+    stream: the one to launch on. The driver starts the recorded kernels itself, one after the
+    other, so that the time of a short kernel is not the host's time to launch it.
     """
 
     def __init__(self) -> None:
@@ -181,7 +182,7 @@ class Recording:
         self._driver.call("cuStreamEndCapture", self.stream, ctypes.byref(self._graph))
 
     def times(self, runs: int, repeat: int) -> list[float]:
-        """Seconds of all that was recorded, averaged over so many runs, `repeat` times."""
+        """Seconds of the whole recording, averaged over `runs` runs, measured `repeat` times."""
         call, made = self._driver.call, ctypes.byref(self._whole)
         call("cuGraphInstantiateWithFlags", made, self._graph, ctypes.c_uint64(0))
         try:

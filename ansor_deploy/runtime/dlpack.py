@@ -1,4 +1,4 @@
-"""Tensors of other libraries, such as PyTorch's, as arrays in the memory where they lie."""
+"""Use tensors of other libraries, such as PyTorch's, as arrays in their own memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,13 +8,14 @@ import numpy as np
 from ..errors import UsageError
 
 _CUDA = 2  # DLPack's device type
-Arrays = Mapping[str, Any]  # by name: NumPy's, or whatever else exchanges its memory by DLPack
+Arrays = Mapping[str, Any]  # by name: NumPy's, or others that exchange their memory by DLPack
 
 
 def in_place(given: Arrays, on_gpu: Callable[[Any], Any] | None = None) -> dict[str, Any]:
-    """The arrays, each in its own memory; UsageError where that is not the processor's.
+    """The arrays, each in its own memory; UsageError where that is not the CPU's.
 
-    on_gpu: makes of a tensor in a GPU's memory what functions take; None where they take none.
+    on_gpu: converts a tensor in a GPU's memory to an argument of functions; None where these take
+    no such tensors.
     """
     return {name: _array(name, one, on_gpu) for name, one in given.items()}
 
@@ -38,7 +39,7 @@ def _array(name: str, given: Any, on_gpu: Callable[[Any], Any] | None) -> Any:
 
 
 class _Lent:
-    """The memory of an array, to be written to: DLPack before 1.0 said of none that it may be."""
+    """The memory of an array as writable memory: DLPack before 1.0 cannot say that it is."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array

@@ -1,4 +1,4 @@
-"""Whether arrays are what a library takes and gives, and what is amiss where they are not."""
+"""Check whether arrays fit a library's interface, and say what is wrong where they do not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def choose(
     inputs: Mapping[str, np.ndarray],
     ranges: Batches | Lengths | None = None,
 ) -> int:
-    """Which interface the inputs fit; UsageError that names every input that is amiss.
+    """The position of the interface that inputs fit; UsageError that names every wrong input.
 
     ranges: the batches, or lengths, that the library takes as well.
     """
@@ -42,14 +42,14 @@ def fitting(
     inputs: Mapping[str, np.ndarray],
     ranges: Batches | Lengths | None,
 ) -> Interface:
-    """What a library takes and gives of inputs; UsageError as of `choose`."""
+    """The interface that inputs fit, ranges included; UsageError as in `choose`."""
     within = ranges.of(inputs) if ranges else None
     known = [within] if within else known
     return known[choose(path, known, inputs, ranges)]
 
 
 def text(tensors: Sequence[TensorInfo]) -> str:
-    """Tensors as a message names them."""
+    """Tensors as text for a message."""
     return ", ".join(f"{info.name}: {info.dtype}[{_extents(info)}]" for info in tensors)
 
 
@@ -61,7 +61,7 @@ def _extents(info: TensorInfo) -> str:
 def check_outputs(
     path: Path, wanted: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
 ) -> None:
-    """UsageError that names each array that an output cannot be written to."""
+    """UsageError that names each array to which an output cannot be written."""
     faults = _faults(wanted, outputs, "output")
     for (name, one), (other, second) in combinations(outputs.items(), 2):
         if _may_share_memory(one, second):
@@ -75,7 +75,7 @@ def check_outputs(
 
 
 def apart(given: np.ndarray, outputs: Iterable[np.ndarray]) -> np.ndarray:
-    """An array that no output is written over; a GPU's is copied before the run in any case."""
+    """An input, copied if it shares memory with an output; a GPU's is always copied by the run."""
     return given.copy() if any(_may_share_memory(given, one) for one in outputs) else given
 
 

@@ -1,4 +1,4 @@
-"""The functions of a library, with its weights and memory bound to them, as functions of arrays."""
+"""The functions of a library as functions of arrays, with its weights and memory bound to them."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,13 +12,14 @@ from ..system.machine_fault import raise_if_fault
 from . import native
 from .tensors import numpy_dtype
 
-_CPU, _POOLED = 1, 2  # DLPack's device type; the VM's allocator that keeps its memory
+_CPU = 1  # DLPack's device type
+_POOLED = 2  # the virtual machine's allocator that keeps memory for later calls
 
 Into = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
 
 
 class OnGpu:
-    """A tensor in a GPU's memory: its shape, its type as NumPy's, and itself as the runtime's."""
+    """A tensor in a GPU's memory, with its shape, its NumPy type, and the runtime's tensor."""
 
     def __init__(self, given: Any) -> None:
         self.tensor = native.ffi().from_dlpack(given, require_contiguous=True)
@@ -32,11 +33,11 @@ ON_GPU: Callable[[Any], OnGpu] | None = OnGpu
 def into_functions(
     path: Path, count: int, threads: int, code: int | None = None
 ) -> tuple[int, list[Into], Callable[[int], None]]:
-    """The number of a library's code, its functions, one an interface, and what sets its threads.
+    """The number of a library's code, its functions, one an interface, and a setter of its threads.
 
     The functions take inputs, and outputs to write to: arrays of the right shapes and types;
-    outputs are contiguous, aligned and apart from all else. threads, code: as in
-    `open_machine`, and so are errors.
+    outputs are contiguous, aligned, and share no memory with others. code: the number of the code
+    to run; None for the best. threads, and errors: as in `open_machine`.
     """
     names = main_names(count)
     library, number, machine = _opened(path, names, threads, code)
@@ -50,15 +51,15 @@ def main_names(count: int) -> list[str]:
 
 
 def code_prefix(code: int) -> str:
-    """What the names of a library's functions begin with in its code of a number."""
+    """The prefix of the names of a library's functions in its code with this number."""
     return f"code_{code}_" if code else ""
 
 
 def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
-    """A library's virtual machine, these functions with their weights; AnsorError if it is none.
+    """A library's virtual machine, with weights bound to these functions.
 
-    DeviceError where the processor lacks what its code needs.
-    threads: that a call takes; 0 for as many as its target has cores.
+    threads: those of a call; 0 for as many as the target has cores. AnsorError where it cannot be
+    loaded, DeviceError where the processor lacks features that its code needs.
     """
     return _opened(path, names, threads)[2]
 
@@ -66,9 +67,9 @@ def open_machine(path: Path, names: Sequence[str], threads: int = 0) -> Any:
 def _opened(
     path: Path, names: Sequence[str], threads: int, code: int | None = None
 ) -> tuple[Any, int, Any]:
-    """As `open_machine`; before it the library, and the number of its code that runs.
+    """The library, the number of the code that runs, and the machine as in `open_machine`.
 
-    That is the best, or this one.
+    code: the number of the code to run; None for the best.
     """
     try:
         library = native.load_module(path)
@@ -79,7 +80,7 @@ def _opened(
         machine["vm_initialization"](_CPU, 0, _POOLED)
         bind_weights(machine, partial(native.mapped, path), names, code_prefix(number))
         for name in names:
-            machine[name]  # raises where there is none
+            machine[name]  # raises where there is no such function
     except (OSError, RuntimeError, AttributeError) as error:
         raise_if_fault(error)
         reason = str(error).strip().splitlines()[-1]
@@ -92,11 +93,11 @@ def _opened(
 
 
 class _InPlace:
-    """A function that reads and writes arrays where they lie; not for two threads at once."""
+    """A function that reads and writes arrays in place; not for two threads at once."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._copies: dict[int, Any] = {}  # of inputs, by position: of those that need one
+        self._copies: dict[int, Any] = {}  # of the inputs that must be copied, by position
 
     def __call__(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
         given, made = ([_borrowed(one) for one in some] for some in (inputs, outputs))
@@ -113,7 +114,7 @@ class _InPlace:
                 native.copy_to(one, tensor)
 
     def _input(self, at: int, given: np.ndarray, lent: Any) -> Any:
-        """The array itself, or a copy of it in memory that is kept for the next call."""
+        """The borrowed tensor, or a copy of the array in memory that is kept for the next call."""
         if lent is not None:
             return lent
         if at not in self._copies:
@@ -132,10 +133,11 @@ def bind_weights(
     functions: Sequence[str] = ("main",),
     prefix: str = "",
 ) -> None:
-    """Give functions of a virtual machine their last arguments: weights, and memory for tensors.
+    """Bind the last arguments of a virtual machine's functions: weights, and memory for tensors.
 
-    block: makes a tensor, uint8, of the block of so many bytes (`codegen/memory/weights.py`).
-    prefix: of the functions in the code that is chosen; bound, they go by their names without it.
+    block: makes a uint8 tensor of the block of weights, from its size in bytes
+    (`codegen/memory/weights.py`). prefix: that of the functions in the chosen code; the bound ones
+    have names without it.
     """
     memory = block(machine["weights_size"]())
     for name in functions:

@@ -1,4 +1,4 @@
-"""A program for a GPU as machine code and launches: what runs it needs no compiler.
+"""A program for a GPU as machine code and launches, which can be run without a compiler.
 
 softmax(x, y)
 -->
@@ -19,9 +19,9 @@ from typing import Any
 class Launch:
     """One launch. grid, block: blocks and threads along x, y, z.
 
-    arguments: positions among the parameters of the program; from their number on, of its buffers.
-    Without a grid nothing is launched: the one argument must hold a zero, or the run fails with an
-    IndexError that the name is the text of.
+    arguments: positions among the parameters of the program, followed by its buffers. An entry
+    without a grid launches nothing: its one argument must hold a zero, or the run fails with an
+    IndexError whose text is the name.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class GpuKernel:
-    """The code of a program. cubin: for the target's GPU. ptx: text, for newer ones.
+    """The code of a program. cubin: for the target's GPU. ptx: text, for newer GPUs.
 
     workspace: bytes of each buffer that its launches share.
     """
@@ -43,7 +43,7 @@ class GpuKernel:
     ptx: bytes
 
     def to_bytes(self) -> bytes:
-        """As it is kept, like an object file."""
+        """The program as bytes, which are stored like an object file."""
         return json.dumps(self.to_json()).encode()
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class GpuKernel:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "GpuKernel":
-        """What `to_bytes` gave."""
+        """The program of `to_bytes`."""
         return cls.from_json(json.loads(content))
 
     @classmethod
@@ -74,5 +74,5 @@ class GpuKernel:
 
     @classmethod
     def from_library(cls, content: bytes) -> "dict[str, GpuKernel]":
-        """What `library` gave."""
+        """The programs of `library`, by the names of their functions."""
         return {name: cls.from_json(data) for name, data in json.loads(content).items()}

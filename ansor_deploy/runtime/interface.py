@@ -1,4 +1,4 @@
-"""What a library takes and gives: its tensors by name, in each of its shapes."""
+"""The interface of a library: its inputs and outputs by name, in each of its shapes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .lengths import Lengths
 class TensorInfo:
     """An input or output by its ONNX name.
 
-    lengths: of an output of which a run decides how large it is, by axis, the output that holds how
-    much of it counts; the shape is what it has room for.
+    lengths: where a run decides how much of an output counts, pairs of an axis and the output that
+    holds the length along it; the shape is the room then.
     """
 
     name: str
@@ -30,9 +30,9 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a library takes and gives, in the order of its arguments, in one of its shapes.
+    """The inputs and outputs of a library in one of its shapes, in the order of its arguments.
 
-    context: of what it keeps from one step to the next; None where that is nothing.
+    context: what it keeps from one step to the next; None where that is nothing.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -55,14 +55,14 @@ class Interface:
         return text(self.outputs)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
+        """The interface as it is in a manifest."""
         tensors = {"inputs": self.inputs, "outputs": self.outputs}
         kept = {"context": self.context.to_json()} if self.context else {}
         return {**{kind: [*map(_entry, some)] for kind, some in tensors.items()}, **kept}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Interface:
-        """The tensors that a manifest, or a shape of it, says."""
+        """The interface of a manifest, or of one of its shapes."""
         return cls(tuple(map(_tensor, data["inputs"])), tuple(map(_tensor, data["outputs"])))
 
 
@@ -80,7 +80,7 @@ _OF_CALLS = [
 
 
 def of_calls(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a manifest says how a library is called."""
+    """The fields of a manifest that are needed to call a library."""
     return {key: manifest.get(key) for key in _OF_CALLS}
 
 
@@ -91,9 +91,9 @@ def _entry(info: TensorInfo) -> dict[str, Any]:
 
 
 def interfaces(manifest: dict[str, Any]) -> list[Interface]:
-    """What a manifest says that a library takes and gives, for each of its shapes.
+    """The interfaces of a library, for each of its shapes, from its manifest.
 
-    Of one with a context, or a range of lengths, as the model itself does at some lengths.
+    With a context, or a range of lengths, they are those of the model itself at some lengths.
     """
     known = declared(manifest)
     if context := known[0].context:
@@ -103,9 +103,9 @@ def interfaces(manifest: dict[str, Any]) -> list[Interface]:
 
 
 def ranges(manifest: Mapping[str, Any], called: Sequence[Interface]) -> Batches | Lengths | None:
-    """The batches, or the lengths, that a library takes; None where each of its sizes is fixed.
+    """The batches, or the lengths, that a library takes; None where all its sizes are fixed.
 
-    called: what its functions take.
+    called: the interfaces of its functions.
     """
     if said := manifest.get("ranges"):
         return Lengths(said, called)
@@ -114,7 +114,7 @@ def ranges(manifest: Mapping[str, Any], called: Sequence[Interface]) -> Batches 
 
 
 def declared(manifest: dict[str, Any]) -> list[Interface]:
-    """What a manifest says that the functions of a library take and give."""
+    """The interfaces of a library's functions, from its manifest."""
     context = Context.from_json(manifest["context"]) if manifest.get("context") else None
     every = manifest.get("variants") or [manifest]
     return [replace(Interface.from_json(one), context=context) for one in every]
@@ -128,7 +128,7 @@ def _tensor(entry: dict[str, Any]) -> TensorInfo:
 def of_true_size(
     gives: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The model's outputs, of each what counts of it. outputs: all of a library's, in order."""
+    """The model's outputs, cut to the part that counts. outputs: all of a library's, in order."""
     if not any(info.lengths for info in gives):
         return dict(outputs)
     inner = {name for info in gives for _, name in info.lengths}

@@ -1,9 +1,9 @@
-"""Inputs of a length that a call gives, of a library that has room for the most.
+"""Run inputs of any length in a range, with a library that has room for the longest.
 
     ids of 100 tokens, room for 512  ->  ids with 412 behind them that do not count, and 100
 
-How much counts is an input of the library's function; of what it gives, as much counts as other
-outputs say. Its loops end where that ends (`codegen/lengths/`).
+The length is another input of the library's function, and other outputs hold the lengths of
+outputs. The function's loops end at the length (`codegen/lengths/`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Sizes = tuple[int, ...]  # a length for each range
 
 
 def tried_together(ranges: Sequence[tuple[int, int, int]]) -> list[Sizes]:
-    """The lengths by which a library is tried and timed: the most, odd ones, the least.
+    """The lengths at which a library is tried and timed: the largest, odd ones, the least.
 
-    Of several ranges, also the least of one beside the most of the others.
+    With several ranges, also the least of the first with the largest of the others.
 
     ranges: the least, the most and the step of each.
     """
@@ -39,16 +39,16 @@ def tried_together(ranges: Sequence[tuple[int, int, int]]) -> list[Sizes]:
 
 
 def _odd(least: int, most: int, step: int) -> int:
-    """A length of an odd number of steps, about five eighths of the most."""
+    """A length of an odd number of steps, about five eighths of the largest."""
     return min(most, max(least, (5 * most // (8 * step) | 1) * step))
 
 
 class Lengths:
     """The lengths that a library takes.
 
-    said: the manifest's `ranges`: of each `least`, `most` and `step`, the input `length` that says
-    how much counts, and the `places`, inputs and their axes, that are as long. called: what its
-    function takes.
+    said: the manifest's `ranges`: each has `least`, `most` and `step`, the input `length` that
+    holds the length, and the `places`, inputs and their axes, that have this length. called: the
+    interface of its function.
     """
 
     def __init__(self, said: Sequence[Mapping[str, Any]], called: Sequence[Interface]) -> None:
@@ -57,22 +57,22 @@ class Lengths:
         self._places = [[(name, axis) for name, axis in one["places"]] for one in said]
         self._called = called[0]
         self._made: dict[Sizes, Interface] = {}
-        self._rooms: dict[str, list[np.ndarray]] = defaultdict(list)  # that no call uses
+        self._rooms: dict[str, list[np.ndarray]] = defaultdict(list)  # arrays that no call uses now
         self._given = [info for info in self._called.inputs if info.name not in self._lengths]
 
     @property
     def interfaces(self) -> list[Interface]:
-        """What the library takes and gives where it is tried."""
+        """The interfaces at the lengths at which the library is tried."""
         return [self.interface(*sizes) for sizes in tried_together(self._ends)]
 
     @property
     def tried(self) -> list[Interface]:
-        """What it is tried by beside `interfaces`."""
+        """The interfaces that are tried besides `interfaces`: none."""
         return []
 
     @property
     def count(self) -> int:
-        """How many lengths a call gives."""
+        """How many lengths a call has."""
         return len(self._ends)
 
     @property
@@ -84,7 +84,7 @@ class Lengths:
         return ", ".join(f"{info.name}: {info.dtype}[{shape}]" for info, shape in pairs)
 
     def interface(self, *sizes: int) -> Interface:
-        """What the library takes at a length of each range, and gives: as much as there may be."""
+        """The interface at these lengths, one for each range; outputs have their full room."""
         if sizes not in self._made:
             texts = [*map(str, sizes)]
             inputs = tuple(
@@ -95,14 +95,14 @@ class Lengths:
         return self._made[sizes]
 
     def of(self, inputs: Arrays) -> Interface | None:
-        """The interface of inputs by their lengths; None where one is in no range."""
+        """The interface of inputs by their lengths; None where a length is not in its range."""
         sizes = self._sizes_of(inputs)
         within = zip(sizes, self._ends, strict=True)
         fits = all(low <= n <= high and n % step == 0 for n, (low, high, step) in within)
         return self.interface(*sizes) if fits else None
 
     def parts(self, inputs: Arrays, outputs: Arrays) -> Iterator[Part]:
-        """The one part of a run. outputs: as large as can be."""
+        """The single part of a run. outputs: with their full room."""
         given = {info.name: self._in_room(info, inputs[info.name]) for info in self._given}
         sizes = (np.array(size, np.int64) for size in self._sizes_of(inputs))
         yield 0, {**given, **dict(zip(self._lengths, sizes, strict=True))}, outputs
@@ -114,7 +114,7 @@ class Lengths:
         return tuple(_extent(inputs.get(name), axis) for (name, axis), *_ in self._places)
 
     def _in_room(self, info: TensorInfo, given: np.ndarray) -> np.ndarray:
-        """An input with room behind it, which holds whatever calls before left there."""
+        """An input with room behind it, which holds whatever earlier calls left there."""
         if given.shape == info.shape:
             return given
         kept = self._rooms[info.name]
@@ -123,7 +123,7 @@ class Lengths:
         return room
 
     def _sizes(self, info: TensorInfo, texts: Sequence[str]) -> list[str]:
-        """The extents of an input, with a text for each length."""
+        """The extents of an input as texts, with these texts for the lengths."""
         pairs = zip(self._places, texts, strict=True)
         own = {at: text for some, text in pairs for name, at in some if name == info.name}
         return [own.get(axis, str(size)) for axis, size in enumerate(info.shape)]

@@ -1,4 +1,4 @@
-"""The manifest beside a library, as plain JSON: all that loading and running it takes."""
+"""The manifest beside a library as plain JSON, which is enough to load and run the library."""
 
 import json
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ _MOST_BYTES = 64 << 20  # of a manifest
 
 
 def manifest_path(artifact: Path) -> Path:
-    """Where a library's manifest lies: the same name with .json."""
+    """The path of a library's manifest: the same name with .json."""
     return artifact.with_suffix(".json")
 
 
 def read_json(artifact: Path) -> dict[str, Any]:
-    """The manifest of a library that is whole, as JSON; AnsorError if it is not, or is none.
+    """The manifest of a library, as JSON; AnsorError if it is missing, or invalid, or not its own.
 
-    What running a library takes of it is there, and has its type.
+    The fields that running the library needs are there, and have the right types.
     """
     path = manifest_path(artifact)
     if artifact.suffix == ".onnx":
@@ -50,13 +50,13 @@ def read_json(artifact: Path) -> dict[str, Any]:
 
 
 def threads_of(manifest: Mapping[str, Any]) -> int:
-    """Threads of a call unless its caller says otherwise: of its preset, else one a core."""
+    """The default number of threads of a call: that of the preset, else one a core."""
     preset = manifest.get("preset")
     return int(preset["threads"] if preset else manifest["target"]["cores"])
 
 
 def no_manifest(artifact: Path, wrong: str) -> AnsorError:
-    """The error of what lies where a library's manifest should. wrong: what is, and where."""
+    """The error of a file that is not a manifest but has its path. wrong: the fault."""
     return AnsorError(f"not a manifest: {wrong}", _rebuild(artifact), manifest_path(artifact))
 
 
@@ -65,7 +65,7 @@ def _rebuild(artifact: Path) -> str:
 
 
 def _fault(manifest: Any) -> str:
-    """What is wrong with what running a library reads of its manifest; "" if nothing is."""
+    """What is wrong with the fields that running a library reads; "" if nothing is."""
     try:
         kinds = [
             (manifest["artifact"]["bytes"], int),

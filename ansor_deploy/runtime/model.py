@@ -1,4 +1,4 @@
-"""A built library, loaded and called with arrays by name."""
+"""A loaded library, which is called with arrays by name."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Model(Shared):
     """A loaded library: call it with the inputs by name, get the outputs by name.
 
     Threads may share it: one runs, the others wait. In a child of `os.fork` it runs on one thread,
-    whatever ran meanwhile. `close`, or the end of a `with`, gives its memory back. Inputs are read
-    where they lie, if they are contiguous and may be written to, else from a copy; nobody may
-    change them during a call. Those of other libraries come by DLPack, and so may arrays that
-    results are written to. Those of a library for a GPU may lie on it: where all of a call's do,
-    nobody waits for its end, which is the business of the caller's stream.
+    even if another thread was running it during the fork. `close`, or the end of a `with`, frees
+    its memory. Inputs are read in place if they are contiguous and writable, else from a copy;
+    nobody may change them during a call. Tensors of other libraries are exchanged by DLPack, also
+    as arrays for results. For a GPU, tensors may be on the GPU: where all of a call's are, the call
+    does not wait for the end of the run, which is ordered by the caller's stream.
 
-    interfaces: what it takes and gives; several where it was built for several shapes. inputs,
-    outputs: of the first. batches: the others that it takes, in parts; None where there are none.
-    threads: that a call takes; 0 for those of its preset, else as many as the target has cores.
-    code: of a library with code for several targets, the number of the one that runs; None for the
-    best. manifest: what it says of that. called: what its first function takes and gives, which of
-    a library with a context is not what the model does. context: what it keeps; else None.
+    interfaces: one for each shape that it was built for. inputs, outputs: those of the first.
+    batches: other batches or lengths that it takes; None where there are none. threads: those of a
+    call; 0 for those of its preset, else as many as the target has cores. code: the number of the
+    code that runs, where it has code for several targets; None for the best. manifest: with the
+    fields of that code. called: the interface of its first function, which differs from the
+    model's where there is a context. context: what it keeps between steps, or None.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Model(Shared):
         return f"<{self.path}: {'; '.join(shapes)}>"
 
     def __call__(self, /, **inputs: Any) -> dict[str, np.ndarray]:
-        """Run once, in the shapes that the inputs have; the results are the caller's.
+        """Run once, in the inputs' shapes; the results belong to the caller.
 
-        Where a run decides how large a result is, it is as large as that. UsageError where it has
-        none such, or where the inputs hold an index that is out of range.
+        Where a run decides the size of a result, the result has that size. UsageError where the
+        library does not take these shapes, or an index in the inputs is out of range.
         """
         arrays = in_place(inputs, self._on_gpu)
         if (found := self._in_steps_or_parts(arrays)) is None:
@@ -86,11 +86,11 @@ class Model(Shared):
         input_feed: Mapping[str, Any],
         run_options: None = None,
     ) -> list[np.ndarray]:
-        """As `InferenceSession.run` of ONNX Runtime: a call whose results are a list.
+        """Like ONNX Runtime's `InferenceSession.run`: a call that returns a list of results.
 
-        output_names: those that are wanted; none for all, in the model's order. input_feed: as of a
-        call; lists are arrays here, and an array of one element is a scalar. UsageError where the
-        model has no such output, and for any options.
+        output_names: the wanted outputs; all, in the model's order, if empty. input_feed: the
+        inputs of a call; lists count as arrays, and an array of one element as a scalar. UsageError
+        where the model has no such output, and for any options.
         """
         if run_options is not None:
             raise UsageError("a library has no options of a run", "leave out run_options")
@@ -99,23 +99,23 @@ class Model(Shared):
         return [outputs[name] for name in names]
 
     def get_inputs(self) -> list[session.NodeArg]:
-        """As ONNX Runtime's: each with `name`, `shape` and `type`, in the model's order."""
+        """Like ONNX Runtime's: each input with `name`, `shape` and `type`, in the model's order."""
         return [session.NodeArg.of(info) for info in self.inputs]
 
     def get_outputs(self) -> list[session.NodeArg]:
-        """As ONNX Runtime's, without those that hold `lengths`."""
+        """Like ONNX Runtime's, without outputs that hold `lengths`."""
         inner = {name for info in self.outputs for _, name in info.lengths}
         return [session.NodeArg.of(info) for info in self.outputs if info.name not in inner]
 
     def whole(self, /, **inputs: Any) -> dict[str, np.ndarray]:
-        """As a call, with all the room of each output, and with those that hold `lengths`."""
+        """As a call, but outputs have their full room, and those that hold `lengths` are there."""
         arrays = in_place(inputs)
         if (found := self._in_steps_or_parts(arrays)) is not None:
             return found
         return self._whole(choose(self.path, self.interfaces, arrays, self.batches), arrays)
 
     def _in_steps_or_parts(self, inputs: Arrays) -> dict[str, np.ndarray] | None:
-        """Outputs by a step of a context, or of a batch in parts; None where it is neither."""
+        """The outputs of a step with a context, or of a batch in parts; None in other cases."""
         if self.context:
             self._fitting(inputs)
             return self._new_steps().grown(inputs)
@@ -130,11 +130,11 @@ class Model(Shared):
         return outputs
 
     def run_into(self, outputs: Mapping[str, Any], /, **inputs: Any) -> None:
-        """Run once, and write the outputs to arrays of the caller's: all of them, by name.
+        """Run once, and write all outputs to the caller's arrays, which are given by name.
 
-        They are written in place; from where one is an input, too, that is copied first. Each has
-        the room that its output may need; how much counts is in the outputs of its `lengths`.
-        UsageError as in a call, and where an array is not what an output needs.
+        They are written in place; an input that shares memory with one is copied first. Each array
+        has the full room of its output; the outputs of its `lengths` hold how much of it counts.
+        UsageError as in a call, and where an array does not fit an output.
         """
         if self.context:
             raise UsageError(
@@ -151,7 +151,7 @@ class Model(Shared):
             self._run(chosen, moved, places)
 
     def _batch(self, inputs: Mapping[str, np.ndarray]) -> Interface | None:
-        """What it takes and gives where the inputs are a batch in parts, else None."""
+        """The interface of inputs that are run in parts; None for other inputs."""
         if self.batches and (one := self.batches.of(inputs)):
             choose(self.path, [one], inputs, self.batches)
             return one
@@ -174,11 +174,11 @@ class Model(Shared):
             raise UsageError(reason, RANGE_HINT, self.path) from error
 
     def decode(self, /, **inputs: Any) -> dict[str, np.ndarray]:
-        """Run a step of a library with a context: its caches are its own, and longer after it.
+        """Run a step of a library with a context. It keeps its own caches, which grow by the step.
 
-        inputs: all but caches, those that grow with them as long as they are in the model: of the
-        rows that count, and of the new ones. UsageError where they do not fit, or nothing more
-        does, and of a library without a context.
+        inputs: all inputs but the caches; inputs that grow with the caches have the model's length:
+        the rows that count, and the new ones. UsageError where they do not fit, where the context
+        is full, and for a library without a context.
         """
         steps, context = self._kept()
         if steps.length + context.tokens > context.rows:
@@ -191,23 +191,23 @@ class Model(Shared):
 
     @property
     def length(self) -> int:
-        """How many rows of its caches count."""
+        """How many rows of the caches count."""
         return self._kept()[0].length
 
     def truncate(self, length: int = 0) -> None:
-        """Forget all but the first so many rows."""
+        """Forget all rows of the caches but the first `length`."""
         steps, _ = self._kept()
         if not 0 <= length <= steps.length:
             raise UsageError(f"{length} rows of a context of which {steps.length} count", _DECODE)
         steps.truncate(length)
 
     def caches(self) -> dict[str, np.ndarray]:
-        """Copies of what counts of its caches, by the names of the model's inputs."""
+        """Copies of the rows of its caches that count, by the names of the model's inputs."""
         steps, context = self._kept()
         return {cache.input: steps.rows(cache) for cache in context.caches}
 
     def resume(self, /, **caches: np.ndarray) -> None:
-        """Take over caches, such as another model of the same made."""
+        """Replace the caches, for example by those of another `Model` of the same library."""
         steps, context = self._kept()
         here = context.grown(self.called, context.length_of(caches))
         inner = {cache.input for cache in context.caches}
@@ -224,7 +224,7 @@ class Model(Shared):
         return self._steps, self.context
 
     def arguments(self, inputs: Mapping[str, np.ndarray]) -> tuple[int, list[np.ndarray]]:
-        """The number of its function that takes inputs of a call, and what that takes of them."""
+        """The position of the function that takes a call's inputs, and the function's arguments."""
         if self.context:
             steps = self._new_steps()
             steps.load(inputs)
@@ -237,14 +237,14 @@ class Model(Shared):
         return at, [given[info.name] for info in self._declared[at].inputs]
 
     def _fitting(self, inputs: Mapping[str, np.ndarray]) -> Interface:
-        """The interface that inputs fit; of a context, where as much counts as they have rows."""
+        """The interface that inputs fit; with a context, at the length of the caches in them."""
         known = self.interfaces
         if self.context:
             known = [self.context.grown(self.called, self.context.length_of(inputs))]
         return fitting(self.path, known, inputs, self.batches)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, by the wall clock; of a context, of a step each."""
+        """Wall-clock seconds of each of `runs` runs; with a context, each run is a step."""
         self._fitting(inputs)
         seconds, steps = [], self._new_steps() if self.context else None
         if steps:
@@ -264,10 +264,10 @@ class Model(Shared):
 def load(path: str | Path, threads: int = 0, code: int | None = None) -> Model:
     """Load a library with the manifest beside it; AnsorError if either is missing or damaged.
 
-    threads: that a call takes, of those that all libraries of a process share; 0 for those of its
-    preset (`build --for`), else as many as the target has cores. code: as of `Model`. DeviceError
-    if it was built for another architecture than this machine's, or the processor lacks what its
-    code needs.
+    threads: how many a call takes of those that all libraries of a process share; 0 for those of
+    its preset (`build --for`), else as many as the target has cores. code: as in `Model`.
+    DeviceError if it was built for another architecture than this machine's, or the processor lacks
+    features that its code needs.
     """
     path = Path(path)
     manifest = read_json(path)

@@ -1,7 +1,7 @@
-"""TVM's runtime library, its functions, and tensors in its memory. No compiler.
+"""TVM's runtime library without the compiler: its functions, and tensors in its memory.
 
-The package `tvm` is never imported, but only its library libtvm_runtime.so loaded: beside a
-compiler that is imported already, or is later, that is the same library, and not a second one.
+The package `tvm` is never imported; only its library libtvm_runtime.so is loaded. A compiler that
+is imported before or later uses this same library, not a second copy.
 """
 
 import ctypes
@@ -21,16 +21,16 @@ from .wrong_processor import wrong_processor
 
 _CPU = 1  # DLPack's device type
 _LIBRARY = "libtvm_runtime.so"
-# How often a thread of TVM's pool looks for work before it sleeps: a third of a millisecond, and
-# not the tenth of a second for which it would else keep a processor from who compiles meanwhile.
+# How often a thread of TVM's pool looks for work before it sleeps. That takes a third of a
+# millisecond; by default it would spin for a tenth of a second and slow down a compiler meanwhile.
 _SPINS = "1000"
-# The files that were loaded as libraries, by path in their order: device and number. They stay.
+# The files that were loaded as libraries, by path, in order: device and inode. They stay loaded.
 _LOADED: dict[Path, list[tuple[int, int]]] = {}
 
 
 @lru_cache(maxsize=1)
 def ffi() -> Any:
-    """The module tvm_ffi, the runtime's functions among its global ones."""
+    """The module tvm_ffi, with the runtime's functions among its global functions."""
     import tvm_ffi
 
     if tvm_ffi.get_global_func("runtime.config_threadpool", allow_missing=True) is None:
@@ -39,11 +39,11 @@ def ffi() -> Any:
 
 
 def use_cores(count: int) -> None:
-    """Let kernels take so many of the processors that this process may use.
+    """Let kernels use so many of the processors that this process may use.
 
-    TVM by itself takes half of the processors of an x86 machine, for hyper-threads, and pins each
-    thread of its pool to one of them, where it starves beside other work: the caller's, which no
-    thread is pinned for. Here the threads share the processors.
+    By default, TVM uses half of an x86 machine's processors, because of hyper-threads, and pins
+    each thread of its pool to one of them, where it starves beside other work. Here the threads
+    share all processors.
     """
     allowed = sorted(os.sched_getaffinity(0))
     width = max(1, min(count, len(allowed)))
@@ -55,18 +55,18 @@ def use_cores(count: int) -> None:
 
 
 def use_threads(module: Any, count: int) -> None:
-    """Let the loops of a loaded library take so many threads, of those that all libraries share.
+    """Let the loops of a loaded library use so many of the threads that all libraries share.
 
-    One for a GPU has no such loops.
+    It does nothing for a GPU's library, which has no such loops.
     """
     if module.implements_function("use_threads", query_imports=True):
         module.get_function("use_threads", query_imports=True)(count)
 
 
 def choose_code(module: Any, path: Path, wanted: int | None = None) -> int:
-    """The number of a loaded library's code that this processor runs, before any of it has run.
+    """Choose the code of a loaded library that this processor runs, before any of it has run.
 
-    It is the best, or the one that is wanted. DeviceError where there is none.
+    Returns its number: that of the best, or the wanted one. DeviceError where there is none.
     """
     asked = () if wanted is None else (wanted,)
     try:
@@ -76,7 +76,7 @@ def choose_code(module: Any, path: Path, wanted: int | None = None) -> int:
 
 
 def library() -> Path:
-    """Where TVM's runtime library lies: in the package `tvm`, which is found, not imported."""
+    """The path of TVM's runtime library, in the package `tvm`, which is not imported."""
     spec = find_spec("tvm")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         if (path := Path(folder, "lib", _LIBRARY)).is_file():
@@ -90,15 +90,16 @@ def library() -> Path:
 def load_module(path: str | Path) -> Any:
     """A shared library that TVM made; OSError or RuntimeError where it cannot be loaded.
 
-    It stays in the process: what it returned may outlive the last reference to it.
+    It stays in the process, since objects that it returned may outlive the last reference to it.
     """
     return ffi().load_module(_own_name(Path(path).resolve()))
 
 
 def _own_name(path: Path) -> str:
-    """A path of a library by which the system's loader knows no other file.
+    """A path of a library that the system's loader has not used for another file.
 
-    It goes by the name, and would give what had that before: old code, with the new weights.
+    The loader recognises libraries by path. For a path whose file was replaced, it would return the
+    old one: old code, with the new weights.
     """
     status = path.stat()
     file, known = (status.st_dev, status.st_ino), _LOADED.setdefault(path, [])
@@ -108,14 +109,14 @@ def _own_name(path: Path) -> str:
 
 
 def tensor(values: np.ndarray) -> Any:
-    """A tensor in memory that is aligned as kernels expect it, with a copy of the values."""
+    """A tensor with a copy of the values, in memory that is aligned as kernels expect."""
     made = empty(values.shape, str(values.dtype))
     fill(made, values)
     return made
 
 
 def empty(shape: Sequence[int], dtype: str) -> Any:
-    """A tensor with elements of any value."""
+    """A tensor with uninitialised elements."""
     lib = ffi()
     alloc = lib.get_global_func("runtime.TVMTensorAllocWithScope")
     return alloc(lib.Shape([int(n) for n in shape]), lib.dtype(dtype), lib.device("cpu", 0), None)
@@ -129,9 +130,9 @@ def view(memory: np.ndarray, shape: Sequence[int], dtype: str) -> Any:
 
 
 def mapped(path: Path, size: int) -> Any:
-    """A tensor of the last so many bytes of a file: its very pages, which processes share.
+    """A tensor of the last `size` bytes of a file, in its mapped pages, which processes share.
 
-    OSError where there are fewer.
+    OSError where the file is shorter.
     """
     place = path.stat().st_size - size
     if place < 0:
@@ -140,7 +141,7 @@ def mapped(path: Path, size: int) -> Any:
 
 
 def fill(target: Any, values: np.ndarray) -> None:
-    """Copy an array of the tensor's shape and type into it."""
+    """Copy an array of the tensor's shape and type into the tensor."""
     flat = np.ascontiguousarray(values)
     copy = ffi().get_global_func("runtime.TVMTensorCopyFromBytes")
     copy(target, flat.ctypes.data_as(ctypes.c_void_p), flat.nbytes)
@@ -160,10 +161,10 @@ def copy_to(target: np.ndarray, source: Any) -> None:
 
 
 def borrowed(values: np.ndarray) -> Any:
-    """A tensor in an array's own memory, as long as that lives.
+    """A tensor in an array's own memory, valid as long as the array.
 
-    None where there is none: the array is not contiguous, not aligned to its elements, not to be
-    written to, or of a type that DLPack lacks.
+    None where that is impossible: the array is not contiguous, not aligned to its elements, not
+    writable, or of a type that DLPack lacks.
     """
     if not values.flags.carray:
         return None
@@ -178,9 +179,9 @@ def times(
 ) -> list[float]:
     """Seconds a call, averaged over `number` calls, `repeat` times; one call before is not timed.
 
-    The runtime's own loop and clock: no Python between the calls.
+    The runtime's own loop and clock are used, so no Python runs between the calls.
     """
     make = ffi().get_global_func("runtime.RPCTimeEvaluator")
-    # Whatever it offers beyond that is off: no least duration, no pauses, no flushed caches.
+    # Its other options are off: no minimum duration, no pauses, no cache flushes.
     timer = make(module, function, _CPU, 0, number, repeat, 0, 100, 0, 1, 0, "")
     return list(struct.unpack(f"@{repeat}d", timer(*arguments)))

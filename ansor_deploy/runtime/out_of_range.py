@@ -1,4 +1,4 @@
-"""How a library says that an index is out of range (`model/operators/indices.py`)."""
+"""The message by which a library reports an index out of range (`model/operators/indices.py`)."""
 
 import re
 

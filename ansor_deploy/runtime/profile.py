@@ -1,9 +1,9 @@
-"""The kernels of a library, each timed in its place in a running network.
+"""Profile a library: time each kernel at its place in a running network.
 
-The virtual machine says which kernels a run calls, in which order and with which tensors. They are
-called again one after another with these very tensors, and the clock is read between two of them:
-each finds its activations as warm and its weights as cold as a run leaves them. What a run takes
-beyond its kernels, for the virtual machine and its memory, is the rest: together they are the run.
+The virtual machine reports which kernels a run calls, in which order and with which tensors. They
+are called again one after another with the same tensors, and the clock is read between them: so
+each kernel finds its activations as warm and its weights as cold as in a run. The rest of a run is
+the time beyond its kernels, for the virtual machine and its memory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from .functions import main_names, open_machine
 from .model import Model
 from .native import ffi, tensor
 
-SECONDS = 1.0  # that a profile takes
+SECONDS = 1.0  # the time that a profile takes
 FEWEST_TURNS = 4
 BLOCK_SECONDS = 20e-3  # of kernels, or of whole runs, in a turn
-FEWEST, MOST = 3, 100  # runs in a block; one more, at its start, is not counted
-EMPTY_CALLS, EMPTY_BLOCKS = 100, 10
+FEWEST, MOST = 3, 100  # runs in a block, without the first, which is not counted
+EMPTY_CALLS = 100  # in a block of empty calls, which measures the cost of a call
+EMPTY_BLOCKS = 10
 _Found = TypeVar("_Found")
 
 
@@ -40,17 +41,17 @@ class Call:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of its tensors."""
+        """The shapes of its tensors."""
         tensors = (one for one in self.arguments if hasattr(one, "shape"))
         return tuple(tuple(map(int, one.shape)) for one in tensors)
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """A call of a kernel in a run. name: of what it computes. seconds: median of many.
+    """A call of a kernel in a run. name: that of its task or function. seconds: median of many.
 
-    shapes: of its arguments, the results last. task: the manifest's entry of the task that it
-    computes; None for a kernel that is no task's. nodes: of the model that it computes in this
+    shapes: those of its arguments, the results last. task: the manifest's entry of the task that it
+    computes; None for a kernel without a task. nodes: the model's nodes that it computes at this
     place, each with its name and operator; none where the manifest does not say.
     """
 
@@ -69,22 +70,22 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """A run of a library. seconds: median of a run. kernels: its calls, in their order."""
+    """The profile of a run. seconds: median of a run. kernels: its kernel calls, in order."""
 
     seconds: float
     kernels: tuple[KernelTime, ...]
 
     @property
     def rest(self) -> float:
-        """Seconds of a run that no kernel takes; noise may make it negative."""
+        """Seconds of a run outside its kernels; noise may make it negative."""
         return self.seconds - sum(one.seconds for one in self.kernels)
 
 
 class Replay:
-    """A function of a built library, its kernels callable one by one and as a whole."""
+    """A function of a built library that can be run kernel by kernel and as a whole."""
 
     def __init__(self, path: Path, values: Iterable[np.ndarray], name: str = "main") -> None:
-        """values: the inputs, in their order. name: of the function."""
+        """Load the library. values: the inputs, in order. name: that of the function."""
         self._inputs = [tensor(value) for value in values]
         self._main = open_machine(path, [name])[name]
         self.calls = _calls(open_machine(path, [name]), name, self._inputs)
@@ -93,7 +94,7 @@ class Replay:
         self._empty = [empty[len(call.arguments)] for call in self.calls]
 
     def result(self) -> Any:
-        """What a run gives: a tensor, or an array of them."""
+        """The result of a run: a tensor, or an array of tensors."""
         return self._main(*self._inputs)
 
     def whole(self) -> float:
@@ -103,9 +104,9 @@ class Replay:
         return time.perf_counter() - started
 
     def kernels(self) -> list[float]:
-        """Seconds of each call of a kernel in one run, without what a call from Python takes.
+        """Seconds of each call of a kernel in one run, minus the time of a call from Python.
 
-        But never less than half of the whole.
+        At most half of the measured time is subtracted.
         """
         stamps, clock = [time.perf_counter()], time.perf_counter
         for call in self.calls:
@@ -116,16 +117,16 @@ class Replay:
 
 
 def profile(model: Model, inputs: dict[str, np.ndarray], seconds: float = SECONDS) -> Profile:
-    """Time a loaded library's kernels in place, in the shapes that the inputs have.
+    """Time a loaded library's kernels in place, in the inputs' shapes.
 
-    UsageError where it has none such. Kernels and whole runs take turns, so that a drift of the
-    machine's speed meets both alike.
+    UsageError where it does not take these shapes. Kernels and whole runs take turns, so that a
+    drift of the machine's speed affects both alike.
     """
     return described(measure(model, inputs, seconds), model.manifest)
 
 
 def measure(model: Model, inputs: Mapping[str, np.ndarray], seconds: float) -> dict[str, Any]:
-    """A profile's figures, as a board can send them."""
+    """The figures of a profile, in a form that a board can send."""
     at, given = model.arguments(inputs)
     replay = Replay(model.path, given, main_names(at + 1)[at])
     whole, kernels = _in_turns(replay, seconds)
@@ -138,7 +139,7 @@ def measure(model: Model, inputs: Mapping[str, np.ndarray], seconds: float) -> d
 
 
 def described(figures: Mapping[str, Any], manifest: Mapping[str, Any]) -> Profile:
-    """The profile of a library. figures: of `measure`. manifest: what it says of the kernels."""
+    """The profile of a library. figures: those of `measure`. manifest: the library's."""
     calls = map(_Described(manifest, figures["shape"]), figures["calls"])
     return Profile(figures["seconds"], tuple(calls))
 
@@ -156,7 +157,7 @@ def _in_turns(replay: Replay, seconds: float) -> tuple[list[float], list[list[fl
 
 
 def _block(run: Callable[[], _Found]) -> list[_Found]:
-    """What each of several runs gives, but for the first: others' tensors were in the caches."""
+    """The results of several runs, without the first, which finds other tensors in the caches."""
     run()
     found: list[_Found] = []
     end = time.perf_counter() + BLOCK_SECONDS
@@ -166,7 +167,7 @@ def _block(run: Callable[[], _Found]) -> list[_Found]:
 
 
 def _calls(machine: Any, name: str, inputs: Sequence[Any]) -> list[Call]:
-    """The calls of one run, with the very tensors: each memory is used again as the plan says."""
+    """The kernel calls of one run, with the same tensors: so memory is reused as planned."""
     found: list[Call] = []
 
     def note(function: Any, symbol: str, before: bool, result: Any, *arguments: Any) -> int:
@@ -180,12 +181,12 @@ def _calls(machine: Any, name: str, inputs: Sequence[Any]) -> list[Call]:
 
 
 def _is_kernel(symbol: str) -> bool:
-    """Whether it is no builtin, such as "vm.builtin.reshape", and no function of the graph."""
+    """Whether a symbol is a kernel, no builtin as "vm.builtin.reshape" and no graph function."""
     return "." not in symbol and not symbol.startswith("main")
 
 
 def _empty_call(arguments: Sequence[Any]) -> float:
-    """Seconds that a call from Python takes which does next to nothing with these arguments."""
+    """Seconds of a call from Python to a function that does almost nothing with its arguments."""
     nothing = ffi().get_global_func("vm.builtin.make_tuple")
     blocks = []
     for _ in range(EMPTY_BLOCKS):
@@ -197,9 +198,9 @@ def _empty_call(arguments: Sequence[Any]) -> float:
 
 
 class _Described:
-    """A timed call with what the manifest says of its kernel.
+    """Turns timed calls into `KernelTime`s, with the manifest's entries of their kernels.
 
-    The calls of a run have to come in their order. shape: which of the library's several it has.
+    The calls of a run must come in order. shape: which of the library's shapes the run has.
     """
 
     def __init__(self, manifest: Mapping[str, Any], shape: int) -> None:
@@ -220,7 +221,7 @@ class _Described:
         return KernelTime(symbol, name, call["seconds"], shapes, task, tuple(nodes))
 
     def _next_of(self, symbol: str) -> Sequence[Mapping[str, str]]:
-        """The nodes of a kernel that is no task's."""
+        """The nodes of the next call of a kernel without a task."""
         found = (one for one in self._others if symbol in one["kernels"])
         if (place := next(found, None)) is None:
             return ()

@@ -1,4 +1,4 @@
-"""What programs that were written for ONNX Runtime's `InferenceSession` say and hear."""
+"""The types and conventions of ONNX Runtime's `InferenceSession`, for programs written for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ONNX_TYPES = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class NodeArg:
-    """An input or output as ONNX Runtime says it: its type such as "tensor(float)"."""
+    """An input or output as ONNX Runtime describes it, with a type such as "tensor(float)"."""
 
     name: str
     type: str
@@ -26,14 +26,14 @@ class NodeArg:
 
     @classmethod
     def of(cls, info: TensorInfo) -> NodeArg:
-        """The same of what a library takes or gives."""
+        """The `NodeArg` of a library's input or output."""
         return cls(info.name, f"tensor({_ONNX_TYPES.get(info.dtype, info.dtype)})", [*info.shape])
 
 
 def fed(takes: Sequence[TensorInfo], input_feed: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs of a call, where lists stand for arrays, and one element for a scalar.
+    """The inputs of a call, with lists turned into arrays, and one element into a scalar.
 
-    UsageError where a list is no array of the input's type.
+    UsageError where a list does not fit the input's type.
     """
     known = {info.name: info for info in takes}
     return {
@@ -50,7 +50,7 @@ def _array(info: TensorInfo, given: Any) -> Any:
 
 
 def _of_list(info: TensorInfo, given: list[Any]) -> np.ndarray:
-    """A list as an array of the input's type; numbers with fractions are no integers."""
+    """A list as an array of the input's type; fractions are not accepted as integers."""
     try:
         made = np.array(given)
         if made.dtype.kind == "f":
@@ -62,7 +62,7 @@ def _of_list(info: TensorInfo, given: list[Any]) -> np.ndarray:
 
 
 def wanted(output_names: Sequence[str] | None, gives: Sequence[str]) -> Sequence[str]:
-    """The outputs that are asked for: all where none are named.
+    """The names of the wanted outputs: all where none are named.
 
     UsageError where there is no such output.
     """

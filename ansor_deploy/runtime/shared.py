@@ -1,4 +1,4 @@
-"""A loaded library that threads and children of the process share, until it is closed."""
+"""A loaded library that the threads and forked children of a process share until it is closed."""
 
 import os
 import threading
@@ -12,11 +12,11 @@ import numpy as np
 from ..errors import UsageError
 
 Self = TypeVar("Self", bound="Shared")
-Opened = tuple[int, list[Any], Callable[[int], None]]  # as `into_functions` gives them
+Opened = tuple[int, list[Any], Callable[[int], None]]  # the result of `into_functions`
 
 
 class Shared:
-    """A library, of which one thread at a time runs a function.
+    """A library whose functions one thread at a time may run.
 
     code: the number of its code that runs. opened: loads it.
     """
@@ -30,7 +30,7 @@ class Shared:
     def _in_turn(
         self, chosen: int, given: Sequence[np.ndarray], made: Sequence[np.ndarray]
     ) -> None:
-        """Run a function, once no other thread does; UsageError where it is closed."""
+        """Run a function once no other thread runs one; UsageError where the library is closed."""
         with self._running:
             if not self._functions:
                 _, self._functions, self._use_threads = self._opened()
@@ -38,9 +38,9 @@ class Shared:
             self._functions[chosen](given, made)
 
     def close(self) -> None:
-        """Give weights and memory back, after a call that runs; none is possible any more.
+        """Free weights and memory after the running call; no further calls are possible.
 
-        The code stays where it is: threads of the process may be in it.
+        The code stays loaded, since threads of the process may be in it.
         """
         with self._running:
             self._functions, self._use_threads, self._opened = [], _no_threads, self._refuse
@@ -52,9 +52,10 @@ class Shared:
         self.close()
 
     def forked(self) -> None:
-        """Go on in a child process, where no thread is that ran it, or helped.
+        """Continue in a forked child, which has no other threads.
 
-        What such a thread left half done is no use: the next call loads the library anew.
+        If another thread was running the library during the fork, its state is lost: the next call
+        loads the library anew.
         """
         if self._running.locked():
             self._functions, self._running = [], threading.Lock()
@@ -68,7 +69,7 @@ _LOADED: WeakSet[Shared] = WeakSet()
 
 
 def _no_threads(count: int) -> None:
-    """The threads of what is closed."""
+    """Set no threads: the library is closed."""
 
 
 def _forked() -> None:

@@ -1,4 +1,4 @@
-"""The caches of a library with a context, and steps, which write to them in place."""
+"""The steps of a library with a context, which write to its caches in place."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Run = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]
 
 
 class Steps:
-    """Memory of a context. length: how many rows count; those behind are zeros.
+    """The memory of a context. length: how many rows count; those behind them are zeros.
 
-    one: what the library's function takes and gives, with a context. run: that function.
+    one: the interface of the library's function, with a context. run: that function.
     """
 
     def __init__(self, one: Interface, run: Run) -> None:
@@ -40,7 +40,7 @@ class Steps:
 
     @property
     def takes(self) -> Interface:
-        """What a step takes now: all but caches, what grows as long as it then is."""
+        """The inputs of the next step: all but the caches, at their current lengths."""
         return replace(self._one, inputs=tuple(map(self._now, self._given)))
 
     def _now(self, info: TensorInfo) -> TensorInfo:
@@ -50,21 +50,21 @@ class Steps:
         return replace(info, shape=(*before, self.length + each.more, *behind))
 
     def step(self, inputs: Arrays) -> dict[str, np.ndarray]:
-        """Run once, and let the new rows count. inputs: of right shapes, all but the caches."""
+        """Run once, and count the new rows. inputs: all but the caches, in the right shapes."""
         outputs = {info.name: unwritten(info.shape, info.dtype) for info in self._one.outputs}
         self._run(self.arguments(inputs), list(outputs.values()))
         self.length += self._context.tokens
         return outputs
 
     def arguments(self, inputs: Arrays) -> list[np.ndarray]:
-        """What the function takes for a step."""
+        """The arguments of the function for a step."""
         for each in self._context.counted:
             self._within(each.name, each.axis, 0, self.length + each.more)[...] = inputs[each.name]
         here = {**inputs, **self._rooms, self._context.length: np.array(self.length, np.int64)}
         return [here[info.name] for info in self._one.inputs]
 
     def grown(self, inputs: Arrays) -> dict[str, np.ndarray]:
-        """As the model itself: with the caches among the inputs, and longer ones as outputs."""
+        """Run like the model itself: caches are among the inputs, and longer ones are outputs."""
         self.load(inputs)
         made = self.step(inputs)
         names = [info.name for info in self._context.grown(self._one, 0).outputs]
@@ -72,7 +72,7 @@ class Steps:
         return {name: made[name] for name in names}
 
     def load(self, caches: Arrays) -> None:
-        """Take over the rows of caches, and no others, by the names of inputs."""
+        """Replace all rows by those of caches, which are given by the names of inputs."""
         self.truncate(0)
         for cache in self._context.caches:
             given = caches[cache.input]
@@ -81,12 +81,12 @@ class Steps:
             self._within(cache.input, cache.rows, 0, self.length)[...] = placed
 
     def rows(self, cache: Cache) -> np.ndarray:
-        """A copy of what counts of a cache."""
+        """A copy of the rows of a cache that count."""
         counted = self._within(cache.input, cache.rows, 0, self.length)
         return np.array(counted.transpose(cache.back) if cache.order else counted, order="C")
 
     def truncate(self, length: int) -> None:
-        """Let no more rows count than these."""
+        """Let at most `length` rows count."""
         for cache in self._context.caches:
             self._within(cache.input, cache.rows, length, self.length)[...] = 0
         for each in self._context.counted:

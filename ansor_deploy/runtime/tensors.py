@@ -1,6 +1,7 @@
-"""The tensors of a task's function: which it is called with, and seeded values that suit it.
+"""The tensors of a task's function: their types, and seeded values for them.
 
-Also tensors as bytes, for the way to a board and back. NumPy only: a board has no compiler.
+It also converts tensors to bytes, to send them to a board and back. It needs NumPy alone, since a
+board has no compiler.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 if TYPE_CHECKING:
     from .interface import TensorInfo
 
-_LINE = 64  # bytes of a cache's line
+_LINE = 64  # bytes of a cache line
 _FEW_LINES = 32 * _LINE
-INT_VALUES = 4  # of inputs wider than a byte, unless fewer are valid indices
+INT_VALUES = 4  # inputs wider than a byte have so many values, unless fewer are valid indices
 _FLOAT_POISON = np.array([np.inf, np.nan, -np.inf])
 _BYTE_POISON = np.array([0x7F, 0x80], np.uint8)
 
@@ -29,8 +30,8 @@ class Signature:
     """Shapes and dtypes of a function's parameters, outputs among them.
 
     outputs: positions of the parameters that it writes. bound: integer inputs stay below it,
-    because some are indices; 0 where none is. reduction: elements in the longest sum behind an
-    output element. weights: positions of the parameters that are constants of the model.
+    because some are indices; 0 where none is an index. reduction: elements in the longest sum that
+    an output element depends on. weights: positions of the parameters that are constants.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -52,11 +53,11 @@ class Signature:
 
 
 def seeded_arguments(spec: Signature, seed: int, positive: bool = False) -> list[np.ndarray]:
-    """An array for each parameter; outputs are poisoned, so that what is not written shows.
+    """An array for each parameter; outputs are poisoned, so that unwritten elements are noticed.
 
-    Floats are uniform in [-s, s) with s = reduction ** -0.25: the products of a contraction
-    then add up to about one, where neither an activation saturates nor half precision
-    overflows. positive: in [0, s), for programs that take roots or logarithms of their inputs.
+    Floats are uniform in [-s, s) with s = reduction ** -0.25: the sums of a matmul or convolution
+    are then about one, where neither an activation saturates nor half precision overflows.
+    positive: in [0, s), for programs that take roots or logarithms of their inputs.
     """
     rng = np.random.default_rng(seed)
     scale = spec.reduction**-0.25
@@ -67,7 +68,7 @@ def seeded_arguments(spec: Signature, seed: int, positive: bool = False) -> list
             made.append(poisoned(shape, dtype))
         elif dtype == np.bool_ or np.issubdtype(dtype, np.integer):
             low, high = _range(dtype, spec.bound)
-            # No weight of signed bytes is the least where two products must fit 16 bits.
+            # Weights of signed bytes are never -128, since two products must fit 16 bits.
             low += int(low == -high and at in spec.weights)
             made.append(rng.integers(low, high, shape).astype(dtype))
         else:
@@ -77,7 +78,7 @@ def seeded_arguments(spec: Signature, seed: int, positive: bool = False) -> list
 
 
 def _range(dtype: np.dtype, bound: int) -> tuple[int, int]:
-    """Least integer, and the one above the greatest. Bytes that are no index take every value."""
+    """The least integer, and the greatest plus one. Bytes that are no index take every value."""
     if dtype == np.bool_:
         return 0, 2
     if bound or dtype.itemsize > 1:
@@ -87,16 +88,16 @@ def _range(dtype: np.dtype, bound: int) -> tuple[int, int]:
 
 
 def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """An array that no result consists of: an element left unwritten is noticed.
+    """An array of values that no result consists of, so that unwritten elements are noticed.
 
-    Of several kinds in turn, because a sum, a maximum or a minimum that is not initialised may
-    swallow one: NaN and infinities; of integers, very large and very small ones.
+    Several kinds take turns, because an uninitialised sum, maximum or minimum may hide one kind:
+    NaN and infinities; for integers, very large and very small ones.
     """
     if dtype == np.bool_ or np.issubdtype(dtype, np.integer):
         kinds = np.repeat(_BYTE_POISON, dtype.itemsize)
     else:
         kinds = _FLOAT_POISON.astype(dtype)
-    bits = kinds.view(f"u{dtype.itemsize}")  # NumPy would make a proper boolean of a byte
+    bits = kinds.view(f"u{dtype.itemsize}")  # as integers: NumPy would make valid booleans of bytes
     made = np.empty(math.prod(shape), bits.dtype)
     for at, kind in enumerate(bits):
         made[at :: len(bits)] = kind
@@ -104,10 +105,10 @@ def poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 def unwritten(shape: Sequence[int], dtype: str) -> np.ndarray:
-    """An array with elements of any value, which begins with a line of the cache if it has many."""
+    """An uninitialised array; if it is large, it begins at a cache line."""
     kind = numpy_dtype(dtype)
     size = math.prod(shape) * kind.itemsize
-    if size <= _FEW_LINES:  # where it lies matters less than to ask for it
+    if size <= _FEW_LINES:  # alignment would save less than it costs to make
         return np.empty(shape, kind)
     memory = np.empty(size + _LINE, np.uint8)
     begin = -memory.ctypes.data % _LINE
@@ -136,7 +137,7 @@ def tensor_bytes(shape: Sequence[int], dtype: str) -> int:
 
 
 def to_bytes(arrays: Sequence[np.ndarray]) -> bytes:
-    """The elements of arrays, one after the other; types and shapes are the reader's to know."""
+    """The elements of arrays, one after the other; the reader must know types and shapes."""
     return b"".join(one.tobytes() for one in arrays)
 
 
@@ -157,7 +158,7 @@ def memory_bytes(kinds: Sequence[tuple[tuple[int, ...], str]]) -> int:
 
 
 def in_memory(memory: np.ndarray, kinds: Sequence[tuple[tuple[int, ...], str]]) -> list[np.ndarray]:
-    """Arrays of these shapes and types in an array of bytes, each from a line of the cache on."""
+    """Arrays of these shapes and types in an array of bytes, each from a cache line on."""
     made, begin = [], 0
     for shape, dtype in kinds:
         part = memory[begin : begin + tensor_bytes(shape, dtype)]

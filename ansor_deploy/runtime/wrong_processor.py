@@ -1,4 +1,4 @@
-"""How a library says that the processor lacks what its code needs (`codegen/processor.c`)."""
+"""The message by which a library reports missing processor features (`codegen/processor.c`)."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,6 @@ _LACKS = re.compile(r"(it is built for a processor with .* lacks); (.*)$")
 
 
 def wrong_processor(said: str, path: Path) -> DeviceError | None:
-    """The error of a library that says so, if it does."""
+    """The error for a library's message about missing features; None for other messages."""
     found = _LACKS.search(said)
     return DeviceError(found[1], found[2], path) if found else None
