@@ -1,4 +1,4 @@
-"""The command line: one click command a file; parse, call, print.
+"""The command line: each click command has a file that parses, calls the engine, and prints.
 
 Commands are imported when they are named, and import the engine only when they run, so that help,
 the target list and registry queries answer at once.
@@ -19,7 +19,7 @@ from ..system.regular_file import read_regular
 from .errors import leave
 from .helptext import examples, verbatim
 
-COMMANDS = {  # and the line of each in the list of them, for which no command is imported
+COMMANDS = {  # name and line of help; listing them imports no command
     "build": "Tune, compile, verify and write a model's library.",
     "plan": "Show what a build would reuse, tune or skip.",
     "tune": "Fill the registry for models, without building.",
@@ -41,7 +41,7 @@ COMMANDS = {  # and the line of each in the list of them, for which no command i
     "doctor": "Check that this machine can build.",
     "completion": "Print a script by which a shell completes words.",
 }
-COMPLETING = "_ANSOR_DEPLOY_COMPLETE"  # by which a shell asks for words; click's name for it
+COMPLETING = "_ANSOR_DEPLOY_COMPLETE"  # set by a shell that asks for words; named by click
 
 
 class CommandLine(click.Group):
@@ -57,7 +57,7 @@ class CommandLine(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        """The `command` of the file of that name."""
+        """Import the file of that name and return its `command`."""
         if name not in COMMANDS:
             raise click.exceptions.NoSuchCommand(name, possibilities=list(COMMANDS), ctx=ctx)
         command: click.Command = import_module(f"{__name__}.{name}").command
@@ -68,22 +68,25 @@ class CommandLine(click.Group):
         words = list(_spelled_out(sys.argv[1:] if args is None else args))
         standalone = settings.pop("standalone_mode", True)
         settings = {"prog_name": "ansor-deploy", **settings, "standalone_mode": False}
-        settings["obj"] = words  # as they were given, for a command that names the next one
+        settings["obj"] = words  # as given: hints repeat them
         run = partial(super().main, words, *rest, **settings)
         return leave(run, words) if standalone and COMPLETING not in os.environ else run()
 
 
 def _spelled_out(words: Iterable[str]) -> Iterator[str]:
-    """The words; `@FILE` stands for the lines of a file, where a system allows no more words."""
+    """The words, with `@FILE` replaced by the file's lines.
+
+    It is for command lines that are longer than the system allows.
+    """
     for word in words:
         try:
             lines = read_regular(Path(word[1:]), _MOST_WORDS) if word.startswith("@") else None
-        except (OSError, ValueError):  # no such file, or no path at all: a word
+        except (OSError, ValueError):  # no such file or no valid path: a plain word
             lines = None
         yield from [word] if lines is None else os.fsdecode(lines).splitlines()
 
 
-_MOST_WORDS = 16 << 20  # bytes of a file of them
+_MOST_WORDS = 16 << 20  # the largest such file, in bytes
 
 EXIT_CODES = """\
 Exit codes:

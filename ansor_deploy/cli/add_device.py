@@ -98,7 +98,7 @@ def add_command(
 
 @contextmanager
 def _to_be_repeated(name: str, again: str) -> Iterator[None]:
-    """A board that cannot be reached is not added: the doctor would not know it.
+    """Make the hint of a DeviceError repeat `add`: the doctor would not know a board not yet added.
 
     again: the command as it was given.
     """
@@ -110,7 +110,7 @@ def _to_be_repeated(name: str, again: str) -> Iterator[None]:
 
 
 def lasting(target: str) -> str:
-    """A target's name, or the whole path of its file.
+    """A target's name, or the absolute path of its file.
 
     UsageError where there is no such target.
     """
@@ -119,7 +119,7 @@ def lasting(target: str) -> str:
 
 
 def concluded(device: Device, target: Target, inventory: Inventory) -> int:
-    """The doctor's last word as an exit code. A board that fails gets no work until it passes."""
+    """Return the exit code of the doctor's checks; quarantine a board that fails one."""
     checks = examine(device.name, target, way_to(device, inventory), as_json=False)
     if fails := [f"{check.name}: {check.found}" for check in checks if check.level == "FAIL"]:
         inventory.quarantine(device.name, f"the doctor found {'; '.join(fails)}")
@@ -136,9 +136,9 @@ def concluded(device: Device, target: Target, inventory: Inventory) -> int:
 def asked_for(
     inventory: Inventory, address: str, name: str, target: str, identity: Path | None, jump: str
 ) -> Device:
-    """The device of these words; one that is known already keeps what they do not say.
+    """The device that these words describe; one known already keeps what they leave out.
 
-    UsageError where there is another of that name, or the target is another.
+    UsageError where the name is another device's, or the known device has another target.
     """
     from ..devices.inventory import check_name, name_of, parse_url
 
@@ -160,9 +160,9 @@ def asked_for(
 
 
 def decided(facts: Facts, again: str) -> str:
-    """The target that a board is: the one that it surely is, or what a person says.
+    """A board's target: the one that surely fits, or the one that a person chooses.
 
-    UsageError where nobody can be asked, or no target fits.
+    UsageError where there is no terminal to ask at, or no target fits.
     """
     from ..doctor.proposal import clear, proposals
     from ..target import list_targets, load_target

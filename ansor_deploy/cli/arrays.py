@@ -34,7 +34,7 @@ input_option = click.option(
 def read_inputs(words: Iterable[str], interfaces: Sequence[Any]) -> Arrays:
     """The arrays of "name=file.npy" and "file.npz", checked against the artifact's inputs.
 
-    Which of several shapes it takes, the artifact says when it is run.
+    With several interfaces they are not checked here: the artifact checks them when it runs.
     """
     arrays: Arrays = {}
     for word in words:
@@ -63,7 +63,7 @@ def read_word(word: str) -> Arrays:
 
 
 def check_inputs(arrays: Arrays, expected: Iterable[Any]) -> None:
-    """UsageError where the arrays are not exactly those that the artifact was compiled for."""
+    """UsageError where names, shapes or dtypes are not those that the artifact was compiled for."""
     wanted = {tensor.name: f"{tensor.name} {shape_and_dtype(tensor)}" for tensor in expected}
     if others := [name for name in arrays if name not in wanted]:
         hint = f"it takes: {'; '.join(wanted.values())}"
@@ -80,14 +80,14 @@ def check_inputs(arrays: Arrays, expected: Iterable[Any]) -> None:
 
 
 def shape_and_dtype(array: Any) -> str:
-    """What an input must agree in, such as "1x3x224x224 float32"."""
+    """What must agree between an array and an input, such as "1x3x224x224 float32"."""
     return f"{shape_text(array.shape)} {array.dtype}"
 
 
 def write_arrays(arrays: Arrays, file: Path | None, folder: Path | None) -> list[Path]:
-    """Write all arrays into one .npz file, or each into a .npy file in a folder; the files.
+    """Write all arrays into one .npz file, or each into a .npy file of a folder; return the paths.
 
-    A slash in a tensor's name is no folder, and what a terminal obeys stands in no file's name.
+    In file names, slashes of tensor names become underscores; control characters are spelled out.
     """
     import numpy as np
 

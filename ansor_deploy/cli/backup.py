@@ -1,4 +1,4 @@
-"""`ansor-deploy registry backup, restore`: all of a registry in a file, and back."""
+"""`ansor-deploy registry backup, restore`: copy a whole registry to a file, and back."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Bench(Struct, frozen=True, kw_only=True):
-    """`bench --json` of a library for one shape. per_second, runs: of all streams."""
+    """`bench --json` of a library for one shape. per_second and runs count all streams."""
 
     median_ms: Ms
     p10_ms: Ms
@@ -42,7 +42,7 @@ class Bench(Struct, frozen=True, kw_only=True):
 
 
 class BenchVariant(Bench, frozen=True, kw_only=True):
-    """The same for one of several shapes. inputs: their shapes, by name."""
+    """As `Bench`, for one of several shapes. inputs: their shapes, by name."""
 
     inputs: dict[str, Shape]
 
@@ -139,7 +139,7 @@ def command(
 
 
 def _answer(each: Mapping[Interface, Bench], seconds: float) -> Answer:
-    """The figures of each of a library's shapes. seconds: that it was given in all."""
+    """The figures of each of a library's shapes. seconds: the time limit of the whole bench."""
     if len(each) == 1:
         (figures,) = each.values()
         return Answer(figures, lines(figures, seconds))
@@ -151,7 +151,7 @@ def _answer(each: Mapping[Interface, Bench], seconds: float) -> Answer:
 
 
 def lines(figures: Bench, seconds: float) -> list[str]:
-    """The answer for one of a library's shapes as text. seconds: that it was given in all."""
+    """The answer for one of a library's shapes as text. seconds: the time limit of the bench."""
     names = ("median", "p10", "p90", "p99")
     times = ", ".join(f"{name} {latency(getattr(figures, f'{name}_ms') / 1e3)}" for name in names)
     of = f" of {figures.streams} streams" if figures.streams > 1 else ""
@@ -160,13 +160,13 @@ def lines(figures: Bench, seconds: float) -> list[str]:
 
 
 def named_lines(each: Mapping[Interface, Bench], seconds: float) -> Iterator[str]:
-    """`lines` of each of a library's shapes, each after the inputs that it takes there."""
+    """`lines` of each of a library's shapes, prefixed by the inputs that it takes."""
     for interface, figures in each.items():
         yield from (f"{interface.takes}: {line}" for line in lines(figures, seconds))
 
 
 def statistics(times: list[float], streams: int, beside: list[Race]) -> Bench:
-    """The figures of runs in seconds, and of races beside other engines."""
+    """The figures of timed runs, and of races beside other engines. times: seconds of each run."""
     ms = [seconds * 1e3 for seconds in times]
     points = quantiles(ms, n=100, method="inclusive") if len(ms) > 1 else ms * 99
     percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 99)}

@@ -50,6 +50,6 @@ def browse_command(registry: Path, port: int, no_open: bool) -> None:
     try:
         serve(registry, port, started, opens=not no_open)
     except KeyboardInterrupt as error:
-        if type(error) is not KeyboardInterrupt:  # it is to end for another reason
+        if type(error) is not KeyboardInterrupt:  # a subclass: SIGTERM or SIGHUP
             raise
         forget()

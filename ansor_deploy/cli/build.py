@@ -25,7 +25,7 @@ from .values import parse_latency
 if TYPE_CHECKING:
     from ..ship.build_result import BuildResult
 
-PROFILE_SECONDS = 2.0  # that a library runs for its report
+PROFILE_SECONDS = 2.0  # how long a library runs to be profiled for its report
 
 
 @with_examples(
@@ -142,7 +142,7 @@ def command(
     from ..ship.outputs.commit import touch as make_new
 
     form = page and _form_of(page)
-    # A build system that asks for a depfile shows what its commands print, as make does.
+    # Under a build system that asks for a depfile, say as little as under make.
     quiet = below_make() or depfile is not None or is_quiet()
     outputs = Outputs(output or Path(f"{model.stem}.so"), header, depfile, page)
     if goal is not None:
@@ -169,27 +169,30 @@ def command(
 
 
 def up_to_date_lines(result: BuildResult) -> list[str]:
-    """What is said of a library that stays, and how much of it was known."""
+    """The lines about a library that is up to date: its path, and where its records came from."""
     tuned = result.tuned
     known = [f"hits     {origins_text(tuned.origins, tuned.tasks)}"] if tuned.origins else []
     return [f"{result.artifact} is up to date", *known]
 
 
 def _form_of(page: Path) -> str:
-    from .report import form_of  # whose options an unchanged build has no use for
+    from .report import form_of  # imported here: an unchanged build does not need its options
 
     return form_of(page)
 
 
 def described(result: BuildResult, page: Path, form: str, request: Request) -> Path:
-    """Write a build's report in a form of `FORMATS`; its file."""
+    """Write a build's report in one of the `FORMATS`; return its path."""
     from ..views.page.write import write_report
 
     return write_report(result.artifact, request.registry, PROFILE_SECONDS, page, form)[0]
 
 
 def missed_goal(result: BuildResult, goal: float) -> str:
-    """Why a library does not meet its goal; "" if it does. goal: seconds of a run, as measured."""
+    """Why a library does not meet its goal, or "" if it does.
+
+    goal: the most seconds that a run may take.
+    """
     if not (speed := result.manifest.speed):
         return f"whether {result.artifact} meets its goal is not known: it was not run"
     if (taken := max(speed.shapes_ms) / 1e3) > goal:

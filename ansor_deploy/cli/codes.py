@@ -1,4 +1,4 @@
-"""Several targets of one library, as `--target A,B` names them."""
+"""`--target A,B`: one library with code for several targets."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -11,7 +11,7 @@ from ..target import Target, load_target
 
 
 def several_targets(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the `--target` of a command, and so its request, name several."""
+    """Let a command's `--target`, and so its request, name several targets."""
 
     @wraps(command)
     def call(**words: Any) -> Any:
@@ -21,11 +21,10 @@ def several_targets(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def code_targets(named: str, allowed: bool) -> tuple[Target, ...]:
-    """The targets of "A,B", the most demanding first; none where it names one.
+    """The targets of "A,B", those with the widest vectors first; none where only one is named.
 
-    Of those whose vectors are as wide, in the order that they are named in. allowed: whether the
-    command can build a library with code for several. UsageError where it cannot, or these cannot
-    be one library.
+    Targets with equally wide vectors keep their order. allowed: whether the command can build a
+    library with code for several. UsageError where it cannot, or one library cannot hold these.
     """
     names = [name.strip() for name in named.split(",")]
     if len(names) == 1:
@@ -56,7 +55,7 @@ def _check(named: str, targets: Sequence[Target]) -> None:
 
 
 def best_here(targets: Sequence[Target]) -> Target:
-    """The first that this processor can run, as a loader of the library picks; else the first."""
+    """The first that this processor can run, which a loader would pick too; else the first."""
     from ..devices.machine import has_instructions
 
     return next((target for target in targets if has_instructions(target)), targets[0])

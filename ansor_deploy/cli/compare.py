@@ -1,4 +1,4 @@
-"""`ansor-deploy compare`: what a new build of a model changed."""
+"""`ansor-deploy compare`: what changed from one build of a model to the next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .values import parse_share
 if TYPE_CHECKING:
     from ..ship.race.changes import Changes, MadeBy, TaskChange
 
-SHOWN = 20  # tasks
+SHOWN = 20  # tasks at most
 RULE = "rule "
 HEADER = ("key", "task", "before", "after", "change", "schedule")
 
@@ -70,9 +70,9 @@ def command(
 
 
 def lines(changes: Changes, seconds: float) -> Iterator[str]:
-    """The changes as text: none of libraries that are the same, though one has records.
+    """The changes as text; a single line where the libraries are the same.
 
-    seconds: that they were given.
+    seconds: the time limit of the comparison.
     """
     if changes.same:
         yield changes.untimed
@@ -93,10 +93,10 @@ def lines(changes: Changes, seconds: float) -> Iterator[str]:
 
 
 def made_by_text(part: MadeBy) -> str:
-    """What made a library and has changed, such as "rule tile.py: changed"."""
+    """A rule or version that made a library and differs, such as "rule tile.py: changed"."""
     if part.before is None or part.after is None:
         return f"{part.name}: {'new' if part.before is None else 'gone'}"
-    changed = part.name.startswith(RULE)  # digests say a reader nothing
+    changed = part.name.startswith(RULE)  # a rule's digests would mean nothing to a reader
     return (
         f"{part.name}: changed"
         if changed
@@ -105,5 +105,5 @@ def made_by_text(part: MadeBy) -> str:
 
 
 def cells(task: TaskChange) -> tuple[str, ...]:
-    """A task as text, below `HEADER`."""
+    """A task's row in the table below `HEADER`."""
     return task.key[:KEY], task.title, *change_cells(task), task.what

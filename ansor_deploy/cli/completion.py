@@ -1,4 +1,4 @@
-"""`ansor-deploy completion`: the words that a shell completes."""
+"""`ansor-deploy completion`: the script for a shell's completion of words."""
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
@@ -39,5 +39,5 @@ def command(shell: str) -> Answer:
 
 
 def target_names(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    """The names of targets that begin so."""
+    """The names of targets that begin with what was typed."""
     return [name for name in list_targets(Project.find().target_path()) if name.startswith(begun)]

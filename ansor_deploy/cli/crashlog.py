@@ -1,4 +1,4 @@
-"""The log of an unexpected exception: enough to find the bug, nothing of the environment."""
+"""The log of an unexpected exception: enough to find the bug, and no environment variables."""
 
 import os
 import platform
@@ -17,13 +17,13 @@ from ..system.printable import printable
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
 
-_MOST = 1 << 20  # characters: a name in a message may be of any length
+_MOST = 1 << 20  # characters; a message may hold a name of any length
 
-PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # of an address
+PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # in a URL
 
 
 def write_log(error: BaseException, words: list[str]) -> Path:
-    """Write a log into the state directory or, failing that, the temporary one; its path."""
+    """Write a log into the state directory or, failing that, the temporary one; return its path."""
     text = log_text(error, words)
     name = f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
     for folder in (lambda: user_folder("STATE", "logs"), tempfile.gettempdir):
@@ -31,7 +31,7 @@ def write_log(error: BaseException, words: list[str]) -> Path:
             path = Path(folder()) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        except (OSError, UsageError):  # read-only, full, or no home: the next folder
+        except (OSError, UsageError):  # read-only, full, or no home: try the next folder
             continue
         return path
     sys.stderr.write(text)
@@ -39,7 +39,7 @@ def write_log(error: BaseException, words: list[str]) -> Path:
 
 
 def log_text(error: BaseException, words: list[str]) -> str:
-    """Versions, command line and traceback."""
+    """The log's text: versions, command line and traceback, without passwords in URLs."""
     lines = [
         f"ansor-deploy {__version__}",
         f"python {platform.python_version()} on {platform.platform()}",

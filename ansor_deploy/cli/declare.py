@@ -1,4 +1,4 @@
-"""How options are declared: several as one, of words, of numbers, of files."""
+"""Helpers that declare options: several as one, a choice of words, numbers, files."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -17,13 +17,13 @@ from ..system.apart import check_apart
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
-_KINDS = (".onnx", ".so")  # of files that most commands take
+_KINDS = (".onnx", ".so")  # the files that most commands take, for hints
 _MOST_SHOWN = 6
-_MOST_READ = 10_000  # names of a folder
+_MOST_READ = 10_000  # names that are read of a folder, at most
 
 
 class _Named(click.Path):
-    """A path that manifests and registries can name."""
+    """A path whose name is UTF-8, so that manifests and registries can hold it."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         _check_place(Path(value), read=self.exists)
@@ -36,9 +36,9 @@ class _Named(click.Path):
 
 
 def _check_place(path: Path, *, read: bool) -> None:
-    """UsageError where a file is to be read and there is none, or where no file can be.
+    """UsageError where a file to be read is missing or a folder, or where no file can be.
 
-    What is not permitted, click has words for.
+    A missing permission is passed over: click has a message for it.
     """
     try:
         if S_ISDIR(path.stat().st_mode) and read:
@@ -48,21 +48,21 @@ def _check_place(path: Path, *, read: bool) -> None:
             raise UsageError(*_missing(path)) from None
     except PermissionError:
         pass
-    except OSError as error:  # below another file, or with too long a name
+    except OSError as error:  # the path leads through a file, or a name is too long
         reason = (error.strerror or "").lower()
         raise UsageError(f"{path} can be no file: {reason}", "give another name") from None
 
 
 def _missing(path: Path) -> tuple[str, str]:
-    """What is said of a path at which no file is, and a hint."""
+    """The message for a path without a file, and a hint."""
     if path.is_symlink():
         return f"{path} is a link to {path.readlink()}, which is not there", "make the link anew"
     return f"there is no file {path}", _nearby(path)
 
 
 def _nearby(path: Path) -> str:
-    """A hint for a path at which no file is: the name that is meant, probably, or what is there."""
-    import difflib  # which only an error needs
+    """A hint for a path without a file: the name probably meant, or which files are there."""
+    import difflib  # slow to import, and only errors need it
 
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir():
@@ -77,7 +77,7 @@ def _nearby(path: Path) -> str:
 
 
 def _names(folder: Path, kinds: tuple[str, ...]) -> list[str]:
-    """The names of files of some kinds in a folder; none where it cannot be read."""
+    """The names of a folder's files with these endings; none where it cannot be read."""
     with suppress(OSError), os.scandir(folder) as entries:
         return sorted(one.name for one in islice(entries, _MOST_READ) if one.name.endswith(kinds))
     return []
@@ -93,9 +93,9 @@ new_file = _Named(dir_okay=False, path_type=Path)
 
 
 def check_files(ctx: click.Context, **known: Path) -> None:
-    """UsageError where the files that a command writes are not apart, and from those that it reads.
+    """UsageError where a command would write two outputs to one file, or over one of its inputs.
 
-    known: parameters that have become known since.
+    known: values of parameters that were decided after the command line was parsed.
     """
     given = {**ctx.params, **known}
     files: dict[Any, list[Path]] = {existing_file: [], new_file: []}
@@ -116,12 +116,12 @@ def together(*options: Decorator) -> Decorator:
 
 
 def choice_option(name: str, words: Iterable[str], default: str, what: str) -> Decorator:
-    """An option for one of several words. what: its help."""
+    """An option whose value is one of several words. what: its help."""
     choice, text = click.Choice(list(words)), f"{what}  [default: {default}]"
     return click.option(name, type=choice, default=default, help=text)
 
 
 def number_option(name: str, default: int, what: str) -> Decorator:
-    """An option for a whole number, which may be its default or more than 0. what: its help."""
+    """An option for an integer of at least 1, or 0 where that is the default. what: its help."""
     number, words = click.IntRange(min=min(default, 1)), f"{what}  [default: {default}]"
     return click.option(name, type=number, default=default, metavar="N", help=words)

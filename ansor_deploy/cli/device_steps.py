@@ -1,4 +1,4 @@
-"""The steps of setting a device up, each of which is a command of its own and a part of `add`."""
+"""The steps that set a device up: each is a command of its own, and `add` takes them all."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def trust(
     fingerprint: str = "",
     yes: bool = False,
 ) -> None:
-    """Show a board's host key, have it compared, and pin it.
+    """Show a board's host key, let a person compare it, and pin it.
 
-    again: the command to repeat where nobody can be asked. DeviceError where the key is another
-    than the one asked for or known, or is refused.
+    again: the command to repeat where there is no terminal to ask at. DeviceError where the key is
+    refused, or is not the one that is asked for or known.
     """
     from ..devices.ssh import known_keys, offered_key, refuse_revoked, verify
 
@@ -49,7 +49,7 @@ def trust(
         tell(f"{device.name} is trusted already")
         return
     if not inventory.has(device.name):
-        inventory.distrust(device.name)  # it is of an `add` that was not finished
+        inventory.distrust(device.name)  # left over from an `add` that did not finish
     known = known_keys(device, inventory)
     if known and not replace:
         verify(device, key, inventory)
@@ -60,11 +60,11 @@ def trust(
 
 
 def ask(name: str, again: str) -> None:
-    """Let a person compare. again: the command by which they do so where nobody can be asked.
+    """Let a person compare the key. again: the command that needs no answer, for the hint.
 
     Raises:
-        UsageError: nobody can answer.
-        DeviceError: they say no.
+        UsageError: there is no terminal to ask at.
+        DeviceError: the answer is no.
     """
     hint = f"compare the fingerprint with the board's own, then: {again}"
     if not sys.stdin.isatty():
@@ -75,7 +75,7 @@ def ask(name: str, again: str) -> None:
 
 
 def install(name: str, target: Target, connecting: Connecting) -> None:
-    """Put the runtime on a board that lacks it, and start it once."""
+    """Install the runtime on a board that lacks it, and start it once."""
     from ..devices.board import BoardSite
 
     def say_so(line: str) -> None:
@@ -87,7 +87,7 @@ def install(name: str, target: Target, connecting: Connecting) -> None:
 
 
 def examine(name: str, target: Target, connecting: Connecting, *, as_json: bool) -> list[Check]:
-    """Print what a doctor finds; where that is well, a device in quarantine is let out of it."""
+    """Print the doctor's checks; where none fails, release the device from quarantine."""
     from ..devices.inventory import Inventory
     from ..doctor.device import diagnose
     from ..doctor.reference_kernel import check_kernel
@@ -103,9 +103,9 @@ def examine(name: str, target: Target, connecting: Connecting, *, as_json: bool)
 
 
 def accept(name: str, target: Target, connecting: Connecting) -> float:
-    """Let a board be as fast as it is: seconds of the reference kernel.
+    """Take a board's present speed as normal: the seconds that the reference kernel takes there.
 
-    DeviceError where the kernel does not run there.
+    DeviceError where the kernel does not run on the board.
     """
     from ..devices.inventory import Inventory
     from ..doctor.reference_kernel import kernel_times
@@ -121,7 +121,7 @@ def accept(name: str, target: Target, connecting: Connecting) -> float:
 
 
 def board(name: str) -> tuple[Target, Connecting]:
-    """What a device is, and a function that connects to it."""
+    """A device's target, and a function that connects to it."""
     from ..devices.inventory import Inventory, target_of
 
     inventory = Inventory.find()

@@ -29,7 +29,7 @@ class Quarantine(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """A board or machine that was added. host_keys: fingerprints of those that are pinned."""
+    """A board or machine that was added. host_keys: the fingerprints of its pinned keys."""
 
     name: str
     url: str
@@ -41,7 +41,7 @@ class Device(Struct, frozen=True):
 
     @classmethod
     def of(cls, device: known.Device, inventory: Inventory) -> Device:
-        """What is known of a device."""
+        """The entry of a device, from the inventory."""
         quarantine = inventory.reason(device.name)
         return cls(
             *(device.name, device.url, device.target, device.identity, device.jump),
@@ -51,7 +51,7 @@ class Device(Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """Whether it may work."""
+        """Whether the device may work, as text."""
         if self.quarantine:
             since, reason = self.quarantine.since[:10], self.quarantine.reason
             ends = f"`devices doctor {self.name}` or `accept` ends it"

@@ -1,4 +1,4 @@
-"""`ansor-deploy registry diff`: what two registries differ in."""
+"""`ansor-deploy registry diff`: where two registries differ."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def diff_command(a: Path, b: Path, limit: int) -> Answer:
 
 
 def diff_lines(found: Diff, most: int) -> list[str]:
-    """How many tasks differ, and the first of them as a table."""
+    """A table of the tasks that differ, at most `most` of them, and how many there are."""
     sums = (
         f"{count(found.same, 'task')} with the same best record; only in A {found.only_a}, only in "
         f"B {found.only_b}; faster in A {found.faster_a}, in B {found.faster_b}"

@@ -37,7 +37,7 @@ def command(registry: Path, as_json: bool) -> int:
 
 
 def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
-    """Print each check as it is made, or all as JSON."""
+    """Print each check as soon as it is made, or all of them as JSON at the end."""
     from ..doctor.host import Checks
 
     printed = []
@@ -52,7 +52,7 @@ def print_checks(checks: Iterable[Check], as_json: bool) -> list[Check]:
 
 
 def check_lines(check: Check) -> list[str]:
-    """A check as text, with its remedy if it has one; on a terminal, broken between words."""
+    """A check as text, with its remedy if it has one; on a terminal, wrapped at words."""
     lines = message(f"{check.level:4}  {check.name}: {check.found}").split("\n")
     if sys.stdout.isatty():
         lines = [part for line in lines for part in folded(line)]
@@ -61,11 +61,11 @@ def check_lines(check: Check) -> list[str]:
 
 
 def folded(line: str) -> list[str]:
-    """The line in parts that fit the terminal, but for words that do not."""
+    """The line, wrapped to the terminal's width; words that are longer stay whole."""
     width = get_terminal_size().columns
     if len(line) <= width:
         return [line]
-    indent = " " * 6  # below the text of the first part
+    indent = " " * 6  # aligns with the text of the first line
     fill = partial(wrap, break_long_words=False, break_on_hyphens=False)
     return fill(line, width, subsequent_indent=indent)
 

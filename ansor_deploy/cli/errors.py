@@ -1,4 +1,4 @@
-"""The error edge: whatever a command raises becomes one message and one exit code, here only."""
+"""The only place where exceptions of commands become a message and an exit code."""
 
 import errno
 import gc
@@ -23,7 +23,7 @@ from ..system.printable import message, printable
 from .output import asks_for_json, print_json, say
 from .standard_streams import finish_stdout, open_streams, reader_has_left
 
-# What the system refuses to this user is theirs to repair, not a bug of this tool.
+# What the system refuses to do for this user is theirs to mend, and not a bug of this tool.
 _PERMISSIONS = "check the permissions, or write elsewhere with --output and --registry"
 SYSTEM_HINTS = {
     errno.EACCES: _PERMISSIONS,
@@ -34,21 +34,24 @@ SYSTEM_HINTS = {
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived: unwind as for Ctrl-C, so that what was measured is kept."""
+    """SIGTERM arrived: unwind as for Ctrl-C, so that measurements are kept."""
 
 
 class HungUp(KeyboardInterrupt):
-    """SIGHUP arrived: the terminal is gone, or the session. Unwind as well."""
+    """SIGHUP arrived: the terminal or the session is gone. Unwind as for Ctrl-C."""
 
 
-_GARBAGE = 50_000  # objects, until Python looks for garbage: what is loaded is none
-READER_LEFT = 128 + signal.SIGPIPE  # as with `| head`: nothing is said
+_GARBAGE = 50_000  # new objects between collections; what imports create is no garbage
+READER_LEFT = 128 + signal.SIGPIPE  # as with `| head`: no message is printed
 _RAISED = {signal.SIGTERM: Terminated, signal.SIGHUP: HungUp, signal.SIGINT: KeyboardInterrupt}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An end with an error, as the user reads it. file, line: what is at fault, if it is theirs."""
+    """An error as the user reads it.
+
+    file, line: the place of the mistake, if it is in a file of the user's.
+    """
 
     kind: str
     message: str
@@ -59,40 +62,43 @@ class Failure:
 
 
 def leave(run: Callable[[], int | None], words: list[str]) -> NoReturn:
-    """Run a command line; print what went wrong, if anything; exit."""
+    """Run a command line, print its error if there is one, and exit."""
     gc.set_threshold(_GARBAGE)
     open_streams()
     try:
         with interruptible(words):
             code = run() or 0
             sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001 - nothing may pass the edge
-        broken = isinstance(error, (BrokenPipeError, SystemExit))  # which click makes of the former
+    except BaseException as error:  # noqa: BLE001 - no exception may leave this function
+        broken = isinstance(error, (BrokenPipeError, SystemExit))  # click's for a broken pipe
         left = broken and reader_has_left()
         code = READER_LEFT if left else failed(error, words)
     finish_stdout()
-    gc.freeze()  # nothing is left to be found: Python would look through all there is once more
+    gc.freeze()  # spares Python's last collection at exit: it would visit every object for nothing
     sys.exit(code)
 
 
 def failed(error: BaseException, words: list[str]) -> int:
-    """Print what an exception means; the exit code. A group without a command prints its help."""
+    """Print what an exception means and return the exit code.
+
+    A group without a command prints its help.
+    """
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         with suppress(OSError):
             for line in error.format_message().split("\n"):
                 say(line, err=True)
         return error.exit_code
     failure = describe(error, words)
-    with suppress(OSError):  # of stdout, for one that asked for JSON
+    with suppress(OSError):  # stdout, for --json, may be gone
         show(failure, words)
     return failure.exit_code
 
 
 @contextmanager
 def interruptible(words: list[str]) -> Iterator[None]:
-    """Within it no signal of `_RAISED` is lost; one that is ignored, as under nohup, stays so.
+    """Within it no signal of `_RAISED` is lost; one that is ignored, as under nohup, stays ignored.
 
-    Where the main thread does not handle one in time, the process is ended as if it had.
+    Where the main thread does not handle a signal in time, the process ends as if it had.
     """
 
     def end(number: int) -> None:
@@ -108,7 +114,7 @@ def interruptible(words: list[str]) -> Iterator[None]:
         with watched(handled, end):
             yield
     except Exception:
-        check()  # it may be what a library made of an interrupt
+        check()  # a library may have turned an interrupt into this exception
         raise
     finally:
         forget()
@@ -117,9 +123,9 @@ def interruptible(words: list[str]) -> Iterator[None]:
 
 
 def describe(error: BaseException, words: list[str]) -> Failure:
-    """The failure that an exception means; an unexpected one is logged to a file."""
+    """The failure that an exception means; for an unexpected one, a log is written."""
     if isinstance(error, click.Abort):
-        error = error.__cause__ or KeyboardInterrupt()  # click's wrapping of Ctrl-C
+        error = error.__cause__ or KeyboardInterrupt()  # click raises Abort from Ctrl-C
     error = _fault_of(error) or error
     if isinstance(error, AnsorError):
         file = str(error.file) if error.file else None
@@ -138,7 +144,7 @@ def describe(error: BaseException, words: list[str]) -> Failure:
 
 
 def _is_somewhere() -> bool:
-    """Whether the current folder is still there."""
+    """Whether the current folder still exists."""
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -147,7 +153,7 @@ def _is_somewhere() -> bool:
 
 
 def _fault_of(error: BaseException) -> BaseException | None:
-    """The fault of this machine that an exception means, such as one of a library half loaded."""
+    """The machine's fault behind an exception, such as no memory to load a library, or None."""
     expected = isinstance(error, (AnsorError, click.ClickException, OSError))
     if isinstance(error, Exception) and not expected and address_space_is_short():
         return short_of_addresses()
@@ -155,7 +161,7 @@ def _fault_of(error: BaseException) -> BaseException | None:
 
 
 def kind_of(error: AnsorError) -> str:
-    """`MissingRecordError` is "missing-record"; a plain `AnsorError` is "failed"."""
+    """The kind in messages: `MissingRecordError` is "missing-record", `AnsorError` "failed"."""
     if type(error) is AnsorError:
         return "failed"
     name = type(error).__name__.removesuffix("Error")
@@ -163,15 +169,15 @@ def kind_of(error: AnsorError) -> str:
 
 
 def usage_failure(error: click.ClickException) -> Failure:
-    """The failure of words that click refuses, with the help to read."""
+    """The failure of arguments that click refuses, with a hint at the help."""
     context = getattr(error, "ctx", None)
     hint = f"see {context.command_path} --help" if context else "see ansor-deploy --help"
-    words = " ".join(error.format_message().split())  # click lists choices with tabs
+    words = " ".join(error.format_message().split())  # click separates choices by tabs
     return Failure("usage", words, hint, error.exit_code)
 
 
 def system_failure(error: OSError, hint: str) -> Failure:
-    """The failure of a call that the system refused, with the file that it is about."""
+    """The failure of a system call, with the reason and the file that it concerns."""
     reason = (error.strerror or str(error)).lower()
     return Failure("system", reason, hint, 1, error.filename and os.fsdecode(error.filename))
 
@@ -186,8 +192,8 @@ def bug(error: BaseException, words: list[str]) -> Failure:
 
 
 def show(failure: Failure, words: list[str]) -> None:
-    """Print a failure on stderr, and on stdout for a program that asked for JSON."""
-    from ..views.plain import Message  # which help has no use for
+    """Print a failure on stderr, and as JSON on stdout too where --json was given."""
+    from ..views.plain import Message  # imported here: help does not need it
 
     failure = replace(failure, message=message(failure.message), hint=message(failure.hint))
     if asks_for_json(words):

@@ -1,4 +1,4 @@
-"""`ansor-deploy registry export, import, merge, push, pull, withdraw`: what registries exchange."""
+"""`ansor-deploy registry export, import, merge, push, pull, withdraw`: exchanging records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class Given(Struct, frozen=True):
-    """`registry export --json` and `push --json`. bundle: "" where all were there already."""
+    """`registry export --json` and `push --json`.
+
+    bundle: its digest; "" where the folder had every record already.
+    """
 
     bundle: str
     records: Count
@@ -41,7 +44,10 @@ class Taken(Struct, frozen=True):
 
 
 class Pulled(Taken, frozen=True):
-    """`registry pull --json`. torn, misnamed: bundles that were not whole, or not what they say."""
+    """`registry pull --json`.
+
+    torn: bundles with a part missing. misnamed: bundles whose content does not match their name.
+    """
 
     bundles: Count
     torn: Sequence[str]
@@ -205,7 +211,7 @@ EXCHANGE = (
 
 
 def _folder(url: str | None) -> str:
-    """The folder that is named, else the project's. UsageError where there is none."""
+    """The folder that is given, else the project's. UsageError where there is neither."""
     if folder := url or Project.find().team:
         return folder
     hint = f"name it, or say in {MARKER} where the team's records are: team = 'FOLDER or URL'"
@@ -219,7 +225,7 @@ def _signer(key: Path | None) -> Signer | None:
 
 
 def _trusted(option: Path | None) -> Trusted | None:
-    """The keys of the option, else of the project; None where no signature is demanded."""
+    """The keys of the option, else the project's; None where no signature is demanded."""
     from ..registry.signing import load_trusted
 
     file = option or Project.find().trust

@@ -1,4 +1,4 @@
-"""`ansor-deploy registry forget`: records that are to go."""
+"""`ansor-deploy registry forget`: remove records of a task, a device or others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command's --help reads: what it does, examples, and its options in groups."""
+"""The layout of a command's --help: what it does, examples, and its options in groups."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from .declare import check_files
 _Made = TypeVar("_Made", bound=click.Command)
 
 
-# Options by what they are about, in the order of help; the others come last.
+# Options by topic, in the order of help; options that are not listed come last.
 _GROUPS = {
     "Model and target": "target targets input_shapes context precision calibrate keep_float rules",
     "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
@@ -19,14 +19,14 @@ _GROUPS = {
     "Records": "registry reuse lock frozen",
     "Output": "output page verify rtol atol beside header depfile touch max_size max_memory",
 }
-_FEW = 8  # options need no groups
+_FEW = 8  # so many options, or fewer, are not grouped
 
-QUIET = f"{__package__}.quiet"  # key in a command's context: it is to be quiet
+QUIET = f"{__package__}.quiet"  # key in a command's context: set by --quiet
 
 
 class _Help(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Examples come first: most people want one of them."""
+        """Write the help with its examples before the options, as most people look for those."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_epilog(ctx, formatter)
@@ -34,7 +34,7 @@ class _Help(click.Command):
 
 
 class Command(_Help):
-    """A command with its options in groups, where it has many; it can be quiet."""
+    """A command that has --quiet, and shows its options in groups where it has many."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
         super().__init__(*words, **settings)
@@ -48,13 +48,13 @@ class Command(_Help):
         quiet(self)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it, unless it would write over what it reads."""
+        """Run the command; UsageError where it would overwrite what it reads."""
         check_files(ctx)
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each group that the command has options of."""
-        # What an argument is, the text says.
+        """Write each group of which the command has options."""
+        # Arguments are left out: the command's text explains them.
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
         params = [(one.name or "", one.get_help_record(ctx)) for one in options]
         left = {name: record for name, record in params if record}
@@ -66,7 +66,7 @@ class Command(_Help):
 
 
 class Group(_Help, click.Group):
-    """A group of such commands."""
+    """A group of commands of the kind `Command`."""
 
     command_class = Command
 
@@ -82,7 +82,7 @@ def _write(formatter: click.HelpFormatter, title: str, records: list[tuple[str, 
 
 
 def with_examples(*lines: str) -> Callable[[_Made], _Made]:
-    """Let a command's help have these examples."""
+    """Add a block of examples to a command's help."""
 
     def add(command: _Made) -> _Made:
         command.epilog = examples(*lines)
@@ -92,10 +92,10 @@ def with_examples(*lines: str) -> Callable[[_Made], _Made]:
 
 
 def examples(*lines: str) -> str:
-    """The block of them in a command's help."""
+    """The block of examples in a command's help."""
     return verbatim("\n".join(["Examples:", *(f"  ansor-deploy {line}" for line in lines)]))
 
 
 def verbatim(text: str) -> str:
-    """The text with a backspace before each paragraph: click's sign not to wrap it again."""
+    """The text with a backspace before each paragraph, which keeps click from wrapping it."""
     return "\n\n".join(f"\b\n{paragraph}" for paragraph in text.split("\n\n"))

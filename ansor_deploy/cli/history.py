@@ -26,7 +26,7 @@ HEADER = ("built", "target", "model", "trials", "tuned", "untuned", "shipped", "
 
 
 class PastBuild(Struct, frozen=True):
-    """A build of the registry's history. asked: the words of the command."""
+    """A build in the registry's history. asked: the options of its command."""
 
     artifact: str
     model: Digest
@@ -52,7 +52,7 @@ class PastBuild(Struct, frozen=True):
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> PastBuild:
-        """A build without its manifest, of which what is shown stays."""
+        """The build of a row: of its manifest, only the fields shown are kept."""
         said = row["manifest"]
         beside, memory = (said.get("speed") or {}).get("beside"), said.get("memory")
         known = {name: row[name] for name in cls.__struct_fields__ if name in row}
@@ -92,7 +92,7 @@ def command(store: Registry, model: str, limit: int) -> Answer:
 
 
 def cells(build: PastBuild, names: Mapping[str, str]) -> tuple[str, ...]:
-    """A build as text, below `HEADER`. names: of targets, by their fingerprints."""
+    """A build's row in the table below `HEADER`. names: of targets, by their fingerprints."""
     times = (build.tuned_ms, build.untuned_ms)
     tuned, untuned = (latency(ms / 1e3) if ms is not None else "" for ms in times)
     return (
@@ -109,5 +109,5 @@ def cells(build: PastBuild, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _beside(race: Race) -> str:
-    """What a build's race beside an engine has found, without the engine's version."""
+    """The result of a build's race beside an engine, named without its version."""
     return f"{gain_texts(race)[0]} ({race.peer.rpartition(' ')[0]})"

@@ -21,4 +21,4 @@ def command(kind: str) -> None:
     tvm_ffi: a C program is linked with their libraries.
     """
     folder = runtime_folder() if kind == "runtime" else hook_folder(kind)
-    click.echo(os.fsencode(folder))  # for a program: in any encoding
+    click.echo(os.fsencode(folder))  # the path's own bytes, for programs

@@ -80,7 +80,7 @@ def command(
 
 
 def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShapes) -> list[Model]:
-    """The models that are named, else those of this folder. UsageError if there is none."""
+    """The models that are given, else those of this folder. UsageError if there are none."""
     from ..ship.integrations.build_systems import Model
 
     paths = list(models) or sorted(Path().glob("*.onnx"))
@@ -94,7 +94,7 @@ def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShape
 
 
 def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: bool) -> None:
-    """Write what a folder lacks, and say what else is to be done."""
+    """Write the files that the folder lacks, and print what is left to do."""
     from ..devices.machine import runs_here
     from ..ship.integrations.scaffold import parts
 
@@ -123,7 +123,7 @@ def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: b
 
 
 def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
-    """UsageError where nobody can answer; exits 1 on a no."""
+    """Ask whether to write the files; exit with 1 on a no. UsageError without a terminal."""
     say("to be written:")
     for line in in_columns(rows):
         say(f"  {line}")
@@ -137,7 +137,10 @@ def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
 
 
 def _read(models: list[Model], request: Request, program: str) -> tuple[list[Model], str]:
-    """The models with the files of their weights, and the program's text; writes the lock."""
+    """The models with the files of their external weights, and the text of the program.
+
+    Writes the lock.
+    """
     from ..pipeline import write_known
     from ..ship.describe import interface
     from ..ship.integrations import starter
@@ -151,7 +154,7 @@ def _read(models: list[Model], request: Request, program: str) -> tuple[list[Mod
 
 
 def _left(written: Iterable[Part]) -> Iterator[str]:
-    """What the user is to add to files that are there."""
+    """What the user has to add by hand to files that exist."""
     for part in written:
         if part.lacking:
             yield f"add to {part.path}:"

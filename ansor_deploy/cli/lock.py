@@ -1,4 +1,4 @@
-"""`ansor-deploy lock`: of a lock that several models share, what one of them needs."""
+"""`ansor-deploy lock`: take what one model needs out of a lock that several models share."""
 
 from pathlib import Path
 

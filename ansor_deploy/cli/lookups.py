@@ -1,4 +1,4 @@
-"""`ansor-deploy registry show, best`: one task, or one model."""
+"""`ansor-deploy registry show, best`: look up one task, or one model."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from ..registry.history import ContestRow, History, SearchRow, TaskRow, TrialRow
     from ..registry.store import Registry
 
-Cells = list[tuple[str, ...]]  # of a table, the names of its columns first
-Names = Mapping[str, str]  # what targets are called, by their fingerprints
+Cells = list[tuple[str, ...]]  # a table: the names of its columns, then its rows
+Names = Mapping[str, str]  # names of targets, by their fingerprints
 
-_KEY = 12  # digits of a key that tables show
+_KEY = 12  # hex digits of a key in tables
 _CHOOSE = "choose one with --target, by its name or the digits behind it"
 
 
@@ -64,7 +64,7 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
     KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
     time, with their errors.
     """
-    from ..registry.history import history  # SQL that no help text needs
+    from ..registry.history import history  # imported here: help does not need its SQL
 
     known = history(store, key, target, limit)
     names = unique_names(store.target_names())
@@ -96,7 +96,7 @@ LOOKUPS = (show_command, best_command)
 
 
 def history_lines(known: History, names: Names) -> list[str]:
-    """A task's history as tables of at most 80 columns or so."""
+    """A task's history as tables, about 80 columns wide at most."""
     lines = _workload_lines(known["workload"])
     for row in known["models"]:
         model = called(row["model"], row["digest"])
@@ -118,7 +118,7 @@ def history_lines(known: History, names: Names) -> list[str]:
 
 
 def coverage_lines(covered: Best, part: Coverage, names: Names) -> list[str]:
-    """A model's tasks on one target, those that take longest first."""
+    """A model's tasks on one target, the slowest first."""
     table: Cells = [(*TASK_HEADER, "record", "made")]
     for row in part["tasks"]:
         named, record, seconds = (row["workload"], row["title"]), row["record"], row["latency_ms"]
@@ -143,7 +143,10 @@ def _script(store: Registry, known: History, names: Names) -> Answer:
 
 
 def _wanted(known: History, names: Names) -> str:
-    """The record that was named, else the best one made with the TVM that is installed."""
+    """The id of the record that was asked for, else of the best one made with the installed TVM.
+
+    UsageError where no record or more than one target fits.
+    """
     if known["record"]:
         return str(known["record"])
     tvm = version("apache-tvm")
@@ -185,7 +188,7 @@ def _record_cells(known: History, names: Names) -> Cells:
 
 
 def _rule_cells(known: History, names: Names) -> Cells:
-    """Which rules made the best record of each target and TVM, and the one that was asked for."""
+    """The rules behind the best record of each target and TVM, and behind the one asked for."""
     table: Cells = [("record", "target", "derived by")]
     for row in known["records"]:
         by = row["provenance"].get("derived_by", [])
@@ -224,7 +227,7 @@ def _moment(created: str) -> str:
 
 
 def _digest(model: str) -> str:
-    """The digest of a model's file, if there is one; else the word as it is."""
+    """The digest of a model's file if the file exists; else the word itself."""
     path = Path(model)
     if not path.is_file():
         return model

@@ -89,7 +89,10 @@ devices_options = together(
 
 
 def device_option(command: Command) -> Command:
-    """The command gets `devices`, of which one runs the library; None for those of its target."""
+    """Give a command `devices`: the one that runs the library.
+
+    It is empty for none, and None where the target's devices are to be looked for.
+    """
 
     @click.option(
         "--device",
@@ -130,7 +133,7 @@ require_hits_option = click.option(
 
 
 def registry_path(command: Command) -> Command:
-    """The command gets `registry`, a path: of the option, else the project's or the user's."""
+    """Give a command `registry`: the path of the option, else the project's or the user's."""
 
     @registry_option
     @wraps(command)
@@ -143,16 +146,16 @@ def registry_path(command: Command) -> Command:
 
 
 def check_there(registry: Path) -> None:
-    """UsageError where there is no registry: the name of one that was meant may be another."""
+    """UsageError where there is no registry: the path given may be a mistake."""
     if not registry.exists():
         hint = "a build or tune makes it; name another one with --registry PATH"
         raise UsageError(f"there is no registry {registry}", hint)
 
 
 def opened(command: Command, *, write: bool = False) -> Command:
-    """The command gets `store`, an open registry, which is closed when it returns.
+    """Give a command `store`, an open registry, which is closed when the command returns.
 
-    write: what is changed is there; nothing but a build or a tune makes one.
+    write: open it for writing, and only if it exists: only builds and tuning create registries.
     """
 
     @registry_path
@@ -170,9 +173,9 @@ def opened(command: Command, *, write: bool = False) -> Command:
     return with_store
 
 
-rule_set_options = together(target_option, rules_option)  # a target, and what it may be tuned by
+rule_set_options = together(target_option, rules_option)  # a target, and the rules for it
 
-# Of the commands that take a request; each group holds the one before it.
+# For commands that take a request. Each set includes most of the one before it.
 _shape_options = together(input_shape_option, context_option)
 model_options = together(target_option, registry_option, _shape_options, with_request)
 _search_options = together(
@@ -253,7 +256,7 @@ tuning_options = together(
 
 
 def _rules_at(path: Path) -> list[Path]:
-    """The file, or those of the folder by name."""
+    """The rule file itself, or the rule files of a folder, sorted by name."""
     if path.is_dir() and not list(path.glob("*.py")):
         raise UsageError("there is no rule in this folder", "a rule is a file NAME.py", path)
     return sorted(path.glob("*.py")) if path.is_dir() else [path]

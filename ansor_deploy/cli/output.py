@@ -1,4 +1,4 @@
-"""What a command prints: its answer on stdout, as text or as JSON, and what it does on stderr."""
+"""A command's output: its answer on stdout, as text or as JSON, and its progress on stderr."""
 
 import json
 import math
@@ -32,15 +32,15 @@ message_format_option = click.option(
 
 
 def verbose_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option -v; what: its help."""
+    """The option -v. what: its help."""
     return click.option("-v", "--verbose", is_flag=True, help=what)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has found or done.
+    """The result of a command.
 
-    value: what --json prints. lines: what is printed without it. exit_code: the program's.
+    value: what --json prints. lines: the text printed without it. exit_code: that of the program.
     """
 
     value: Any
@@ -49,10 +49,10 @@ class Answer:
 
 
 def answering(command: Callable[..., Answer]) -> Callable[..., int]:
-    """Give a command the option --json, and print its answer; the exit code.
+    """Give a command the option --json; print its answer and return its exit code.
 
-    It takes the options of what `report` shows, too, which are not passed on to the command. What
-    anything else writes to stdout while the command runs goes to stderr.
+    It also takes the options that `report` reads, and does not pass them to the command. Anything
+    else that is written to stdout while the command runs goes to stderr.
     """
 
     @json_option
@@ -75,11 +75,11 @@ def answering(command: Callable[..., Answer]) -> Callable[..., int]:
 
 
 def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
-    """Show on stderr what is done, in the way that the command's words ask for.
+    """A report that shows progress on stderr, in the way that the command's options ask for.
 
-    quiet: without a terminal, only what goes wrong.
+    quiet: show only warnings and errors where stderr is no terminal.
     """
-    from ..views.choose import report_on_stderr  # which help has no use for
+    from ..views.choose import report_on_stderr  # imported here: help does not need it
 
     words = click.get_current_context().params
     return report_on_stderr(
@@ -91,34 +91,37 @@ def report(*, quiet: bool = False) -> AbstractContextManager[Report]:
 
 
 def is_verbose() -> bool:
-    """Whether the command's words ask for details."""
+    """Whether --verbose was given."""
     return bool(click.get_current_context().params.get("verbose"))
 
 
 def is_quiet() -> bool:
-    """Whether the command's words ask for its result alone, and what goes wrong."""
+    """Whether --quiet was given."""
     return QUIET in click.get_current_context().meta
 
 
 def tell(line: str) -> None:
-    """Print on stderr what is done or comes next, where the command is not to be quiet."""
+    """Print a line of progress or advice on stderr, unless the command is quiet."""
     if not is_quiet():
         say(line, err=True)
 
 
 def asks_for_json(words: Sequence[str]) -> bool:
-    """Whether a command line asks for messages in JSON, even one that click refuses."""
+    """Whether a command line asks for messages in JSON.
+
+    It looks at the words themselves, as click may have refused the command line.
+    """
     formats = re.findall(rf"(?:^|\0){_MESSAGE_FORMAT}[=\0]([^\0]*)", "\0".join(words))
-    return formats[-1:] == ["json"]  # the last one counts
+    return formats[-1:] == ["json"]  # the last option counts
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line on stdout or stderr; control characters in it, of others, are spelled out."""
+    """Print one line on stdout or stderr, with control characters spelled out."""
     click.echo(printable(line), err=err)
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document; what JSON cannot say (infinity, NaN) becomes null."""
+    """Print one JSON document; floats that JSON cannot express (infinity, NaN) become null."""
     from msgspec import to_builtins
 
     plain = finite(to_builtins(value, enc_hook=str))
@@ -126,7 +129,7 @@ def print_json(value: Any) -> None:
 
 
 def finite(value: Any) -> Any:
-    """The value without the floats that are no JSON numbers."""
+    """The value, with infinities and NaNs replaced by None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -137,7 +140,7 @@ def finite(value: Any) -> Any:
 
 
 def in_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """The rows as lines, each column as wide as it needs to be."""
+    """The rows as lines, with each column as wide as its widest cell."""
     shown = [tuple(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
@@ -153,9 +156,9 @@ def stdout_kept_clean() -> Iterator[None]:
         yield
     finally:
         sys.stdout.flush()
-        if "numpy" in sys.modules:  # without which no library is loaded that prints
+        if "numpy" in sys.modules:  # without NumPy, no library that prints is loaded
             import ctypes
 
-            ctypes.CDLL(None).fflush(None)  # what C++ has printed waits in a buffer of its own
+            ctypes.CDLL(None).fflush(None)  # flushes what C++ code has printed to its own buffer
         os.dup2(kept, 1)
         os.close(kept)

@@ -1,4 +1,4 @@
-"""`ansor-deploy package`: a library with all that it takes to run, as one archive."""
+"""`ansor-deploy package`: a library with everything that it needs to run, as one archive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class Written(Struct, frozen=True):
 
 
 class Package(Written, frozen=True, rename={"for_": "for"}):
-    """`package --json`. glibc: the oldest that it runs with. needs: of a wheel, the other one."""
+    """`package --json`.
+
+    glibc: the oldest version that it runs with. needs: the second wheel, which a wheel depends on.
+    """
 
     sha256: Digest
     for_: Literal["c", "python", "pip"]

@@ -1,4 +1,4 @@
-"""`ansor-deploy plan`: what a build would do, before it is done."""
+"""`ansor-deploy plan`: what a build would do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Neighbour(Struct, frozen=True):
-    """A task that was tuned, of other sizes or for other cores and caches.
+    """A tuned task of the same family, with other sizes or for another processor.
 
     distance: in doublings.
     """
@@ -40,7 +40,7 @@ class Neighbour(Struct, frozen=True):
 
 
 class PlannedTask(Struct, frozen=True):
-    """A task of a plan. trials: at most, of it. reason: why its search is not over."""
+    """A task of a plan. trials: the most it gets. reason: why its search is not over."""
 
     name: str
     title: str
@@ -57,7 +57,7 @@ class PlannedTask(Struct, frozen=True):
 
     @classmethod
     def of(cls, row: plans.PlanRow) -> PlannedTask:
-        """A row of a plan."""
+        """The answer for a row of a plan."""
         task = row.task
         return cls(
             *(task.name, task.title, task.key.workload, task.workload.op, task.weight),
@@ -77,11 +77,11 @@ class PlannedTask(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """`plan --json`. memory: of each model. seconds: that its trials take, about.
+    """`plan --json`. memory: of each model. seconds: an estimate of what the trials take.
 
-    others: operators of nodes whose kernels are no task, and are in no other figure. room_ms: what
-    trials may save of a run at most, in tasks that were measured; null where nobody knows. tune:
-    the command that measures what is to be tuned.
+    others: operators of nodes whose kernels are not tasks; no other figure includes them. room_ms:
+    the most that trials can save in a run, over tasks that were measured; null if unknown. tune:
+    the command that measures the tasks to be tuned.
     """
 
     models: Sequence[str]
@@ -104,7 +104,7 @@ class Plan(Struct, frozen=True):
 
     @classmethod
     def of(cls, plan: plans.Plan, tune: str = "") -> Plan:
-        """The answer that says what a plan does. tune: the command that measures its tasks."""
+        """The answer for a plan. tune: the command that measures its tasks."""
         same = ("models", "target", "devices", "stale", "trials", "seconds", "others")
         known = {**plan.counts, **{name: getattr(plan, name) for name in same}}
         return cls(
@@ -158,7 +158,7 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
 
 
 def shown(planned: plans.Plan) -> list[str]:
-    """The plan on a screen, or all of it."""
+    """The plan, shortened to fit a screen unless --verbose asks for all of it."""
     if not is_verbose():
         return [line for line, _ in lines(planned)]
     details = details_of(planned)
@@ -166,10 +166,10 @@ def shown(planned: plans.Plan) -> list[str]:
 
 
 def next_lines(models: Sequence[Path], request: Request) -> list[str]:
-    """The command that does what was planned, in the words that asked for the plan."""
+    """The command that carries out the plan, with the options that asked for the plan."""
     command = "build" if len(models) == 1 else "tune"
     if command == "tune" and request.reuse != "exact":
-        return []  # it takes no such option
+        return []  # `tune` has no --reuse
     given: list[str] = click.get_current_context().find_root().obj or ["plan", *map(str, models)]
     words = [word for word in given[1:] if word not in ("-v", "--verbose", "-q", "--quiet")]
     return [f"next     {shlex.join(['ansor-deploy', command, *words])}"]

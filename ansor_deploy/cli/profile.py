@@ -103,7 +103,7 @@ def command(
 
 
 def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roof) -> Answer:
-    """The answer for one of a library's shapes. beside: of another engine, if that is asked for."""
+    """The answer for one of a library's shapes. beside: another engine's groups, if asked for."""
     from ..ship.race.profile_answer import ProfileBeside, answer
     from ..views.profile import beside_lines, lines
 

@@ -1,4 +1,4 @@
-"""The options by which a build quantises its model first."""
+"""The options of a build that quantises its model first."""
 
 from collections.abc import Sequence
 from functools import wraps
@@ -23,7 +23,7 @@ _HOW = (
 
 
 def quantised(precision: str, calibrate: Path | None, keep_float: Sequence[str]) -> dict[str, Any]:
-    """Precision and calibration of a request. UsageError where the three contradict each other."""
+    """The fields `precision` and `calibration` of a request. UsageError where options conflict."""
     if precision == INT8 and calibrate is None:
         raise UsageError(_NEEDS, _HOW)
     if precision != INT8 and (calibrate or keep_float):
@@ -35,7 +35,10 @@ def quantised(precision: str, calibrate: Path | None, keep_float: Sequence[str])
 
 
 def with_calibration(command: Command) -> Command:
-    """Make a request's calibration of the three options; how it computes is the default then."""
+    """Turn the three options into a request's precision and calibration.
+
+    With int8, `precision` becomes "default".
+    """
 
     @wraps(command)
     def call(

@@ -1,4 +1,4 @@
-"""`ansor-deploy bench --rate`: what requests that come by themselves have to wait."""
+"""`ansor-deploy bench --rate`: how long requests wait that come at random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Percentiles(Struct, frozen=True):
-    """Of requests. null: of one that had not begun by the end."""
+    """Percentiles of requests. null: at that percentile, a request had not begun by the end."""
 
     p50_ms: Ms | None
     p90_ms: Ms | None
@@ -23,10 +23,10 @@ class Percentiles(Struct, frozen=True):
 
 
 class Rated(Struct, frozen=True):
-    """`bench --rate --json`. asked: requests a second. per_second: that were begun.
+    """`bench --rate --json`. asked, per_second: requests a second, wanted and begun.
 
-    total: from a request's arrival to its answer: what it was waiting, and running. Those that were
-    missed wait longer than all others; running is of those that were begun.
+    total: from a request's arrival to its answer, as the sum of waiting and running. Requests that
+    were missed count as the longest waits; `running` is of those that began.
     """
 
     asked: float
@@ -41,7 +41,7 @@ class Rated(Struct, frozen=True):
 
     @classmethod
     def of(cls, served: Served, asked: float, threads: int, streams: int) -> Rated:
-        """The figures of what became of the requests."""
+        """The figures of a served load. asked: requests a second."""
         return cls(
             asked=asked,
             per_second=served.begun / served.seconds,
@@ -60,7 +60,7 @@ def _percentiles(points: Points) -> Percentiles:
 
 
 def rate_lines(rated: Rated) -> list[str]:
-    """The answer as text."""
+    """The answer as lines of text."""
     names = ("arrival to answer", rated.total), ("waiting", rated.waiting), ("run", rated.running)
     lines = [f"{name}: {_text(part)}" for name, part in names]
     of = f"{count(rated.streams, 'stream')} of {count(rated.threads, 'thread')}"

@@ -1,4 +1,4 @@
-"""`ansor-deploy registry`: what has been tuned so far."""
+"""`ansor-deploy registry`: the group of commands on tuned records."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from ..registry.store import Registry
 
 
-_NAMED = 10  # rows that were not brought back
+_NAMED = 10  # rows not brought back that are listed, at most
 
 
 class Dropped(Struct, frozen=True):
     """`registry gc --json`: rows that were dropped, or would be.
 
-    tasks: of which all was dropped, by --keep or --max. bytes: of the file afterwards.
+    tasks: how many were dropped whole, by --keep or --max. bytes: the file's size afterwards.
     """
 
     dry_run: bool
@@ -53,7 +53,7 @@ class Dropped(Struct, frozen=True):
 
 
 class Vacuumed(Struct, frozen=True):
-    """`registry vacuum --json`: bytes of the file."""
+    """`registry vacuum --json`: sizes of the file in bytes."""
 
     before: Bytes
     after: Bytes
@@ -206,7 +206,10 @@ def vacuum_command(store: Registry) -> Answer:
 
 
 def complaints(path: Path) -> tuple[list[str], bool]:
-    """What is wrong with a registry's file, and whether it is damaged; else it lacks rows."""
+    """What is wrong with a registry's file, and whether the file is damaged.
+
+    If it is not, the complaints are about missing rows.
+    """
     from ..registry.store import Registry
 
     try:
@@ -218,7 +221,7 @@ def complaints(path: Path) -> tuple[list[str], bool]:
 
 
 def salvage_lines(path: Path, saved: Salvage) -> list[str]:
-    """What was saved and what was lost."""
+    """How many rows of each table were saved and lost."""
     table = [("table", "saved", "lost")]
     for name in dict.fromkeys((*saved.lost, *saved.kept)):
         lost = saved.lost.get(name)

@@ -1,4 +1,4 @@
-"""`ansor-deploy report`: what a build brought, as a page."""
+"""`ansor-deploy report`: what a build achieved, as a page."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def command(
 
 
 def form_of(output: Path | None) -> str:
-    """The format of a report by its file's name: HTML where that has no ending.
+    """The format of a report, from the ending of its file's name; HTML without an ending.
 
-    UsageError for any other ending.
+    UsageError for an unknown ending.
     """
     named = output.suffix.lstrip(".") if output else ""
     if named and named not in FORMATS:

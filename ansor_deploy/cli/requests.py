@@ -1,4 +1,4 @@
-"""The request that the engine takes, made of the options of a command and of the project."""
+"""Make the engine's request from a command's options and the project's settings."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ from .shapes import InputShapes, shape_text, shapes_together
 
 
 def with_request(command: Command) -> Command:
-    """Make a request of the options that belong to one; the command takes it as `request`."""
+    """Turn the options that belong to a request into `request`, which the command takes."""
     several = with_requests(lambda requests, **rest: command(request=requests[0], **rest))
 
     @wraps(command)
@@ -50,8 +50,8 @@ def with_requests(command: Command) -> Command:
     return call
 
 
-_AUTO = "auto"  # a name of `--target`: this machine, its GPU before its processor
-_NO_REGISTRY = Path(os.devnull, "registry.db")  # of a frozen build: nothing can be there
+_AUTO = "auto"  # a value of `--target`: this machine's GPU, or its processor if it has none
+_NO_REGISTRY = Path(os.devnull, "registry.db")  # for frozen builds: no file can be there
 
 
 def tuning_command(
@@ -67,9 +67,9 @@ def tuning_command(
     context: int = 0,
     **others: Any,
 ) -> str:
-    """The command that writes the lock of a command with these options, as it can be pasted.
+    """The command that writes the lock for these options, quoted for a shell.
 
-    A build system that has one of its own says so: ANSOR_DEPLOY_TUNE in the environment.
+    The variable ANSOR_DEPLOY_TUNE replaces it, for build systems with a command of their own.
     """
     if said := os.environ.get("ANSOR_DEPLOY_TUNE"):
         return printable(said)
@@ -85,9 +85,9 @@ def tuning_command(
 
 
 def chosen_devices(named: Sequence[str], no_device: bool) -> tuple[str, ...] | None:
-    """The devices of these options, each once; None where those of the target are to be found.
+    """The devices that are named, without duplicates; None where the target's are to be looked for.
 
-    UsageError where devices are named, and none is to be used.
+    UsageError where devices are named along with --no-device.
     """
     if named and no_device:
         raise UsageError("--device and --no-device contradict each other", "give one of them")
@@ -113,12 +113,11 @@ def make_request(
     several: bool = False,
     **others: Any,
 ) -> Request:
-    """The request of these options, and of the project's settings where an option was not given.
+    """The request of these options; the project's settings stand in for those not given.
 
     frozen: None where the environment decides; a frozen request has no registry, and needs no home
-    directory. several: whether the target may be more than one, as "A,B". others: what a request
-    takes as it is. UsageError where what is asked for contradicts itself, or names what is not
-    there.
+    directory. several: whether "A,B" may name more than one target. others: fields that a request
+    takes unchanged. UsageError where options conflict, or name something that does not exist.
     """
     from ..registry.layers import layers_of
 
@@ -150,15 +149,16 @@ def make_request(
 
 
 def _apart(registry: Path, lock: Path | None) -> Path:
-    """The registry. UsageError where the lock would be written over it."""
+    """The registry's path. UsageError where the lock would overwrite the registry."""
     check_apart([registry, *([lock] if lock else [])], [], "name another lock, or registry")
     return registry
 
 
 def _trials(trials: int | None, seconds: float | None, asked: Mapping[str, Any]) -> int | None:
-    """The trials of a run: none where it is to find what there is; UsageError if it asks for some.
+    """The limit of trials: 0 with --require-hits or --read-only, which tune nothing.
 
-    seconds: of tuning, if they were given. asked: what else is.
+    seconds: the limit of tuning time, if given. asked: the other options. UsageError where one of
+    these two comes with trials or a time.
     """
     idle = [name for name in ("require_hits", "read_only") if asked.get(name)]
     if not idle:
@@ -172,7 +172,7 @@ def _trials(trials: int | None, seconds: float | None, asked: Mapping[str, Any])
 def make_budget(
     effort: str, trials: int | None, seconds: float | None, min_impact: float | None
 ) -> Budget:
-    """The effort's budget within the limits given."""
+    """The effort's budget, with the given limits."""
     budget = replace(EFFORTS[effort], trials=trials, seconds=seconds)
     return budget if min_impact is None else replace(budget, min_impact=min_impact)
 
@@ -183,7 +183,7 @@ def chosen_target(name: str | None, *devices: str) -> Target:
     UsageError where there is no such target or device.
     """
     if devices and not name:
-        from ..devices.inventory import Inventory, target_of  # loads more than all the rest here
+        from ..devices.inventory import Inventory, target_of  # slow to import
 
         return target_of(Inventory.find().get(devices[0]))
     project = Project.find()
@@ -191,14 +191,17 @@ def chosen_target(name: str | None, *devices: str) -> Target:
 
 
 def _target_files(names: Sequence[str], project: Project, *, said_there: bool) -> list[Path]:
-    """The files of targets. UsageError, which names the project's file where the name is there."""
+    """The files of targets. UsageError where one does not exist.
+
+    It names the project's file where that holds the target's name. said_there: whether it may.
+    """
     blamed = project.files() if said_there and project.target else []
     with blaming(blamed[0]) if blamed else nullcontext():
         return [one for name in names for one in target_files(name, project.target_path())]
 
 
 def _target_name(given: str | None, project: Project) -> str:
-    """The name as it is given, or the project has it; of "auto" the one that this machine is."""
+    """The target's name: the one given, else the project's; for "auto", that of this machine."""
     name = given or project.target or HOST
     if name != _AUTO:
         return name
@@ -208,5 +211,5 @@ def _target_name(given: str | None, project: Project) -> str:
 
 
 def rule_files(given: Sequence[Path]) -> list[Path]:
-    """The files of `--rules`, then those of the project."""
+    """The rule files given by `--rules`, then those of the project."""
     return [*given, *Project.find().rule_files(given)]

@@ -1,4 +1,4 @@
-"""`ansor-deploy registry revalidate`: records of other versions of TVM, tried with this one."""
+"""`ansor-deploy registry revalidate`: try records of other TVM versions with this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Retried(Struct, frozen=True):
-    """A record of another version of TVM that was tried. error: "" where it is right."""
+    """A record of another TVM version that was tried. error: "" where its results are right."""
 
     record: Digest
     tvm: str
@@ -44,7 +44,7 @@ class Retrial(Struct, frozen=True):
 
     @classmethod
     def of(cls, retrial: past.Retrial) -> Retrial:
-        """What the answer says of a task."""
+        """The answer for a task."""
         task, best = retrial.task, retrial.best
         tried = [
             Retried(
@@ -96,7 +96,7 @@ def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> 
 
 
 def warn_of_failures(retrials: list[past.Retrial], events: Report) -> None:
-    """Name each record that is of no use any more, with the reason."""
+    """Warn of each record that fails with this TVM, with the reason."""
     for retrial in retrials:
         for record, outcome in retrial.pairs:
             if outcome.error:
@@ -106,7 +106,7 @@ def warn_of_failures(retrials: list[past.Retrial], events: Report) -> None:
 
 
 def retrial_lines(retrials: list[past.Retrial], answer: Retrials) -> list[str]:
-    """A table with a line for each task, of at most 80 columns, and the sums of the answer."""
+    """A table with a line for each task, at most 80 columns wide, and totals."""
     if not retrials:
         return ["no records of another TVM to try"]
     table = [("task", "op", "tried", "right", "latency")]

@@ -1,4 +1,4 @@
-"""`ansor-deploy rules`: which derivation rules there are, and what they say about a model."""
+"""`ansor-deploy rules`: list the derivation rules, and explain what they do to a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Rule(Struct, frozen=True):
-    """A rule. origin: shipped, the project's, or of the command line."""
+    """A rule. origin: "shipped", "project", or "flag" for one given by --rules."""
 
     name: str
     kinds: Sequence[str]
@@ -43,14 +43,14 @@ class Rule(Struct, frozen=True):
 
     @classmethod
     def of(cls, rule: space.Rule, named: Sequence[Path]) -> Rule:
-        """What the list has of a rule. named: the files of --rules."""
+        """The entry of a rule. named: the files given by --rules."""
         own = "flag" if rule.path in named else "project"
         origin = "shipped" if rule.path.parent == shipped("rules") else own
         return cls(rule.name, rule.kinds, rule.summary, origin, rule.path, rule.digest)
 
 
 class Rules(Struct, frozen=True):
-    """`rules list --json`, in the order in which they are asked. digest: of them all."""
+    """`rules list --json`: the rules in the order of asking. digest: that of all of them."""
 
     rules: list[Rule]
     digest: Digest
@@ -147,13 +147,13 @@ def new_command(name: str) -> Answer:
 
 
 def rule_lines(number: int, rule: Rule) -> list[str]:
-    """A rule as text."""
+    """A rule as lines of text."""
     title = f"{number:>2}  {rule.name} ({' '.join(rule.kinds)}), {rule.origin}: {rule.path}"
     return [title, *wrapped(rule.summary or "(no docstring)", "    ", "    ")]
 
 
 def explanation_lines(task: Explanation, total: int) -> list[str]:
-    """One task: what it is, its sketches, and at each block what every rule answered."""
+    """One task as text: what it is, its sketches, and every rule's answer at each block."""
     shapes = " ".join(map(shape_text, task.shapes))
     title = f"task {task.index} of {total}: {task.name} ({task.op}), x{task.weight}"
     lines = [*wrapped(title, "", "  "), *wrapped(shapes, "  ", "  ")]

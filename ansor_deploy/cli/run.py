@@ -1,4 +1,4 @@
-"""`ansor-deploy run`: a library's outputs on given inputs."""
+"""`ansor-deploy run`: compute a library's outputs for given inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .output import Answer, answering, report
 
 
 class OutputSummary(Struct, frozen=True):
-    """An output of a run: its numbers in short. min, max, mean: null of one without elements."""
+    """A summary of an output. min, max, mean: null for an output without elements."""
 
     name: str
     shape: Shape
@@ -30,7 +30,7 @@ class OutputSummary(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, array: Any) -> OutputSummary:
-        """An output in short."""
+        """The summary of an array."""
         known = name, array.shape, str(array.dtype)
         if not array.size:
             return cls(*known, None, None, None)
@@ -39,7 +39,7 @@ class OutputSummary(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The same as text."""
+        """The summary as text."""
         line = f"{self.name} {shape_text(self.shape)} {self.dtype}"
         if self.mean is None:
             return f"{line}: empty"
@@ -47,7 +47,7 @@ class OutputSummary(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """`run --json`. files: that were written."""
+    """`run --json`. files: the paths that were written."""
 
     outputs: list[OutputSummary]
     files: list[str]

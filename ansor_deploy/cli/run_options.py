@@ -1,4 +1,4 @@
-"""Options of the commands that run a library to see how fast it is."""
+"""Options of commands that run a library to time it."""
 
 import os
 
@@ -11,7 +11,7 @@ from .values import parse_duration
 
 
 def _at_most_all(ctx: click.Context, option: click.Parameter, threads: int) -> int:
-    """The threads, of which no run takes more than there are processors for."""
+    """Check --threads. UsageError where it exceeds the processors that this process may use."""
     if threads > (most := len(os.sched_getaffinity(0))):
         has = f"this process may use {count(most, 'processor')}, and a run takes a thread on each"
         raise UsageError(f"--threads {threads}: {has}", f"give --threads {most}, or fewer")
@@ -30,7 +30,7 @@ threads_option = click.option(
 
 
 def seconds_option(what: str, default: str = "2s") -> Decorator:
-    """How long to run it, as `run_seconds`. what: the option's help."""
+    """The option --time: how long to run, as `run_seconds`. what: its help."""
     return click.option(
         "--time",
         "run_seconds",

@@ -1,6 +1,6 @@
-"""JSON Schemas of what commands print with `--json`, and of manifests, from the types of these.
+"""JSON Schemas of manifests and of what commands print with `--json`, made from their types.
 
-No command needs this file: it imports all that any of them prints.
+No command imports this file, as it imports the answers of all commands.
 """
 
 from inspect import cleandoc
@@ -45,10 +45,10 @@ from . import (
     verify,
 )
 
-# These leave out what is as ever.
+# In these, fields that have their default are left out.
 _SHORT = (manifest.Manifest.__name__, manifest.Tensor.__name__)
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# What is described, in Markdown, and the types of which it is one.
+# For each schema: its title in Markdown, and the types of which a document has one.
 DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "manifest": ("the manifest, `NAME.json` beside `NAME.so`", (manifest.Manifest,)),
     "quantised": (
@@ -97,9 +97,9 @@ DESCRIBED: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of what has this name in `DESCRIBED`.
+    """The JSON Schema of a name in `DESCRIBED`.
 
-    Objects are open: readers are asked to pass over fields that they do not know.
+    Objects are open: readers should ignore fields that they do not know.
     """
     title, types = DESCRIBED[name]
     shapes, parts = schema_components(
@@ -114,7 +114,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def _as_printed(part: dict[str, Any]) -> None:
-    """Say of an object that fields are printed also where they have their defaults."""
+    """State that an object's fields are printed even where they have their default."""
     for name, field in part.get("properties", {}).items():
         if field.pop("default", part) is not part:
             part["required"].append(name)

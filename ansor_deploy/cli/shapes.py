@@ -1,4 +1,4 @@
-"""What --input-shape may say: a shape, ranges of batches, lengths and images, or a number."""
+"""The values of --input-shape: a shape, ranges of batches, lengths and images, or a constant."""
 
 import re
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from ..errors import UsageError
 from ..model.batches import Span, Value
 from ..request import Shapes
 
-Extent = int | Span | Value  # a size, or a range of them; or a number
+Extent = int | Span | Value  # one size, a range of sizes, or the value of a constant input
 Fail = click.BadParameter
-InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # of inputs by name
+InputShapes = Sequence[tuple[str, tuple[Extent, ...]]]  # pairs of an input's name and a shape
 
 
 def parse_shape(text: str) -> tuple[str, tuple[Extent, ...]]:
-    """The input and the shape of "data=1,3,224,224".
+    """The input's name and the shape of "data=1,3,224,224".
 
-    Or of "data=1..8,3,224,224", "ids=1,1..512", and of "data=1,3,320..640:32,320..640:32"; or the
-    number that an input always is, of "sr==16000".
+    The text may also hold ranges, as in "data=1..8,3,224,224", "ids=1,1..512" and
+    "data=1,3,320..640:32,320..640:32", or the value of a constant input, as in "sr==16000".
     """
     name, _, numbers = text.rpartition("=")
     if name[:-1] and name.endswith("="):
@@ -36,7 +36,7 @@ def _value(text: str) -> Value:
 
 
 def _extent(text: str) -> int | Span:
-    """The size, or the range, of "224", "1..8" or "320..640:32"; 0 if it is none of these."""
+    """The size or range that "224", "1..8" or "320..640:32" means; 0 if it is none of these."""
     if re.fullmatch(r"[0-9]+", text):
         return int(text)
     if not (found := re.fullmatch(r"([0-9]+)\.\.([0-9]+)(?::([0-9]+))?", text)):
@@ -48,15 +48,15 @@ def _extent(text: str) -> int | Span:
 
 
 def shape_text(name: str, shape: Sequence[Extent]) -> str:
-    """A shape as `parse_shape` reads it."""
+    """A shape in the form that `parse_shape` reads."""
     return f"{name}={','.join(map(str, shape))}"
 
 
 def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
-    """The shapes that a library is to take: the n-th of each input together.
+    """The sets of shapes that a library is to take: the n-th set has the n-th shape of each input.
 
-    An input with one shape has it in all. UsageError where inputs have other numbers of shapes, or
-    the same shapes are given twice.
+    An input with one shape has it in every set. UsageError where the numbers of shapes differ
+    otherwise, the same set is given twice, or a range comes with other shapes.
     """
     of_input: dict[str, list[tuple[Extent, ...]]] = {}
     for name, shape in named:
@@ -79,7 +79,7 @@ def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
 
 
 def _each(shape: Sequence[Extent]) -> list[tuple[Extent, ...]]:
-    """A shape, or those of a batch in steps: each is a shape of its own."""
+    """The shape itself; for a range of batches in steps, one shape for each batch."""
     first, *others = shape
     if not isinstance(first, Span) or first.step == 1 or any(isinstance(n, Span) for n in others):
         return [tuple(shape)]

@@ -1,9 +1,9 @@
-"""The three streams of a process, whatever the caller left of them.
+"""Make the three standard streams usable, however the caller has left them.
 
-One that is closed becomes the null device, or the next file that is opened would take its place: a
-registry would get the messages. So does a stdout or stderr that is open for reading alone. Messages
-that nobody can read any more are dropped, and the work goes on: a terminal that hung up, a pipe
-without a reader, a full disk.
+A closed stream becomes the null device; otherwise the next file that is opened, such as a registry,
+would take its number and receive the messages. The same holds for a stdout or stderr that is open
+for reading alone. Messages that nobody can read any more are dropped, and the work goes on: after a
+terminal hung up, a pipe lost its reader, or a disk became full.
 """
 
 import fcntl
@@ -16,10 +16,10 @@ from typing import Any
 
 
 def open_streams() -> None:
-    """Give the process all three. A letter that an encoding lacks is no failure."""
+    """Open all three streams. Characters that the encoding lacks are escaped, and do not fail."""
     for descriptor in range(3):
         if not _serves(descriptor):
-            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            null = os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
             if null != descriptor:
                 os.dup2(null, descriptor)
                 os.close(null)
@@ -36,7 +36,7 @@ def open_streams() -> None:
 
 
 def finish_stdout() -> None:
-    """Drop what stdout could not take: the interpreter's own last flush would fail on it."""
+    """Drop what stdout could not write, as the interpreter's last flush would fail on it."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -44,14 +44,14 @@ def finish_stdout() -> None:
 
 
 def reader_has_left() -> bool:
-    """Whether stdout is a pipe that nobody reads any more."""
+    """Whether stdout is a pipe without a reader."""
     pipe = select.poll()
     pipe.register(1, 0)
     return any(event & select.POLLERR for _, event in pipe.poll(0))
 
 
 class _Messages(io.FileIO):
-    """Takes whatever is written; once that fails, to no effect."""
+    """A file for messages: once a write fails, it discards everything."""
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         try:
@@ -59,11 +59,11 @@ class _Messages(io.FileIO):
         except OSError:
             _silence(self.fileno())
             return len(data)
-        return len(data) if written is None else written  # none: a full pipe that must not wait
+        return len(data) if written is None else written  # None: a full pipe that does not block
 
 
 def _serves(descriptor: int) -> bool:
-    """Whether a standard stream is open, and for writing if it is not the first."""
+    """Whether a descriptor is open, and can be written to if it is stdout or stderr."""
     try:
         access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
     except OSError:

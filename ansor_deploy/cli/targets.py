@@ -16,7 +16,7 @@ from .requests import chosen_target
 
 
 class Named(Struct, frozen=True):
-    """A target by its name."""
+    """A target in the list."""
 
     name: str
     path: Path
@@ -67,7 +67,7 @@ def show_command(name: str) -> Answer:
 
 
 def _description(path: Path, search_path: Sequence[Path]) -> str:
-    """A target's own words; where it cannot be read, why."""
+    """A target's description; where its file cannot be read, the reason."""
     try:
         return load_target(str(path), search_path).description
     except AnsorError as error:
@@ -75,7 +75,10 @@ def _description(path: Path, search_path: Sequence[Path]) -> str:
 
 
 def flattened(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Keys and texts; a table's keys as "gpu.arch"; what is empty is left out."""
+    """Pairs of key and text, without those that are empty.
+
+    The keys of a nested table are joined, as in "gpu.arch".
+    """
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The options by which a user allows outputs to differ: by name, or all of them."""
+"""The options --rtol and --atol: how far outputs may differ, for one output or for all."""
 
 from collections.abc import Sequence
 from functools import partial, wraps
@@ -10,11 +10,11 @@ from ..request import Tolerance
 from .declare import Command, together
 from .values import parse_tolerance
 
-Given = Sequence[tuple[str, float]]  # by an output's name; "" for all others
+Given = Sequence[tuple[str, float]]  # pairs of an output's name, "" for all others, and a tolerance
 
 
 def with_tolerances(command: Command) -> Command:
-    """Make the tolerances of a request of the two options."""
+    """Turn the options --rtol and --atol into the tolerances of a request."""
 
     @wraps(command)
     def call(rtol: Given, atol: Given, **words: Any) -> Any:
@@ -24,7 +24,7 @@ def with_tolerances(command: Command) -> Command:
 
 
 def tolerances_of(rtol: Given, atol: Given) -> tuple[tuple[str, Tolerance], ...]:
-    """What is allowed of each output that is named, or of all others."""
+    """The tolerance of each output that is named; "" is for all others."""
     relative, absolute = dict(rtol), dict(atol)
     return tuple(
         (name, Tolerance(relative.get(name, 0.0), absolute.get(name, 0.0)))

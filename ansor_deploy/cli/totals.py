@@ -1,4 +1,4 @@
-"""`ansor-deploy registry stats, trends`: what the registry holds, and what it was good for."""
+"""`ansor-deploy registry stats, trends`: what the registry holds, and what it has saved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..registry.store import Registry
     from ..registry.trends import Week
 
-# What of a target, a model and a week the tables show; `--json` has the rest.
+# Columns of the tables of targets, models and weeks; `--json` has the other figures.
 _TARGET = ("target", "fingerprint", "processor", "tasks", "records", "measured", "saved", "time")
 _MODEL = ("model", "digest", "target", "tasks", "shared", "covered", "trials", "saved", "time")
 _WEEK = ("week", "builds", "tasks", "known", "trials", "tuning", "saved", "time saved")
@@ -55,9 +55,9 @@ def trends_command(store: Registry, limit: int) -> Answer:
 
 
 def stats_lines(stats: Stats, names: Mapping[str, str]) -> list[str]:
-    """Counts, then a table by target and one by model, each where it has rows.
+    """Counts, then a table by target and one by model, each if it has rows.
 
-    names: what targets are called, by their fingerprints.
+    names: of targets, by their fingerprints.
     """
     counts = [(name, str(value)) for name, value in stats.items() if not isinstance(value, list)]
     targets = [_target_cells(row) for row in stats["per_target"]]
@@ -89,13 +89,13 @@ def _week_cells(row: Week) -> tuple[str, ...]:
 
 
 def _saved(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Trials that were saved, and the time that these would have taken where that is known."""
+    """The number of trials saved, and the time that they would have taken if that is known."""
     trials, seconds = row["trials_saved"], row["seconds_saved"]
     return f"{trials or 0:.0f}", duration(seconds) if seconds else ""
 
 
 def _host_lines(stats: Stats, names: Mapping[str, str]) -> list[str]:
-    """The hosts whose times nobody should rely on."""
+    """The hosts whose times disagree with those of all others."""
     return [
         f"{one['host']} disagrees with all other hosts of {names[one['fingerprint']]}: "
         f"{one['ratio']:.2f}x their time, in {one['off']} of "
@@ -106,7 +106,7 @@ def _host_lines(stats: Stats, names: Mapping[str, str]) -> list[str]:
 
 
 def _saved_lines(stats: Stats) -> list[str]:
-    """The answer to what the registry was good for."""
+    """The lines that say how many trials, and how much time, the registry has saved."""
     seconds = [row["seconds_saved"] for row in stats["per_target"] if row["seconds_saved"]]
     saved = round(stats["trials_saved"])
     if not saved:

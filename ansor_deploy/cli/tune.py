@@ -1,4 +1,4 @@
-"""`ansor-deploy tune`: fill the registry, apart from any build."""
+"""`ansor-deploy tune`: fill the registry without building."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def command(
 
 
 def here(models: Sequence[Path], request: Request) -> Answer:
-    """Tune on this machine or its devices."""
+    """Tune on this machine, or on its devices."""
     from ..pipeline import tune
     from ..tune.result import Tune
 
@@ -118,7 +118,7 @@ def here(models: Sequence[Path], request: Request) -> Answer:
 def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
     """Tune on the machines that a farm's workers reach.
 
-    UsageError where a lock is asked for, which jobs of a farm do not write.
+    UsageError where a lock is asked for: the jobs of a farm write none.
     """
     if requests[0].lock is not None:
         hint = "leave it out; afterwards: ansor-deploy build MODEL --target NAME --lock FILE"
@@ -139,9 +139,9 @@ def on_farm(models: Sequence[Path], requests: Sequence[Request]) -> Answer:
 
 
 def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) -> Answer:
-    """Take in what a pack's machine has measured, and write the next candidates.
+    """Take in a pack's results, and write the next candidates.
 
-    UsageError for several targets, or a device.
+    UsageError where several targets or a device are given.
     """
     from ..pipeline import pack
     from ..tune.result import PackAnswer
@@ -157,7 +157,7 @@ def packed(models: Sequence[Path], folder: Path, requests: Sequence[Request]) ->
 
 
 def pack_lines(written: Packed) -> list[str]:
-    """What is to be done with a pack."""
+    """The next steps with a pack."""
     if not written.candidates:
         return [f"{written.folder}: nothing is left to measure"]
     what = f"{count(written.candidates, 'candidate')} of {count(written.tasks, 'task')}"
@@ -171,9 +171,9 @@ def pack_lines(written: Packed) -> list[str]:
 def chosen_objective(
     name: str | None, goals: Sequence[tuple[str, float]], models: Sequence[Path]
 ) -> Objective:
-    """The objective of these words; a model is called by its path, its file or its stem.
+    """The objective of these options; a goal names its model by path, file name or stem.
 
-    UsageError where a goal is of no model or of two, or the words contradict each other.
+    UsageError where a goal's name fits no model or several, or the options conflict.
     """
     if goals and name not in {None, "goal"}:
         hint = "leave --objective out: a goal implies --objective goal"
@@ -189,7 +189,7 @@ def chosen_objective(
 def missed_goals(
     latencies_ms: Sequence[float], objective: Objective, models: Sequence[Path]
 ) -> list[str]:
-    """A sentence for each model that is slower than its goal."""
+    """A sentence for each model that misses its goal."""
     if not isinstance(objective, Goal):
         return []
     times = zip(models, latencies_ms, objective.goals, strict=True)

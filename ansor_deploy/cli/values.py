@@ -1,10 +1,10 @@
-"""What an option's text may be: each function is the type of an option for click."""
+"""Parsers of option values: each function is the type of an option for click."""
 
 import re
 
 import click
 
-SECONDS = (3600.0, 60.0, 1.0)  # of an hour, a minute, a second
+SECONDS = (3600.0, 60.0, 1.0)  # in an hour, a minute, a second
 NUMBER = r"\d+(?:\.\d+)?"
 DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
 
@@ -21,7 +21,7 @@ Fail = click.BadParameter
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of "90s", "10m" or "1h30m"."""
+    """The seconds that "90s", "10m" or "1h30m" means."""
     match = DURATION.fullmatch(text.strip().lower())
     if not match or not any(match.groups()):
         raise Fail(f"{text!r} is not a duration; write it like 90s, 10m or 1h30m")
@@ -33,7 +33,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_age(text: str) -> int:
-    """Days of "30d" or "8w"."""
+    """The days that "30d" or "8w" means."""
     match = AGE.fullmatch(text.strip().lower())
     if not match or not int(match[1]):
         raise Fail(f"{text!r} is not an age; write it like 30d or 8w")
@@ -41,7 +41,7 @@ def parse_age(text: str) -> int:
 
 
 def parse_share(text: str) -> float:
-    """The fraction that "0.01" and "1%" both mean."""
+    """The fraction that "0.01" or "1%" means."""
     number, percent = text.strip(), text.strip().endswith("%")
     try:
         share = float(number.rstrip("%")) / (100 if percent else 1)
@@ -53,7 +53,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of "20MB" or "20MiB"."""
+    """The bytes that "20MB" or "20MiB" means."""
     match = SIZE.fullmatch(text.strip())
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a size; write it like 20MB, 512kB or 1.5GiB")
@@ -61,7 +61,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_tensor_shape(text: str) -> tuple[int, ...]:
-    """The shape of "1,56,56,64" or "1x56x56x64"; "scalar" has no dimension."""
+    """The shape that "1,56,56,64" or "1x56x56x64" means; "scalar" has no dimensions."""
     sizes = [] if text == "scalar" else re.split("[,x]", text.replace(" ", ""))
     if not all(re.fullmatch(r"[0-9]+", size) for size in sizes):
         raise Fail(f"{text!r} is not a shape; write it like 1,56,56,64")
@@ -69,7 +69,7 @@ def parse_tensor_shape(text: str) -> tuple[int, ...]:
 
 
 def parse_tolerance(text: str) -> tuple[str, float]:
-    """The output and the number of "boxes=0.5"; of "0.5" for all outputs, with no name."""
+    """The output's name and the number in "boxes=0.5"; "0.5" has the name "", for all outputs."""
     name, _, number = text.rpartition("=")
     try:
         value = float(number)
@@ -81,7 +81,7 @@ def parse_tolerance(text: str) -> tuple[str, float]:
 
 
 def parse_latency(text: str) -> float:
-    """Seconds of "5ms"."""
+    """The seconds that "5ms" means."""
     match = LATENCY.fullmatch(text.strip().lower())
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a latency; write it like 5ms, 800us or 1.5s")
@@ -89,7 +89,7 @@ def parse_latency(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Requests a second of "100/s"."""
+    """The requests a second that "100/s" means."""
     match = RATE.fullmatch(text.strip().lower())
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a rate; write it like 100/s or 0.5/s")
@@ -97,7 +97,7 @@ def parse_rate(text: str) -> float:
 
 
 def parse_goal(text: str) -> tuple[str, float]:
-    """The model and the seconds of "resnet18.onnx=5ms"."""
+    """The model's name and the seconds in "resnet18.onnx=5ms"."""
     model, _, latency = text.rpartition("=")
     match = LATENCY.fullmatch(latency.strip().lower())
     if not model or not match or not float(match[1]):

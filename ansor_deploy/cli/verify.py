@@ -1,4 +1,4 @@
-"""`ansor-deploy verify`: is a library right, whole, and valid here?"""
+"""`ansor-deploy verify`: whether a library is right, complete, and runs here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NodeErrors(Struct, frozen=True):
-    """The largest errors of a tensor that shows what a node computes."""
+    """The largest errors of a tensor that a node computes."""
 
     name: str
     op: str
@@ -39,9 +39,9 @@ class NodeErrors(Struct, frozen=True):
 
 
 class Compared(Errors, frozen=True, kw_only=True):
-    """`verify --json`. wrong: by output, what is wrong of it. nodes: with --by-node.
+    """`verify --json`. wrong: a message for each output that is wrong. nodes: for --by-node.
 
-    seed: 0 of inputs that were given.
+    seed: 0 where the inputs were given.
     """
 
     wrong: dict[str, str]
@@ -49,7 +49,7 @@ class Compared(Errors, frozen=True, kw_only=True):
 
 
 class Rebuilt(Struct, frozen=True):
-    """`verify --rebuild --json`. same: whether a file has the same bytes, by its name."""
+    """`verify --rebuild --json`. same: by a file's name, whether its bytes are the same."""
 
     ok: bool
     same: dict[str, bool]
@@ -116,12 +116,12 @@ def command(
 
 
 def _first(asked: Mapping[str, Any]) -> str:
-    """The first of these options that was given; "" where none was."""
+    """The first of these options that was given, or "" if none was."""
     return next((option for option, given in asked.items() if given), "")
 
 
 def _inspected(artifact: Path, device: str = "") -> Answer:
-    """Whether it is whole, and valid."""
+    """Check that the library is complete, and can run here or on the device."""
     from ..doctor.artifact import check_valid, check_whole
     from ..doctor.host import Checks
 
@@ -132,7 +132,7 @@ def _inspected(artifact: Path, device: str = "") -> Answer:
 
 
 def _rebuilt(artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...]) -> Answer:
-    """Whether the same bytes come out."""
+    """Build the library again, and compare the bytes of its files."""
     from ..pipeline import rebuild
 
     with report(quiet=True) as events:
@@ -152,7 +152,7 @@ def _compared(
     *,
     by_node: bool,
 ) -> Answer:
-    """Whether the outputs agree with ONNX Runtime's, on seeded inputs or on these."""
+    """Compare the outputs with ONNX Runtime's, on the inputs that are given or on seeded ones."""
     from ..ship.verify.finished import verify, verify_by_node
     from ..views.text import nodes_text, verification_text
 
