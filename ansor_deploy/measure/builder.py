@@ -1,4 +1,4 @@
-"""Candidates to libraries, by an executor: this machine's warm workers, or a farm."""
+"""Builds candidates into libraries by an executor: this machine's warm workers, or a farm."""
 
 import itertools
 import os
@@ -18,8 +18,8 @@ from ..system.worker import Worker, WorkerFailure
 from ..target import Target
 
 BUILDS = "ansor_deploy.codegen.kernels.candidate"  # what a build worker imports: the compiler
-BUILD_SECONDS = 30.0  # of processor time: a busy machine makes no schedule a bad one
-_BUSY = 10  # a machine may be that busy, and a build may hang
+BUILD_SECONDS = 30.0  # processor time of a build, so that a busy machine fails no candidate
+_BUSY = 10  # a build may last this many times its processor time, on a busy machine
 _this_thread = threading.local()
 
 
@@ -42,7 +42,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no library, or no result of one. error: one of `outcome.KINDS`."""
+    """Why there is no library, or no result of a library. error: one of `outcome.KINDS`."""
 
     error: str
     message: str
@@ -51,8 +51,8 @@ class Failure:
 class WarmThreads(ThreadPoolExecutor):
     """Threads that each own a build worker: a child process that imports TVM once.
 
-    The workers are started by the thread that calls `start`, in the background, and write to
-    `folder` alone.
+    The thread that calls `start` starts the workers in the background. They may write only to
+    `folder`.
     """
 
     def __init__(self, count: int, folder: Path) -> None:
@@ -66,12 +66,12 @@ class WarmThreads(ThreadPoolExecutor):
             worker.start()
 
     def interrupt(self) -> None:
-        """End what is being built, now; the next job finds fresh workers."""
+        """End all running builds now; the next job gets fresh workers."""
         for worker in self.workers:
             worker.interrupt()
 
     def close(self) -> None:
-        """Kill every worker, whatever it does."""
+        """Kill every worker, even during a build."""
         self.shutdown(wait=False, cancel_futures=True)
         self.interrupt()
         self.shutdown(wait=True)
@@ -83,10 +83,10 @@ class WarmThreads(ThreadPoolExecutor):
 
 
 def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Build in the warm worker of the executor's thread that calls, here or on a farm.
+    """Build in the warm worker of the executor's calling thread, here or on a farm.
 
-    payload: as of `codegen.build`; without a "path", the library comes back as "library", its
-    bytes. The answer of a build that failed is {"error", "message"}.
+    payload: as for `codegen.build`; without a "path", the answer has the library's bytes as
+    "library". The answer of a failed build is {"error", "message"}.
     """
     if "path" in payload:
         return _called(payload, timeout)
@@ -96,7 +96,7 @@ def build_candidate(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
 
 
 class Building:
-    """A build that was begun. future: of what `build_candidate` gives. path: of the library."""
+    """A build that was begun. future: gives `build_candidate`'s answer. path: of the library."""
 
     def __init__(self, future: Future[dict[str, Any]], path: Path) -> None:
         self.future, self._path = future, path
@@ -105,7 +105,7 @@ class Building:
 
     @property
     def result(self) -> Built | Failure:
-        """The library or the failure, once it has ended. MachineError: neither."""
+        """The library or the failure, after the build's end; MachineError if there is neither."""
         with self._lock:
             self._result = self._result or self._ended()
             return self._result
@@ -115,7 +115,7 @@ class Building:
             made = self.future.result()
         except AnsorError:
             raise
-        except Exception as error:  # noqa: BLE001 - an executor raises what it likes when it fails
+        except Exception as error:  # noqa: BLE001 - a failing executor may raise anything
             raise_if_fault(error)
             return Failure("infrastructure", f"{type(error).__name__}: {error}"[:600])
         if "error" in made:
@@ -133,8 +133,8 @@ class Building:
 class Builder:
     """Builds candidates of one target into `folder`.
 
-    executor: of the `concurrent.futures` protocol; this machine's cores unless one is given,
-    which its owner shuts down. timeout: seconds of processor time for one build.
+    executor: an executor of `concurrent.futures`, which its owner shuts down; by default a worker
+    on each of this machine's cores. timeout: seconds of processor time for one build.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Builder:
         self._executor = executor
 
     def start(self) -> None:
-        """Start the workers of this machine. AnsorError where nothing here can link."""
+        """Start the workers of this machine. AnsorError where there is no linker."""
         if self._here is not None:
             linker.check(self._target)
             self._here.start()
@@ -166,29 +166,29 @@ class Builder:
         return Building(self._executor.submit(build_candidate, payload, self._timeout), path)
 
     def build(self, jobs: Sequence[BuildJob]) -> list[Built | Failure]:
-        """A result a job, in the order of the jobs."""
+        """The result of each job, in order."""
         begun = [self.submit(job) for job in jobs]
         return [building.result for building in begun]
 
     def interrupt(self) -> None:
-        """End what is being built on this machine, now."""
+        """End all running builds on this machine now."""
         if self._here is not None:
             self._here.interrupt()
 
     def close(self) -> None:
-        """Kill this machine's workers, whatever they do."""
+        """Kill this machine's workers, even during a build."""
         if self._here is not None:
             self._here.close()
 
 
 def _worker(folder: Path) -> Worker:
-    """A build worker, of which there is one a core; it and its linker write to a folder alone."""
+    """A build worker for one core. It and its linker may write only to a folder."""
     env = {"TVM_NUM_THREADS": "1", "TMPDIR": str(folder), fence.VARIABLE: str(folder)}
     return Worker(BUILDS, env)
 
 
 def _folder_of_farm() -> Path:
-    """The folder of the worker of a farm's thread, which has both until it ends."""
+    """The folder of a farm's thread; the thread keeps it, and a worker, until it ends."""
     if not hasattr(_this_thread, "folder"):
         _this_thread.folder = tempfile.TemporaryDirectory(prefix="ansor-deploy-build-")
         _this_thread.worker = _worker(Path(_this_thread.folder.name))
@@ -206,11 +206,11 @@ def _called(payload: dict[str, Any], timeout: float) -> dict[str, Any]:
 
 
 def _kind(failure: WorkerFailure) -> str:
-    """The kind of outcome; MachineError where the program that was built has no part in it."""
+    """The kind of outcome; MachineError where the built program is not the cause."""
     if failure.kind == "timeout":
         what = f"this machine is too busy to build: {failure.message}"
         raise MachineError(what, f"end other programs; {RESUMES}") from failure
-    if failure.message.startswith(f"{AnsorError.__name__}:"):  # as of a linker that is gone
+    if failure.message.startswith(f"{AnsorError.__name__}:"):  # for instance, the linker is gone
         raise MachineError(failure.message, "run `ansor-deploy doctor`") from failure
     if failure.kind == "raised":
         return "link" if failure.message.startswith(f"{LinkError.__name__}:") else "build"

@@ -1,8 +1,7 @@
-"""How fast a processor multiplies and adds up bytes at best: a product that lies in its caches.
+"""The peak rate of a processor's multiply-adds of bytes, measured by a product in its caches.
 
-It has the default schedule for the target, and so the instructions by which its kernels add up
-bytes: VNNI's where these are there, pairs of 16 bits elsewhere. With VNNI this is 97% of what the
-instruction itself can do.
+The product has the target's default schedule, and so the same instructions as its kernels: VNNI
+where available, 16-bit pairs elsewhere. With VNNI it reaches 97% of the instruction's own rate.
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from ..runtime import native
 from ..target import Target
 from .peaks import compiled
 
-# Tiles of many sizes divide the rows; rows and weights take half a second cache at most.
+# Sizes of the product. Tiles of many sizes divide the rows, and rows and weights take at most half
+# of a second cache.
 ROWS, COLUMNS, STEPS = 240, 256, 512
-CALLS, REPEATS = 4, 40  # some 20 ms in all, of which the fastest calls count
+CALLS, REPEATS = 4, 40  # some 20 ms in all; only the fastest calls count
 
 _TEXT = f"""
 @T.prim_func(s_tir=True)
@@ -40,9 +40,9 @@ def main(a: T.Buffer(({ROWS}, {STEPS}), "{{kind}}"), b: T.Buffer(({STEPS}, {COLU
 
 @lru_cache(maxsize=8)
 def byte_gops(target: Target) -> float:
-    """10^9 operations a second of one core, of which a product and its addition are two.
+    """The 10^9 operations a second of one core; a multiply-add counts as two.
 
-    target: one whose code this machine runs.
+    target: a target whose code this machine runs.
     """
     kind = multiplied_rows(target) or "uint8"
     library, steps = compiled(_TEXT.format(kind=kind), target, "default")
@@ -51,7 +51,7 @@ def byte_gops(target: Target) -> float:
 
 
 def _fastest(library: Any, steps: Sequence[Mapping[str, Any]], kind: str) -> float:
-    """Seconds of a call: the best of many."""
+    """Seconds of the fastest of many calls."""
     arrays = [np.ones((ROWS, STEPS), kind), np.ones((STEPS, COLUMNS), "int8")]
     given = [*map(native.tensor, arrays), native.empty((ROWS, COLUMNS), "int32")]
     known: dict[str, list[Any]] = {"task": given, "made": []}

@@ -1,22 +1,23 @@
-"""When an output of a candidate equals the expected one."""
+"""Decides whether an output of a candidate equals the expected one."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-# Bits of the significand, hidden one included, of the types that NumPy does not know.
+# Bits of the significand, including the hidden one, of types that NumPy does not know.
 _SIGNIFICANDS = {"bfloat16": 8, "float8_e4m3fn": 4, "float8_e5m2": 3}
-# Half of an 8-bit float's values lie within this of each other: beyond it, nothing is checked.
+# Largest tolerance: half of an 8-bit float's values lie this close to each other, so that a larger
+# one would check nothing.
 _LOOSEST = 0.1
-_PIECE = 1 << 14  # elements compared at a time: they stay in the cache
+_PIECE = 1 << 14  # elements that are compared at a time, so that they stay in the cache
 
 
 class Expected:
-    """A tensor that others should equal; what comparing needs of it is worked out once.
+    """A tensor that others should equal; everything that comparing needs is computed once.
 
-    Integers and booleans must be equal. Of floats, NaN must stand where NaN is expected, and
-    infinities where they are, with their sign. All others may differ by
+    Integers and booleans must be equal. NaN must be where NaN is expected, and infinities where
+    infinities of the same sign are. All other floats may differ by
 
         eps * (64 + 8 * sqrt(reduction)) * max|expected|        at most 0.1 * max|expected|
 
@@ -64,19 +65,19 @@ class Expected:
 
 
 def tolerance(dtype: Any, reduction: int) -> float:
-    """The error that is allowed, as a part of the largest magnitude."""
+    """The error that is allowed, as a share of the largest magnitude."""
     bits = _SIGNIFICANDS.get(str(dtype))
     eps = 2.0 ** (1 - bits) if bits else float(np.finfo(dtype).eps)
     return min(_LOOSEST, eps * (64 + 8 * math.sqrt(max(1, reduction))))
 
 
 def _bytes_of_bools(array: np.ndarray) -> np.ndarray:
-    """A byte that is neither 0 nor 1 was never written, and is no boolean."""
+    """Booleans as bytes, since a byte other than 0 and 1 was never written."""
     return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
 def _largest_difference(actual: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference of two flat arrays; not finite where one of the elements is not."""
+    """The largest difference of two flat arrays; not finite if an element is not."""
     worst = 0.0
     for start in range(0, actual.size, _PIECE):
         piece = actual[start : start + _PIECE].astype(np.float64)

@@ -1,4 +1,4 @@
-"""The processor's clock, as its kernel says: a record has it beside its times."""
+"""The processor's clock, as the operating system reports it; records keep it beside their times."""
 
 import os
 import re
@@ -6,13 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 
 _CPUS = Path("/sys/devices/system/cpu")
-_CPUINFO = Path("/proc/cpuinfo")  # where the kernel sets no clocks, as in a virtual machine
+_CPUINFO = Path("/proc/cpuinfo")  # for machines without cpufreq, such as virtual machines
 
 
 def megahertz() -> int:
-    """That of the fastest of this process's cores now; 0 where the kernel does not say.
+    """The present clock of the fastest of this process's cores; 0 where it is not known.
 
-    It is asked right after candidates ran: the clock of an idle core is another.
+    Ask right after candidates ran: an idle core has another clock.
     """
     with suppress(OSError, ValueError):
         paths = [_CPUS / f"cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in os.sched_getaffinity(0)]

@@ -1,13 +1,13 @@
-"""Weights as a kernel in a network finds them: not in the caches, where others' have been since.
+"""Cold weights: a kernel in a network does not find its weights in the caches.
 
-From one run of a kernel to its next, a network reads all of its weights. So timed calls take turns
-with copies of the weights, as many as come to that:
+Between two runs of a kernel, a network reads all its other weights. Timed calls therefore take
+turns with copies of the weights, as many as add up to that:
 
     | weights, bias | weights, bias | weights, bias | ...       one block of memory
 
-What stands in them is random, since no time depends on it: the block is filled once and serves
-every candidate, however that packs its weights. Its results are checked with the true ones. The
-block asks for huge pages: a library's weights are pages of a file, which come in large pieces, too.
+The block's contents are random, since no time depends on them. It is filled once and serves every
+candidate, however that packs its weights; results are checked with the true weights. The block asks
+for huge pages, because a library's weights are pages of a file, which are large too.
 """
 
 import itertools
@@ -23,15 +23,15 @@ import numpy as np
 from ..runtime import native
 from ..runtime.tensors import Signature, numpy_dtype, seeded_arguments
 
-MOST_COPIES = 128  # of small weights: enough to be out of the first cache
-_ALIGNMENT = 64  # bytes, as the runtime allocates tensors
-_REPEATED = 1 << 20  # elements that are random; then they come again
+MOST_COPIES = 128  # most copies; enough of them that small weights leave the first cache
+_ALIGNMENT = 64  # bytes, as the runtime aligns tensors
+_REPEATED = 1 << 20  # random elements, which are repeated throughout the block
 _EMPTY_CALLS = 20
-_turns = itertools.count()  # goes on from one candidate to the next, as the block is theirs all
+_turns = itertools.count()  # continues from one candidate to the next, since all share the block
 
 
 class Block:
-    """A processor's memory with values that weights may have, and tensors in it."""
+    """A processor's memory, filled with values that weights may have, and tensors in it."""
 
     def __init__(self, size: int, values: np.ndarray) -> None:
         memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -43,7 +43,7 @@ class Block:
             piece[:] = values[: piece.size]
 
     def tensor(self, place: int, like: Any) -> Any:
-        """A tensor of another's shape and type at a place of the block."""
+        """A tensor at a place of the block, with the shape and type of another."""
         memory = self._memory[place : place + _bytes(like)]
         return native.view(memory, like.shape, str(like.dtype))
 
@@ -56,10 +56,10 @@ def with_copies(
     seed: int,
     kind: Callable[[int, np.ndarray], Any] = Block,
 ) -> list[list[Any]]:
-    """The arguments of several calls, each with weights of its own; none where few would fit.
+    """The arguments of several calls, each with its own weights; [] where fewer than two fit.
 
     weights: their positions among the arguments. room: bytes that all copies may take. bound:
-    integers stay below it, as in `Signature`. kind: of the block, as the machine's memory is.
+    integers stay below it, as in `Signature`. kind: the class of the block, for the kind of memory.
     """
     sizes = {at: _bytes(arguments[at]) for at in weights}
     if not sizes or not (largest := max(sizes.values())):
@@ -81,7 +81,7 @@ def with_copies(
 
 
 def alternating(calls: Sequence[Sequence[Any]], others: Mapping[int, Any]) -> list[list[Any]]:
-    """The calls, but every other one has other tensors at these positions among its arguments."""
+    """The calls, where every other one has other tensors at some positions of its arguments."""
     twice = [*calls, *calls] if len(calls) % 2 else calls
     return [
         [others.get(at, one) if turn % 2 else one for at, one in enumerate(call)]
@@ -92,7 +92,7 @@ def alternating(calls: Sequence[Sequence[Any]], others: Mapping[int, Any]) -> li
 def times(function: Any, calls: Sequence[Sequence[Any]], number: int, repeat: int) -> list[float]:
     """Seconds a call, averaged over `number` calls in turn, `repeat` times.
 
-    Without what a call from Python takes by itself, but never less than half of the whole.
+    The time of an empty call from Python is subtracted, but at most half of the whole.
     """
     empty, found = _empty_call(calls[0]), []
     for _ in range(repeat):
@@ -106,7 +106,7 @@ def times(function: Any, calls: Sequence[Sequence[Any]], number: int, repeat: in
 
 
 def _empty_call(arguments: Sequence[Any]) -> float:
-    """Seconds of a call with these arguments that does next to nothing."""
+    """Seconds of a call with these arguments that does almost nothing."""
     nothing = native.ffi().get_global_func("ffi.Array")
     started = time.perf_counter()
     for _ in range(_EMPTY_CALLS):
@@ -126,7 +126,7 @@ def _aligned(size: int) -> int:
 def _block(
     kind: Callable[[int, np.ndarray], Any], size: int, dtype: str, bound: int, seed: int
 ) -> Any:
-    """So many bytes of values that weights may have."""
+    """A block of `size` bytes, filled with values that weights may have."""
     spec = Signature(((_REPEATED,),), (dtype,), (), bound, reduction=_REPEATED)
     (values,) = seeded_arguments(spec, seed)
     return kind(size, values.view(np.uint8))

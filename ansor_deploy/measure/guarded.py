@@ -1,12 +1,13 @@
-"""Memory in which a kernel is noticed that writes or reads where it may not.
+"""Guarded memory, which shows whether a kernel writes or reads outside its tensors.
 
     | 64 KiB of 0x7F | tensor | 64 KiB of 0x7F |
 
-A write beyond the tensor changes a guard. A read beyond it gives a number so large (3.4e38 of
-float32) that it shows in the output wherever it counts; NaN would vanish in a maximum.
+A write beyond the tensor changes a guard. A read beyond it gives a number so large (3.4e38 as
+float32) that it shows in any output that depends on it; NaN would vanish in a maximum.
 
-The runtime's temporary buffers come from pages that each thread keeps, with what the kernel before
-left in them: a candidate that forgets to write a part of a buffer would find it right there.
+The runtime's temporary buffers come from pages that each thread keeps, with the contents of the
+previous kernel. A candidate that forgets to write a part of a buffer would find the right values
+there, so these pages are filled as well.
 """
 
 import ctypes
@@ -19,23 +20,23 @@ from ..runtime import native
 
 _BYTES = 1 << 16
 _GUARD = 0x7F
-_PAGES = 16  # a thread; more buffers at a time than any kernel has
+_PAGES = 16  # pages of a thread: more buffers than any kernel has at a time
 _CPU = 1
 _ALL = 0
 _WORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Guarded:
-    """A tensor on the CPU that holds an array, and that knows whether it still does.
+    """A tensor on the CPU that holds an array, and can tell whether it still does.
 
-    size: of the tensor, in bytes. array: what it holds at any time, in the same memory.
-    The memory is the runtime's own: NumPy asks for huge pages, which a deployed library has not.
+    size: bytes of the tensor. array: its present contents, in the same memory. The memory is the
+    runtime's own: NumPy asks for huge pages, which a deployed library does not have.
     """
 
     def __init__(self, array: np.ndarray) -> None:
         image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         self.size = size = image.size
-        # In the largest words that divide it, which are compared the fastest.
+        # As the largest words that divide the size, since these are compared fastest.
         word = next(f"u{width}" for width in (8, 4, 2, 1) if size % width == 0)
         whole = np.from_dlpack(native.empty((size + 2 * _BYTES,), "uint8"))
         self._image = image.view(word)
@@ -52,7 +53,7 @@ class Guarded:
             guard.fill(_GUARD)
 
     def keep(self) -> None:
-        """Take what the tensor holds now for the array."""
+        """Make the tensor's present contents the array."""
         self._image = self._inside.copy()
 
     def guards_unchanged(self) -> bool:
@@ -65,7 +66,7 @@ class Guarded:
 
 
 def poison_workspaces() -> None:
-    """Fill the pages of the thread that calls, and of the others of the runtime's pool."""
+    """Fill the pages of the calling thread and of the runtime's other threads."""
     _libraries()[0].TVMBackendParallelLaunch(_fill, None, _ALL)
 
 

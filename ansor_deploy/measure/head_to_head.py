@@ -1,7 +1,7 @@
 """The run worker times several libraries of one task in turns, and a reference kernel.
 
-A machine's speed changes from one minute to the next: times that were taken in turns can be
-compared, times that were taken one after another need not be comparable.
+A machine's speed changes from one minute to the next. Times taken in turns can be compared; times
+taken one after another may not be comparable.
 """
 
 import json
@@ -12,23 +12,23 @@ from .check import Expected
 from .runner import Bound, bind, checked, machine_of, recheck
 
 TURNS = 9
-SLOT_SECONDS = 8e-3  # that one library runs in one turn
+SLOT_SECONDS = 8e-3  # how long a library runs in one turn
 PULSES = 5
 PULSE_SECONDS, WAKING_SECONDS = 2e-3, 6e-3
 
 
 def head_to_head(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """Check and time several libraries: for each {"seconds", "error", "message", "errors"}.
+    """Check and time several libraries. Returns {"seconds", "error", "message", "errors"} for each.
 
     payload: "candidates" ({"path", "steps"} each), "signature", "seed", "room" and "expected", and
-    "machine" as of `runner.run`. The k-th times of all were taken in the same turn.
+    "machine" as for `runner.run`. The k-th times of all libraries are from the same turn.
     """
     found = [checked({**payload, **one}) for one in payload["candidates"]]
     times = iter(in_turns([bound for bound, _ in found if bound]))
     answers = []
     for bound, answer in found:
         if bound:
-            bound.clock()  # the tensors are everybody's: now they hold what this one makes
+            bound.clock()  # all libraries share the tensors: fill them with this one's outputs
             answers.append(recheck(bound, {**answer, "seconds": next(times)}))
         else:
             answers.append(answer)
@@ -47,13 +47,13 @@ def in_turns(bound: list[Bound]) -> list[list[float]]:
 
 
 def pulse(payload: dict[str, Any]) -> float:
-    """Seconds of the reference kernel: the least of a few, each long enough to be timed.
+    """Seconds of the reference kernel: the least of a few times, each long enough to be accurate.
 
-    payload: "path", "steps", "signature", "seed", and "machine" as of `runner.run`.
+    payload: "path", "steps", "signature", "seed", and "machine" as for `runner.run`.
     """
     bound = _kernel(json.dumps(payload))
     once = min(bound.times(1, 2))
-    # A worker that has slept is slow at first: its threads wake, the clock rises.
+    # A worker that has slept is slow at first, while its threads wake and the clock rises.
     once = min(bound.times(max(1, round(WAKING_SECONDS / once)), 1))
     return min(bound.times(max(1, round(PULSE_SECONDS / once)), PULSES))
 

@@ -1,7 +1,7 @@
-"""Whether a site is as fast as it was: a reference kernel is timed before and after candidates.
+"""Checks that a site keeps its speed: a reference kernel is timed before and after candidates.
 
-The kernel is a matrix product under the default schedule: it uses every core, the vector units
-and the caches, as candidates do, so a clock that falls or a neighbour that wakes shows in it.
+The kernel is a matrix product under the default schedule. It uses every core, the vector units and
+the caches, as candidates do, so that a falling clock or another busy process shows in its time.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from ..target import Target
 from .builder import Builder, BuildJob, Built, Failure
 from .site_runner import SiteRunner
 
-# Another's work, or a falling clock, must change the kernel's time by this share to be noticed.
+# Other work, or a falling clock, counts if it changes the kernel's time by more than this share.
 DRIFT = 0.15
-# A board on which the kernel takes so many times what it took at first measures something else,
+# A board is unfit if the kernel takes more than this many times as long as at first,
 UNFIT = 3.0
-# unless that is over soon: seconds between two looks at it.
+# and still does after these pauses, in seconds.
 PAUSES = (1.0, 4.0, 15.0)
 
 SIDE = 192
@@ -42,7 +42,7 @@ def main(a: T.Buffer(({SIDE}, {SIDE}), "float32"), b: T.Buffer(({SIDE}, {SIDE}),
 
 @cache
 def kernel_signature() -> Signature:
-    """What the reference kernel is called with."""
+    """The signature of the reference kernel."""
     return signature(parse(TEXT))
 
 
@@ -52,26 +52,27 @@ def drift(before: float, after: float) -> float:
 
 
 class Unfit(Exception):  # noqa: N818 - the term
-    """A site does not run the reference kernel, or far slower than it did."""
+    """A site does not run the reference kernel, or runs it far slower than before."""
 
 
 class Health:
-    """Takes the time of the reference kernel on the sites of one target."""
+    """Times the reference kernel on the sites of one target."""
 
     def __init__(self, builder: Builder, target: Target) -> None:
         self._builder, self._target = builder, target
         self._first: dict[str, float] = {}  # seconds, of each site
 
     def start(self) -> None:
-        """Have the kernel built, in the background."""
+        """Build the kernel in the background."""
         self._kernel = self._builder.submit(BuildJob(TEXT, "default"))
 
     def pulse(self, runner: SiteRunner, pause: Callable[[float], None]) -> float:
-        """Seconds that the kernel takes there now.
+        """Seconds that the kernel takes on a site now.
 
-        Unfit where it does not run, or a board has become far slower than it was at first, and than
-        its user accepts, and stays so; what this machine does beside measuring is theirs to know.
-        pause: waits for so many seconds. DeviceError where the kernel cannot be built.
+        Unfit where it does not run, or where a board has become, and stays, far slower than it was
+        at first and than its user accepts. This machine is never too slow: its user knows what else
+        runs here. pause: waits for a number of seconds. DeviceError where the kernel cannot be
+        built.
         """
         kernel = self._kernel.result
         if isinstance(kernel, Failure):
@@ -98,5 +99,5 @@ class Health:
         return seconds
 
     def _times_as_long(self, site: Site, seconds: float) -> float:
-        """As at first, or as what a board's user accepts; 1 on this machine."""
+        """The ratio to the first time, or to the time that a board's user accepts; 1 here."""
         return seconds / max(self._first[site.name], site.pace) if site.remote else 1.0

@@ -1,4 +1,4 @@
-"""Libraries of a task that are asked for again: its references, and its fastest candidates."""
+"""Libraries of a task that are needed again: its references, and its fastest candidates."""
 
 import math
 import threading
@@ -9,11 +9,11 @@ from ..space.canonical_text import check_text
 from .builder import Builder, Building, BuildJob
 from .outcome import Outcome
 
-KEEP = 3  # libraries of a task's fastest, to be timed in turns at the end of its search
+KEEP = 3  # how many of a task's fastest libraries are kept, for turns at the end of its search
 
 
 class Libraries:
-    """The libraries that one builder has built of each task, as long as they are of use."""
+    """The libraries that one builder has built for each task, while they are of use."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder, self._lock = builder, threading.Lock()
@@ -25,23 +25,23 @@ class Libraries:
         with self._lock:
             key = (task.workload.key, how)
             found = self._references.get(key)
-            if found is None or found.future.cancelled():  # with the batch that asked for it
-                check_text(task.workload.text, task.mod)  # builders are given the text
+            if found is None or found.future.cancelled():  # its batch may have been cancelled
+                check_text(task.workload.text, task.mod)  # builders get only the text
                 found = self._builder.submit(BuildJob(task.workload.text, how))
                 self._references[key] = found
             return found
 
     def build(self, task: Task, trace: str) -> Building:
-        """Begin to build a candidate."""
+        """Start to build a candidate."""
         return self._builder.submit(BuildJob(task.workload.text, "trace", trace))
 
     def kept(self, task: Task, trace: str) -> Building:
-        """A candidate's library that is there already, else a new one."""
+        """A candidate's kept library, else a new one."""
         kept = self._fastest_of(task)
         return kept[trace][1] if trace in kept else self.build(task, trace)
 
     def fastest(self, task: Task, within: float) -> list[str]:
-        """Traces of those kept that are slower than the best by a share at most, best first."""
+        """Traces of the kept libraries that are within a share of the best, best first."""
         kept = self._fastest_of(task)
         ranked = sorted(kept, key=lambda trace: kept[trace][0])
         return [t for t in ranked if kept[t][0] <= kept[ranked[0]][0] * (1 + within)]
@@ -53,9 +53,9 @@ class Libraries:
         building: Sequence[Building],
         outcomes: Sequence[Outcome],
     ) -> None:
-        """Keep the task's fastest, and remove all others.
+        """Keep the task's fastest libraries, and remove all others.
 
-        building: of each trace. outcomes: of the first of them, as many as have run.
+        building: the build of each trace. outcomes: those of the first traces, as many as have run.
         """
         kept = self._fastest_of(task)
         latencies = [*(one.latency for one in outcomes), *[math.inf] * len(traces)]

@@ -1,4 +1,4 @@
-"""Measure candidates: built here or on a farm, run on this machine or on boards."""
+"""Measures candidates: they are built here or on a farm, and run on this machine or on boards."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .outcome import Outcome
 from .site_runner import SiteRunner
 from .sites import Sites, Stopped
 
-CHUNK = 8  # candidates between two looks at the reference kernel
+CHUNK = 8  # candidates between two times of the reference kernel
 
 
 @dataclass(eq=False)
 class Batch:
-    """Candidates of one task on their way.
+    """Candidates of one task that are being measured.
 
-    building: the library of each. best: seconds; one that is clearly slower runs once. outcomes:
-    of those that have run, in order. stopped: is set when no further one is to be taken up. over:
-    is set when those that have run are all that are wanted. running: gives the outcomes, or raises
-    what ended the batch.
+    building: the build of each. best: seconds; a candidate that is clearly slower runs only once.
+    outcomes: those of the candidates that have run, in order. stopped: set when the batch is broken
+    off. over: set when no further candidate is wanted. running: gives the outcomes, or raises the
+    error that ended the batch.
     """
 
     task: Task
@@ -45,12 +45,12 @@ class Batch:
     running: Future[list[Outcome]] = field(init=False)
 
     def stop(self) -> None:
-        """Take up no further candidate, and break off the one that runs."""
+        """Start no further candidate, and break off the one that runs."""
         self.stopped.set()
         self.end()
 
     def end(self) -> None:
-        """Take up no further candidate: the batch ends with those that have run."""
+        """Start no further candidate: the batch ends with those that have run."""
         self.over.set()
         for building in self.building:
             building.future.cancel()
@@ -64,12 +64,11 @@ class Batch:
 class Measurer:
     """Builds and runs candidates of one target. A context manager.
 
-    sites: where candidates run, each of them one at a time; this machine if none is given. They
-    stay their owner's to close. Where every site is remote, builds overlap runs; on this machine
-    they never do.
-    executor: builds instead of this machine (see `builder.Builder`). seed: of the inputs.
-    warn: is called with what a person should know. unfit: is called with the name of a site that
-    fails the reference kernel, and why; nothing runs there any more.
+    sites: where candidates run, one at a time on each; by default this machine. Their owner closes
+    them. Builds overlap runs where every site is remote, and never on this machine.
+    executor: builds instead of this machine (see `builder.Builder`). seed: the seed of the inputs.
+    warn: called with warnings for the user. unfit: called with the name of a site that fails the
+    reference kernel, and the reason; nothing runs there any more.
     """
 
     def __init__(
@@ -110,9 +109,9 @@ class Measurer:
         self.close()
 
     def close(self) -> None:
-        """Kill what builds and what runs, and remove every file. May be called twice.
+        """Kill all builds and runs, and remove every file. May be called twice.
 
-        The sites that were given stay open, unless something still runs there.
+        Sites that were given stay open; a run on one of them is broken off.
         """
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._stop()
@@ -124,7 +123,7 @@ class Measurer:
 
     @property
     def depth(self) -> int:
-        """How many batches may be under way: one a site, and one that is built meanwhile."""
+        """How many batches may be under way: one for each site, and one that is being built."""
         return len(self.sites) + 1 if self._all_remote else 1
 
     @property
@@ -132,43 +131,43 @@ class Measurer:
         return all(site.remote for site in self.sites)
 
     def measure(self, task: Task, traces: Sequence[str], best: float = math.inf) -> list[Outcome]:
-        """An outcome a trace, in order; a failure is an outcome and never an exception.
+        """The outcome of each trace, in order; a failure is an outcome and never an exception.
 
-        best: seconds of the best candidate known; one that is clearly slower gets one repeat.
-        AnsorError where this machine cannot build at all; MachineError where it fails meanwhile;
-        DeviceLost where no site is left.
+        best: seconds of the best known candidate; one that is clearly slower gets one repeat.
+        AnsorError where this machine cannot build at all; MachineError where it fails during the
+        batch; DeviceLost where no site is left.
         """
         return self.wait(self.submit(task, traces, best))
 
     def submit(self, task: Task, traces: Sequence[str], best: float = math.inf) -> Batch:
-        """Begin what `wait` ends."""
+        """Start a batch, whose outcomes `wait` gives."""
         self._libraries.reference(task, "default")
         building = [self._libraries.build(task, trace) for trace in traces]
         return self._begin(self._measure, Batch(task, traces, building, best))
 
     def head_to_head(self, task: Task, traces: Sequence[str]) -> list[Outcome]:
-        """These schedules measured in turns, so that their times can be compared."""
+        """The outcomes of schedules that run in turns, so that their times can be compared."""
         return self.wait(self.submit_head_to_head(task, traces))
 
     def submit_head_to_head(self, task: Task, traces: Sequence[str]) -> Batch:
-        """Begin a comparison in turns that `wait` ends."""
+        """Start a comparison in turns, whose outcomes `wait` gives."""
         building = [self._libraries.kept(task, trace) for trace in traces]
         return self._begin(self._measure_in_turns, Batch(task, traces, building))
 
     def fastest(self, task: Task, within: float) -> list[str]:
-        """Traces of the fastest measured here, those within a share of the best, best first."""
+        """Traces of the fastest candidates so far, within a share of the best, best first."""
         return self._libraries.fastest(task, within)
 
     def wait(self, batch: Batch, seconds: float | None = None) -> list[Outcome]:
         """The outcomes of a batch; raises as `measure`.
 
-        seconds: after which no further candidate is taken up; outcomes are of those that ran.
+        seconds: after this time no further candidate starts; the outcomes are of those that ran.
         """
         try:
             if wait([batch.running], seconds).not_done:
                 batch.end()
             return batch.running.result()
-        except BaseException:  # interrupted, for one
+        except BaseException:  # such as an interrupt
             self._stop()
             raise
 
@@ -179,7 +178,7 @@ class Measurer:
         return batch
 
     def _stop(self) -> None:
-        """Leave nothing of what is under way behind, and everything ready for the next batch."""
+        """Break off all batches under way, so that everything is ready for the next batch."""
         if not (under_way := list(self._under_way)):
             return
         for batch in under_way:
@@ -189,11 +188,11 @@ class Measurer:
             site.interrupt()
         wait([batch.running for batch in under_way])
 
-    # What follows runs in the threads, one a site
+    # The methods below run in threads, one for each site
 
     def _measure(self, batch: Batch) -> list[Outcome]:
         if not self._all_remote:
-            wait([one.future for one in batch.building])  # a build beside a run would disturb it
+            wait([one.future for one in batch.building])  # builds would disturb runs
         try:
             while not batch.is_done:
                 with self._lent.lend(batch.stopped) as runner:
@@ -203,7 +202,7 @@ class Measurer:
         return batch.outcomes
 
     def _measure_on(self, runner: SiteRunner, batch: Batch) -> None:
-        """The rest of the batch on one site, chunk by chunk, the reference kernel in between."""
+        """Measure the rest of a batch on one site, by chunks with the reference kernel between."""
         pulse = 0.0
         while not batch.is_done:
             start = len(batch.outcomes)
@@ -215,9 +214,10 @@ class Measurer:
     def _steadily(
         self, runner: SiteRunner, batch: Batch, chunk: range, before: float
     ) -> tuple[list[Outcome], float]:
-        """A chunk's outcomes, the better of two where the site's speed changed meanwhile.
+        """A chunk's outcomes, and the seconds of the reference kernel after it.
 
-        And what the reference kernel took after it. before: what it took; 0 if not known yet.
+        Where the site's speed changed during the chunk, it is measured again, and the better of the
+        two outcomes counts. before: seconds of the reference kernel before; 0 if not known yet.
         """
         with self._turn(runner.site, batch):
             pause = partial(_pause, batch.stopped)
@@ -232,7 +232,7 @@ class Measurer:
                         "what it meets is measured again (is other work running there?)"
                     )
                 again = list(_each(runner, batch, chunk))
-                # What disturbs a run makes it slower: the faster is nearer to the truth.
+                # Disturbances only make a run slower: the faster time is nearer to the truth.
                 pairs = zip(outcomes, [*again, *outcomes[len(again) :]], strict=True)
                 outcomes = [min(pair, key=lambda one: one.latency) for pair in pairs]
         return outcomes, after
@@ -244,20 +244,20 @@ class Measurer:
                 return runner.head_to_head(batch.task, built, batch.traces)
 
     def _turn(self, site: Site, batch: Batch) -> AbstractContextManager[None]:
-        """On this machine one process measures at a time; a board's agent serves one at a time."""
+        """Wait for this machine's lock: one process measures at a time, as on a board's agent."""
         if site.remote:
             return nullcontext()
         return machine_lock(self._warn, partial(_pause, batch.stopped))
 
 
 def _each(runner: SiteRunner, batch: Batch, chunk: range) -> Iterator[Outcome]:
-    """Each candidate as soon as it is built: a board need not wait for the rest."""
+    """Run each candidate as soon as it is built, so that a board need not wait for the rest."""
     best = min([batch.best, *(outcome.latency for outcome in batch.outcomes)])
     for at in chunk:
         if batch.over.is_set():
             return
         outcome = runner.run(batch.task, batch.building[at].result, batch.traces[at], best)
-        if batch.stopped.is_set():  # and what was built or run may have been killed for that
+        if batch.stopped.is_set():  # the build or the run may have been killed for that
             raise Stopped
         best = min(best, outcome.latency)
         yield outcome

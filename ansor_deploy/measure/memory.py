@@ -1,27 +1,28 @@
-"""What a trial of a task takes of the memory of the machine that runs it."""
+"""How much memory a trial of a task takes on the machine that runs it."""
 
 from ..codegen.kernels.signature import signature
 from ..model.tasks import Task
 from ..runtime.tensors import tensor_bytes
 from ..target import Target
 
-BEYOND, MOST_ROOM = 4, 1 << 27  # times the last cache, and bytes, that copies of weights may take
+BEYOND = 4  # copies of weights take at most this many times the last cache
+MOST_ROOM = 1 << 27  # most bytes of copies of weights
 
 
 def room_for_copies(task: Task, target: Target) -> int:
-    """Bytes for copies of weights: what the network reads between two runs of the task.
+    """Bytes for copies of weights: as much as the network reads between two runs of the task.
 
-    What exceeds the last cache several times is as cold as it can be.
+    More than BEYOND times the last cache makes weights no colder.
     """
     last = target.l3_bytes or target.l2_bytes * target.cores
     return min(task.reuse_distance, BEYOND * last, MOST_ROOM)
 
 
 def memory_of_trials(task: Task, target: Target) -> int:
-    """Bytes that the process takes at most that runs candidates (`runner.py`, `guarded.py`).
+    """Most bytes of the process that runs candidates (`runner.py`, `guarded.py`).
 
-    Each tensor is there as it was made, guarded, and, unless it is a weight, a second time for
-    every other call. Weights are packed for each candidate: poisoned, guarded, and kept.
+    Each tensor exists as it was generated, guarded, and, unless it is a weight, a second time for
+    every other call. Each candidate's packed weights exist poisoned, guarded, and as a copy.
     """
     spec = signature(task.mod)
     sizes = [tensor_bytes(*pair) for pair in zip(spec.shapes, spec.dtypes, strict=True)]

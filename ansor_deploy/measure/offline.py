@@ -1,11 +1,10 @@
-"""Measure a pack: candidates that were exported, on a machine that nothing else reaches.
+"""Measures a pack: exported candidates, on a machine that the tuning machine cannot reach.
 
-The other side is `tune/pack_files.py`, which writes `pack.json`, and `tune/sources/pack.py`, which
-reads `results.json`. Candidates run as they do on a board, by `runner.py` in a child process that
-may crash, and each task's fastest in turns at the end. Of what is installed here, Python, NumPy and
-a GPU's driver are used.
+`tune/pack_files.py` writes `pack.json`, and `tune/sources/pack.py` reads `results.json`. Candidates
+run as on a board, by `runner.py` in a child process that may crash, and each task's fastest run in
+turns at the end. This needs only Python, NumPy and a GPU's driver on the machine.
 
-The results are written task by task: a run that was interrupted goes on where it was.
+Results are written task by task, so that an interrupted run can continue.
 """
 
 import hashlib
@@ -24,17 +23,19 @@ from ..system import fence
 from ..system.worker import Worker, WorkerFailure
 
 PACK, RESULTS = "pack.json", "results.json"
-# Finalists of a task: slower than the best by this share at most, and so many beside its standards.
-_CLOSE, _KEEP = 0.1, 3
-_LEAST_SECONDS, _MOST_SECONDS, _PATIENCE = 5.0, 600.0, 60.0  # as of `site_runner.py`
+# A finalist of a task is slower than the best by this share at most.
+_CLOSE = 0.1
+# Most finalists of a task besides its standards.
+_KEEP = 3
+_LEAST_SECONDS, _MOST_SECONDS, _PATIENCE = 5.0, 600.0, 60.0  # as in `site_runner.py`
 _HERE = __package__
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._:@-]+")
 
-Found = dict[str, Any]  # as of `runner.run`
+Found = dict[str, Any]  # an answer of `runner.run`
 
 
 def main(folder: Path) -> None:
-    """Measure what a folder holds, and write its `results.json`; ends with 1 where it cannot."""
+    """Measure a folder's pack and write its `results.json`; exit with 1 where that fails."""
     content = (folder / PACK).read_bytes()
     pack, digest = json.loads(content), hashlib.sha256(content).hexdigest()
     try:
@@ -62,7 +63,7 @@ class _Bench:
         self._folder, self._pack = folder, pack
         gpu = pack["gpu"] is not None
         self._common = {"machine": "gpu" if gpu else "cpu", "seed": pack["seed"]}
-        # A GPU's driver is talked to by files.
+        # A GPU's worker has no fence: it talks to the driver by files.
         cpu = {"TVM_NUM_THREADS": str(pack["cores"]), fence.VARIABLE: os.devnull}
         env = {} if gpu else cpu
         self._worker = Worker(f"{_HERE}.{'runner' if gpu else 'on_cpu'}", env)
@@ -92,7 +93,7 @@ class _Bench:
         return _NOT_IN_A_NAME.sub("-", f"{found['name']} driver {found['driver']}")[:100]
 
     def measure(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Each candidate's times, then those of the standards and of the fastest in turns."""
+        """Measure each candidate alone, and then the standards and the fastest in turns."""
         candidates = [{**one, "path": self._at(one["path"])} for one in task["candidates"]]
         found: list[Found] = []
         for candidate in candidates:
@@ -103,14 +104,14 @@ class _Bench:
         words = {"candidates": [candidates[at] for at in finalists]}
         slowest = max((_latency(found[at]) for at in finalists), default=0.0)
         turns = self._run("head_to_head:head_to_head", words, task, slowest) if finalists else []
-        if isinstance(turns, dict):  # one of them failed, and which is not known
+        if isinstance(turns, dict):  # one of them failed, but it is not known which
             finalists, turns = [], []
         return {"found": found, "finalists": finalists, "turns": turns}
 
     def _run(self, what: str, words: dict[str, Any], task: dict[str, Any], best: float) -> Any:
-        """What a function of the worker answers, in a fresh process where the first try fails.
+        """The answer of a worker's function, from a fresh process if the first try fails.
 
-        best: seconds that it may be expected to take a run; infinite where nobody knows.
+        best: expected seconds of a run; infinite where they are not known.
         """
         payload = {**self._common, **task["payload"], **words}
         payload["expected"] = self._at(payload["expected"])
@@ -123,7 +124,7 @@ class _Bench:
         if isinstance(answer, WorkerFailure):
             return _failed(answer)
         if isinstance(answer, dict) and answer["error"] == "wrong-output":
-            self._worker.kill()  # who knows what else it wrote to
+            self._worker.kill()  # the candidate may have written anywhere in the process
         return answer
 
     def _called(self, what: str, payload: dict[str, Any], timeout: float) -> Any:
@@ -179,7 +180,7 @@ def _processor(pack: dict[str, Any]) -> str:
 
 
 def _begun(path: Path, empty: dict[str, Any]) -> dict[str, Any]:
-    """The results that are there already, if they are of this pack and this device."""
+    """The existing results if they are of this pack and this device; else empty ones."""
     if not path.exists():
         return empty
     before: dict[str, Any] = json.loads(path.read_bytes())

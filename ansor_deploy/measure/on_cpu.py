@@ -16,7 +16,7 @@ from .guarded import Guarded, poison_workspaces
 
 __all__ = ["Block", "Guarded", "limit", "load", "poison", "second", "times"]
 
-# Here, so that a worker has it before its first call. LocalSite and the agent set the variable.
+# Set on import, before a worker's first call. LocalSite and the agent set the variable.
 ask_for_matrices()
 cpu_pinning.use_cores(int(os.environ.get("TVM_NUM_THREADS", "0")) or 1)
 
@@ -27,7 +27,7 @@ def load(path: str | Path) -> Any:
 
 
 def limit(size: int) -> None:
-    """From now on, allow memory for tensors of so many bytes, and what may come beside."""
+    """From now on, limit memory to tensors of `size` bytes and what a run needs beside them."""
     limit_memory(size)
 
 
@@ -37,7 +37,7 @@ def second(array: np.ndarray) -> Any:
 
 
 def poison(_library: Any) -> None:
-    """Fill what a call takes for its temporary buffers."""
+    """Fill the memory of a call's temporary buffers."""
     poison_workspaces()
 
 
@@ -46,7 +46,7 @@ def times(
 ) -> list[float]:
     """Seconds a call of `compute`, averaged over `number` calls, `repeat` times.
 
-    cold: arguments of the calls, where they are not always the same.
+    cold: the arguments of the calls, if they differ from call to call.
     """
     if cold:
         return cold_weights.times(library["compute"], cold, number, repeat)

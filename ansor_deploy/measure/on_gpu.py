@@ -1,7 +1,8 @@
-"""A candidate on a GPU: machine code and launches, run by NVIDIA's driver and nothing else.
+"""A candidate on a GPU: machine code and launches, run only by NVIDIA's driver.
 
-What is timed is recorded once and then begun by the driver, so that short kernels are not as long
-as the host takes to launch them, and the clock is the GPU's own, which stops when it has finished.
+Timed calls are recorded once and then started by the driver, so that the time of short kernels is
+not that of their launches by the host. The clock is the GPU's own: it stops when the GPU has
+finished.
 """
 
 import ctypes
@@ -18,15 +19,15 @@ import numpy as np
 from ..runtime.cuda import Memory, Recording, driver
 from ..runtime.gpu_code import GpuKernel, Launch
 
-_BYTES = 1 << 16  # of the guards on either side of a tensor
+_BYTES = 1 << 16  # bytes of the guard on each side of a tensor
 _GUARD = 0x7F
-_MOST_RECORDED = 128  # calls: the copies of weights that there may be
-_turns = count()  # goes on from one candidate to the next, as the copies are theirs all
+_MOST_RECORDED = 128  # most recorded calls: as many as there may be copies of weights
+_turns = count()  # continues from one candidate to the next, since all share the copies
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Where a tensor lies on the GPU, and the memory that it keeps."""
+    """A tensor on the GPU: its address, and the memory that it keeps alive."""
 
     address: int
     shape: tuple[int, ...]
@@ -35,7 +36,7 @@ class Tensor:
 
 
 class Guarded:
-    """As `guarded.Guarded`, in the GPU's memory."""
+    """The same as `guarded.Guarded`, in the GPU's memory."""
 
     def __init__(self, array: np.ndarray) -> None:
         image = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -48,7 +49,7 @@ class Guarded:
 
     @property
     def array(self) -> np.ndarray:
-        """A copy of what the tensor holds now."""
+        """A copy of the tensor's present contents."""
         return np.frombuffer(self._inside(), self._dtype).reshape(self._shape)
 
     def restore(self) -> None:
@@ -57,7 +58,7 @@ class Guarded:
         self._memory.send(guard + self._image + guard)
 
     def keep(self) -> None:
-        """Take what the tensor holds now for the array."""
+        """Make the tensor's present contents the array."""
         self._image = bytes(self._inside())
 
     def guards_unchanged(self) -> bool:
@@ -75,7 +76,7 @@ class Guarded:
 
 
 class Block:
-    """As `cold_weights.Block`, in the GPU's memory."""
+    """The same as `cold_weights.Block`, in the GPU's memory."""
 
     def __init__(self, size: int, values: np.ndarray) -> None:
         self._memory, content = Memory(size), values.tobytes()
@@ -83,12 +84,12 @@ class Block:
             self._memory.send(content[: size - start], start)
 
     def tensor(self, place: int, like: Tensor) -> Tensor:
-        """A tensor of another's shape and type at a place of the block."""
+        """A tensor at a place of the block, with the shape and type of another."""
         return Tensor(self._memory.address + place, like.shape, like.dtype, self._memory)
 
 
 class _Code:
-    """A program that is loaded, with the memory of its buffers."""
+    """A loaded program, with the memory of its buffers."""
 
     def __init__(self, kernel: GpuKernel) -> None:
         self._driver, self._launches = driver(), kernel.launches
@@ -99,13 +100,13 @@ class _Code:
         self.buffers = [Memory(size) for size in kernel.workspace]
 
     def launch(self, tensors: Sequence[Tensor], stream: ctypes.c_void_p) -> None:
-        """Begin one call, in order; what the host would check is left out."""
+        """Start the launches of one call, in order, without the checks of the host."""
         for function, launch, addresses in self._each(tensors):
             if function is not None:
                 self._driver.launch(function, launch.grid, launch.block, addresses, stream)
 
     def check(self, tensors: Sequence[Tensor]) -> None:
-        """IndexError where the call before has found an index that is out of range."""
+        """IndexError where the previous call has found an index out of range."""
         places = {one.address: one for one in self.buffers}
         for function, launch, (address, *_) in self._each(tensors):
             if function is None and any(places[address].fetch(0, 4)):
@@ -136,12 +137,12 @@ class Library:
 
 
 def load(path: str | Path) -> Library:
-    """The library of a candidate; CudaError where the GPU does not take it."""
+    """The library of a candidate; CudaError where the GPU cannot load it."""
     return Library(Path(path))
 
 
 def limit(_size: int) -> None:
-    """Nothing: the driver maps what it likes, and the GPU's memory is bounded by what it has."""
+    """Do nothing: the driver maps memory of any size, and the GPU's own size limits it."""
 
 
 def second(array: np.ndarray) -> Tensor:
@@ -150,7 +151,7 @@ def second(array: np.ndarray) -> Tensor:
 
 
 def poison(library: Library) -> None:
-    """Fill what a call takes for its temporary buffers."""
+    """Fill the memory of a call's temporary buffers."""
     for code in library.code.values():
         for buffer in code.buffers:
             buffer.fill(_GUARD)
@@ -163,7 +164,7 @@ def times(
     number: int,
     repeat: int,
 ) -> list[float]:
-    """As `on_cpu.times`: seconds a call by the GPU's clock."""
+    """The same as `on_cpu.times`: seconds a call, by the GPU's clock."""
     calls, recorded = cold or [arguments], min(number, _MOST_RECORDED)
     first = next(_turns) * recorded % len(calls)
     with Recording() as recording:
@@ -174,5 +175,5 @@ def times(
 
 
 def gpu(_payload: dict[str, Any]) -> dict[str, Any]:
-    """What the GPU is: the fields of `cuda.Gpu`."""
+    """A description of the GPU: the fields of `cuda.Gpu`."""
     return asdict(driver().gpu())

@@ -1,14 +1,14 @@
-"""The outcome of one candidate: its times, or why there are none."""
+"""The outcome of one candidate: its times, or why it has none."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from ..system.run_times import median
 
-UNMEASURED = "unmeasured"  # what `ReplayMeasurer` answers about what was never recorded
-INFRASTRUCTURE = "infrastructure"  # a failure of what builds or runs, not of the candidate
+UNMEASURED = "unmeasured"  # the answer of `ReplayMeasurer` for candidates that were never recorded
+INFRASTRUCTURE = "infrastructure"  # a failure of the machines, not of the candidate
 
-# What an error may be.
+# The kinds of errors.
 KINDS = frozenset(
     {"build", "link", "load", "run", "timeout", "crash", "wrong-output", INFRASTRUCTURE, UNMEASURED}
 )
@@ -18,10 +18,10 @@ KINDS = frozenset(
 class Outcome:
     """Times in seconds, or an error that is data.
 
-    error: "" or one of `KINDS`; "infrastructure" and "unmeasured" say nothing of the candidate.
-    proof: how the output was checked, {"oracle", "seed", "max_abs_err", "max_rel_err"}; None
-    where it never came to that. device: the name of the site that it ran on.
-    clock: MHz of its processor right after; 0 where it does not say.
+    error: "" or one of `KINDS`; "infrastructure" and "unmeasured" say nothing about the candidate.
+    proof: how the output was checked, {"oracle", "seed", "max_abs_err", "max_rel_err"}; None where
+    it was not checked. device: the name of the site that it ran on. clock: MHz of the processor
+    right after the run; 0 where that is not known.
     """
 
     trace: str

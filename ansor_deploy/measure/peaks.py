@@ -1,9 +1,9 @@
-"""What this machine's cores do at best: multiply and add numbers of float32, and read bytes.
+"""The peak rates of this machine's cores: float32 multiply-adds, and bytes read from each cache.
 
-Sums that never leave registers, as many as there are, less four for factors, are bounded by nothing
-but the units that compute; sums of what is read, by where that lies. Memory gives several streams
-more than one. What is written moves no faster, but caches move it beside what is read (`roof.py`).
-Calls are short and many: some of them run between what other processes do.
+Sums that stay in registers, in all registers but four for factors, are limited only by the
+arithmetic units. Sums of data are limited by the cache or memory where the data lies. Memory
+delivers more to several streams than to one. Writing is no faster than reading, but caches do both
+at once (`roof.py`). There are many short calls, so that some run while other processes are idle.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..runtime import native
 from ..system.host import ask_for_matrices
 from ..target import Target
 
-_STEPS, _REPEATS = 10_000, 500  # of arithmetic: a call takes some 50 us
+_STEPS, _REPEATS = 10_000, 500  # steps and calls for arithmetic; a call takes some 50 us
 _SUMS, _STREAMS = 8, 4
-# Where a part lies that is read over and over: first caches read some places at half their speed.
+# Numbers of places for a part that is read over and over: first caches read some at half speed.
 _PLACES = 3
-_FILLED = 4  # a cache is read from a fourth of it, and of no more than so many bytes
-_LARGEST = 1 << 24
-_BEYOND = 1 << 27  # bytes that lie in no cache, or hardly; a call reads the next part of them
-_READ, _TIMES = 1 << 21, 100  # bytes of a call at least, and calls
+_FILLED = 4  # to measure a cache, one of this many parts of it is read
+_LARGEST = 1 << 24  # most bytes that are read to measure a cache
+_BEYOND = 1 << 27  # bytes that hardly any cache holds; each call reads the next part of them
+_READ, _TIMES = 1 << 21, 100  # least bytes of a call, and the number of calls
 
 _ARITHMETIC = """
 @T.prim_func(s_tir=True)
@@ -62,9 +62,9 @@ def main(
 
 @lru_cache(maxsize=8)
 def float_gflops(target: Target) -> float:
-    """10^9 operations a second of one core, of which a product and its addition are two.
+    """The 10^9 float32 operations a second of one core; a multiply-add counts as two.
 
-    target: one whose code this machine runs.
+    target: a target whose code this machine runs.
     """
     lanes, count = _lanes(target), target.vector_registers - 4
     library, _ = compiled(_ARITHMETIC.format(lanes=lanes, count=count, steps=_STEPS), target)
@@ -74,10 +74,10 @@ def float_gflops(target: Target) -> float:
 
 @lru_cache(maxsize=8)
 def bandwidths(target: Target, threads: int) -> tuple[tuple[float, float], ...]:
-    """(bytes, bytes a second) by which so many threads read what lies in a cache, and any more.
+    """(bytes, bytes a second) of each cache and of memory, read by a number of threads.
 
-    target: one whose code this machine runs. The bytes are of all the threads' caches, the smallest
-    first; the last of the pairs is memory's, and its bytes are infinite.
+    target: a target whose code this machine runs. The bytes are the size of the cache for all the
+    threads together, the smallest cache first; the last pair is memory's, with infinite bytes.
     """
     caches = threads * target.l1_bytes, threads * target.l2_bytes, target.l3_bytes
     parts = [min(size // _FILLED, _LARGEST) // threads for size in caches if size]
@@ -86,9 +86,10 @@ def bandwidths(target: Target, threads: int) -> tuple[tuple[float, float], ...]:
 
 
 def _rates(target: Target, threads: int, sizes: Sequence[int]) -> list[float]:
-    """Bytes a second of threads of which each reads so many bytes over and over.
+    """Bytes a second of all threads, where each reads `size` bytes over and over, for each size.
 
-    A call reads as many times as it takes to be timed, or no more than a part, and then the next.
+    A call reads a small size several times, so that it can be timed, and only a part of a large
+    size; the next call reads the next part.
     """
     lanes = _lanes(target)
     row = 4 * _SUMS * lanes
@@ -109,7 +110,7 @@ def _rates(target: Target, threads: int, sizes: Sequence[int]) -> list[float]:
 
 
 def _in_lines(rows: int, lanes: int) -> np.ndarray:
-    """Ones of which no vector lies in two lines of a cache: to read those takes twice as long."""
+    """Ones, aligned so that no vector spans two cache lines, which would take twice as long."""
     count, size = rows * _SUMS * lanes, 4 * lanes
     room = np.ones(count + lanes, "float32")
     first = -room.ctypes.data % size // 4
@@ -121,7 +122,7 @@ def _lanes(target: Target) -> int:
 
 
 def compiled(text: str, target: Target, how: str = "plain") -> tuple[Any, list[dict[str, Any]]]:
-    """A program for one core, loaded, and the calls that do what it does. how: as of `build`."""
+    """A program for one core, built and loaded, and the calls that run it. how: as for `build`."""
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
         one: dict[str, Any] = {"text": text, "how": how}
         one |= {"target": replace(target, cores=1).to_json(), "path": str(Path(folder, "peak.so"))}
@@ -131,5 +132,5 @@ def compiled(text: str, target: Target, how: str = "plain") -> tuple[Any, list[d
 
 
 def _fastest(library: Any, given: Sequence[np.ndarray], repeats: int) -> float:
-    """Seconds of a call: the best of many."""
+    """Seconds of the fastest of many calls."""
     return min(native.times(library, COMPUTE, [*map(native.tensor, given)], 1, repeats))

@@ -1,8 +1,8 @@
-"""A measurer that never runs anything: it answers from recorded measurements.
+"""A measurer that runs nothing: it answers from recorded measurements.
 
-With it a search can be tried, and repeated exactly, without a clock. What was never recorded
-takes the time that a model says, or comes back with the error "unmeasured", which is no
-measurement: a search learns nothing from it.
+With it a search can be tried, and repeated exactly, without a clock. A candidate that was never
+recorded gets the time of a model, or the error "unmeasured", which is no measurement: a search
+learns nothing from it.
 """
 
 import math
@@ -16,8 +16,8 @@ from .outcome import UNMEASURED, Outcome
 class ReplayMeasurer(AbstractContextManager["ReplayMeasurer"]):
     """Answers from recorded measurements. A context manager, as `Measurer` is.
 
-    recorded: a workload's key and an outcome, for each measurement; of several of one trace
-    the last counts. otherwise: a model of the time, in seconds, of what was not recorded.
+    recorded: a workload's key and an outcome for each measurement; of several with one trace, the
+    last counts. otherwise: a model of the seconds of candidates that were not recorded.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class ReplayMeasurer(AbstractContextManager["ReplayMeasurer"]):
         self.close()
 
     def close(self) -> None:
-        """There is nothing to close; as of `Measurer`."""
+        """Do nothing; `Measurer` has this method."""
 
     def measure(self, task: Task, traces: Sequence[str], best: float = math.inf) -> list[Outcome]:
-        """A recorded outcome a trace, in order; the error "unmeasured" where there is none."""
+        """The recorded outcome of each trace, in order; the error "unmeasured" without one."""
         return [self._answer(task, trace) for trace in traces]
 
     def _answer(self, task: Task, trace: str) -> Outcome:

@@ -1,6 +1,6 @@
-"""What a kernel takes at least: by the arithmetic of its threads, and by where its tensors lie.
+"""Lower bounds of kernels' times, by the arithmetic of threads and by where tensors lie.
 
-The roofline (Williams et al., 2009), with a roof for each cache.
+This is the roofline (Williams et al., 2009), with a roof for each cache.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from ..runtime.profile import KernelTime, Profile
     from ..target import Target
 
-# By how many times Winograd's tiles take fewer multiplications along an axis of a window, at best.
+# Winograd's tiles take at best this many times fewer multiplications along an axis of a window.
 SAVED = 2.0
-# Operators that read their weights in every step, of which each waits for the one before.
+# Operators that read their weights in every step; each step waits for the one before.
 STEPWISE = ("gru", "lstm", "rnn")
 _FLOAT = 4  # bytes
 _DENSE = re.compile(r"conv\dd ")
-_STEPS = re.compile(r" ([sd])(\d+)(?= )")  # of a title: the stride and the dilation
-_PLACE = re.compile(r" @([\dx]+)")  # of a title: the size of the image, behind the number of images
+_STEPS = re.compile(r" ([sd])(\d+)(?= )")  # the stride and the dilation in a title
+_PLACE = re.compile(r" @([\dx]+)")  # in a title, the number of images and the size of an image
 
 Shapes = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Roof:
-    """Limits of a run on so many threads.
+    """The limits of a run on a number of threads.
 
-    gflops: float32 multiply-adds that these cores can do. levels: (bytes, bytes a second) by which
-    tensors move that lie in a cache of all these cores together, or, the last, in memory; none
-    where nobody measured. byte_gops: multiply-adds of bytes, where somebody measured.
+    gflops: 10^9 float32 operations a second of these cores; a multiply-add counts as two. levels:
+    (bytes, bytes a second) of each cache of all these cores together, and last of memory; empty
+    where they were not measured. byte_gops: the same as gflops for bytes; None if not measured.
     """
 
     threads: int
@@ -46,10 +46,10 @@ class Roof:
     byte_gops: float | None = None
 
     def seconds(self, kernel: KernelTime) -> float | None:
-        """What the kernel's task takes at least: as if the caches had all that they can hold.
+        """A lower bound of the kernel's seconds, as if caches held as much as they have room for.
 
-        Where it adds up products of bytes, these are all its arithmetic. None for no task's kernel,
-        and where only data would limit it and no speed is known.
+        If the kernel adds up products of bytes, these are all its arithmetic. None for a kernel
+        that is no task's, and for one that only data would limit, where no speed is known.
         """
         task = kernel.task or {}
         if "bytes" not in task:
@@ -61,15 +61,15 @@ class Roof:
         return max(least, self._stepping(kernel.op, kernel.shapes, size)) or None
 
     def room(self, profile: Profile) -> float:
-        """Seconds of a run that better kernels could save at most, of those that have a limit."""
+        """Most seconds of a run that better kernels could save, of kernels with a bound."""
         limits = ((one.seconds, self.seconds(one)) for one in profile.kernels)
         return sum(max(0.0, taken - least) for taken, least in limits if least)
 
     def least(self, task: Task, products: float = 0.0, *, rewrites: bool) -> float:
-        """Seconds below which no program of a task runs; 0 where nothing is known to limit it.
+        """Seconds that no program of a task can beat; 0 where no limit is known.
 
-        products: of bytes, that it adds up. rewrites: whether a program may compute the same in
-        fewer multiplications.
+        products: how many products of bytes it adds up. rewrites: whether a program may compute the
+        same with fewer multiplications.
         """
         made = task.workload
         axes = _windows(task.title) if rewrites and made.op.startswith("conv") else ()
@@ -80,7 +80,7 @@ class Roof:
         return max(least, self._stepping(made.op, made.shapes, made.bytes))
 
     def share(self, kernel: KernelTime) -> float | None:
-        """That of the kernel's time; None where it is not known."""
+        """The lower bound as a share of the kernel's time; None where it is not known."""
         least = self.seconds(kernel)
         return least / kernel.seconds if least and kernel.seconds else None
 
@@ -89,18 +89,18 @@ class Roof:
         return amount / ((rate or math.inf) * 1e9)
 
     def _moving(self, size: float, written: float) -> float:
-        """Seconds to move so many bytes, of which some are written: caches do so while they read.
+        """Seconds to move `size` bytes. Caches write while they read, memory does not.
 
-        written: these at most, where a kernel writes a part of a larger tensor.
+        written: most bytes of these that are written; a kernel may write a part of a larger tensor.
         """
         cached = any(size <= limit for limit, _ in self.levels[:-1])
         beside = min(written, size / 2) if cached else 0.0
         return (size - beside) / self._speed(size)
 
     def _stepping(self, op: str, shapes: Shapes, size: float) -> float:
-        """Seconds that a recurrent layer's steps take to read its weights; 0 of anything else.
+        """Seconds that a recurrent layer's steps take to read its weights; 0 for other operators.
 
-        The first caches may keep a part of them from one step to the next.
+        The first caches may keep a part of the weights from one step to the next.
         """
         if op not in STEPWISE:
             return 0.0
@@ -109,19 +109,19 @@ class Roof:
         return shapes[0][0] * max(0.0, weights - kept) / self._speed(weights)
 
     def _speed(self, size: float) -> float:
-        """Bytes a second by which so many move from where they all fit."""
+        """Bytes a second from the fastest cache, or memory, that holds `size` bytes."""
         return max((rate for limit, rate in self.levels if size <= limit), default=math.inf)
 
 
 def _written(shapes: Shapes) -> float:
-    """Bytes of a kernel's result, of float32."""
+    """Bytes of a kernel's result as float32."""
     return _FLOAT * math.prod(shapes[-1]) if shapes else 0.0
 
 
 def _weights(shapes: Shapes, size: float) -> float:
-    """Bytes of a recurrent layer's weights, which stand behind its inputs and may be of 16 bits.
+    """Bytes of a recurrent layer's weights, which follow its inputs and may have 16 bits.
 
-    size: of all its tensors, of which the others are of float32.
+    size: bytes of all its tensors; the others are float32.
     """
     inputs, *others = shapes
     count = len(list(takewhile(lambda shape: len(shape) == len(inputs) - 1, others)))
@@ -129,7 +129,7 @@ def _weights(shapes: Shapes, size: float) -> float:
 
 
 def flops(task: Mapping[str, Any]) -> float:
-    """Operations that a profiled kernel of a task does, in its own rewriting."""
+    """Operations of a task's profiled kernel, after its rewriting."""
     return float(task["flops"]) / _saved(task)
 
 
@@ -145,9 +145,10 @@ def _saved(task: Mapping[str, Any]) -> float:
 
 
 def _on_padding(title: str, shapes: Shapes, computed: float) -> float:
-    """Operations of a convolution on zeros around its image, which it may leave out.
+    """Operations of a convolution with zeros around its image, which it may leave out.
 
-    computed: all that it does. Channels of weights and results are as they lie in memory.
+    computed: all its operations. In shapes, channels of weights and results are as they lie in
+    memory.
     """
     windows, steps, image = _windows(title), dict(_STEPS.findall(title)), _image(title)
     result = shapes[-1] if shapes else ()
@@ -168,35 +169,35 @@ def _on_padding(title: str, shapes: Shapes, computed: float) -> float:
 
 
 def _places(window: tuple[int, int, int], results: int) -> list[int]:
-    """What the taps of an axis read. window: its taps, stride and dilation."""
+    """The places that all taps along an axis read. window: its taps, stride and dilation."""
     taps, stride, dilation = window
     return [at * stride + tap * dilation for at in range(results) for tap in range(taps)]
 
 
 def _reading(size: int, places: Sequence[int]) -> int:
-    """How many of them are in the image, which is taken to lie amid its padding."""
+    """How many places are in the image, if it lies in the middle of its padding."""
     before = -(-max(0, max(places) + 1 - size) // 2)
     return sum(0 <= at - before < size for at in places)
 
 
 def _windows(title: str) -> list[int]:
-    """The extents of a convolution's window, by its title; none of anything else."""
+    """The extents of a convolution's window in its title; [] for other titles."""
     _, windows, *_ = f"{title}  ".split(" ")
     return [int(word) for word in windows.split("x") if word.isdigit()]
 
 
 def _image(title: str) -> list[int]:
-    """The extents of a convolution's image; none without one in the title."""
+    """The extents of a convolution's image in its title; [] without one."""
     place = _PLACE.search(title)
     return [int(size) for size in place[1].split("x")][-len(_windows(title)) :] if place else []
 
 
 def roof_of(target: Target, threads: int, profiles: Sequence[Profile], *, here: bool) -> Roof:
-    """The limits of a target on so many threads, of its cores at most; 0 for all of them.
+    """The limits of a target on a number of threads, at most one a core; 0 for all cores.
 
-    here: whether this machine runs it, which is measured then, for products of bytes if profiles
-    have any. Of another one and of a GPU, what caches give is not known, and arithmetic of floats
-    alone limits.
+    here: whether this machine runs its code. It is then measured, for products of bytes too if
+    profiles have any. For another machine or a GPU, the rates of caches are not known, and float
+    arithmetic is the only limit.
     """
     of_bytes = any(products(one) for profile in profiles for one in profile.kernels)
     if here and target.gpu is None:
@@ -206,9 +207,9 @@ def roof_of(target: Target, threads: int, profiles: Sequence[Profile], *, here: 
 
 
 def measured_roof(target: Target, threads: int = 0, *, of_bytes: bool) -> Roof:
-    """The limits of this machine, measured, which takes a second, and in a process once.
+    """The limits of this machine, measured. That takes a second, once in a process.
 
-    of_bytes: whether products of bytes are to be limited as well.
+    of_bytes: whether to measure products of bytes as well.
     """
     from .byte_peak import byte_gops
     from .peaks import bandwidths, float_gflops
@@ -219,5 +220,5 @@ def measured_roof(target: Target, threads: int = 0, *, of_bytes: bool) -> Roof:
 
 
 def products(kernel: KernelTime) -> float:
-    """Products of bytes that a kernel adds up."""
+    """How many products of bytes a kernel adds up."""
     return float((kernel.task or {}).get("byte_products", 0.0))

@@ -1,15 +1,16 @@
 """The run worker loads a candidate, checks what it computes, and times it, without a compiler.
 
-How a processor runs it is in `on_cpu.py`, how a GPU does in `on_gpu.py`: a payload's "machine" says
-which. Only that one is imported.
+`on_cpu.py` runs it on a processor, `on_gpu.py` on a GPU. A payload's "machine" chooses one of the
+two, and only that one is imported.
 
-Inputs and the expected outputs stay here for the task at hand. They are files for the worker
-that comes after this one, should a candidate take it down.
+Inputs and expected outputs of the present task stay in memory. Expected outputs are also files, for
+the next worker if a candidate crashes this one.
 
-Outputs and workspaces are poisoned before every timing, and the outputs compared again after the
-last: what was timed is what was right. Whatever a candidate only reads must be unchanged then,
-and the memory around it. Calls are timed as a network makes them: weights are cold
-(`cold_weights.py`), and inputs and outputs are where others were since the call before.
+Outputs and workspaces are poisoned before every timing, and the outputs are compared again after
+the last one, so that exactly what was timed is known to be right. The tensors that a candidate only
+reads, and the memory around them, must be unchanged at that point. Calls are timed as a network
+makes them: weights are cold (`cold_weights.py`), and inputs and outputs lie in memory that other
+kernels have used since the last call.
 """
 
 import importlib
@@ -30,23 +31,23 @@ from ..system.run_times import spread
 from . import clock, cold_weights
 from .check import Expected
 
-MIN_REPEAT_MS = 5.0  # the best few are measured again, in turns
-REPEATS = (1, 2, 3, 4)  # until settled
-_SPREAD = 0.03
-_SLOW = 3.0
-_SHORT, _GLANCE = 10e-3, 1e-3  # seconds: of a run that is repeated before it is judged; so long
-_MOST_ERROR = 1e300  # instead of infinity, which JSON does not know
-_CLOSE = 1.3  # slower than that, no repeat makes it the best
+MIN_REPEAT_MS = 5.0  # least time of a repeat; the best few are measured again, in turns
+REPEATS = (1, 2, 3, 4)  # numbers of repeats, one after the other, until times are settled
+_SPREAD = 0.03  # times with a smaller spread are settled
+_SLOW = 3.0  # a candidate this many times slower than the best is far slower
+_SHORT = 10e-3  # seconds: a shorter run is repeated before it is judged
+_GLANCE = 1e-3  # seconds of that repetition
+_MOST_ERROR = 1e300  # stands for infinity, which JSON does not have
+_CLOSE = 1.3  # a candidate this many times slower than the best cannot become the best
 
 
 @dataclass
 class Bound:
-    """A loaded library: its `compute`, the tensors that it is called with, weights packed.
+    """A loaded library with the tensors for its `compute`; weights are packed.
 
-    machine: the module that runs it.
-
-    reads: what it may not change. expected: of each output, where that is known. cold: arguments
-    of the calls that are timed, with other tensors each time; none where they are always the same.
+    machine: the module that runs it. arguments: the tensors of a call. reads: tensors that it must
+    not change. expected: the expected value of each output, where that is known. cold: arguments of
+    timed calls, each with other tensors; empty where all calls have the same.
     """
 
     machine: Any
@@ -73,7 +74,7 @@ class Bound:
         return found
 
     def out_of_bounds(self) -> str:
-        """The fault, where anything but the outputs was written to; else an empty text."""
+        """The fault if anything but the outputs was written to; else ""."""
         if not all(read.unchanged() for read in self.reads):
             return "writes to its inputs or beside them"
         beside = not all(output.guards_unchanged() for output in self.outputs)
@@ -93,7 +94,7 @@ def machine_of(payload: dict[str, Any]) -> Any:
 def reference(payload: dict[str, Any]) -> dict[str, Any]:
     """Run the library of a reference and write its outputs to the payload's "expected".
 
-    Where most of what it computes from signed inputs is NaN, the inputs are made positive.
+    If most of an output is NaN with signed inputs, the inputs are made positive.
     """
     for positive in (False, True):
         bound = bind(machine_of(payload).load(payload["path"]), payload, positive)
@@ -109,7 +110,7 @@ def reference(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(payload: dict[str, Any]) -> dict[str, Any]:
-    """Check a candidate and time it: {"seconds", "error", "message", "errors"}, and "clock" in MHz.
+    """Check and time a candidate. Returns {"seconds", "error", "message", "errors", "clock" (MHz)}.
 
     payload: "machine" ("cpu" unless it is given), "path", "steps", "signature", "seed", "room"
     (bytes for copies of weights), "expected" and "best" (seconds, or None).
@@ -118,23 +119,23 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
     if bound is None:
         return found
     (first,) = found["seconds"]
-    if first >= _SHORT and _far_slower(first, payload["best"]):  # and what it computed was right
+    if first >= _SHORT and _far_slower(first, payload["best"]):  # its outputs were right
         return found
     seconds = _measure(bound, first, payload["best"])
-    if bound.cold:  # the outputs are of weights that nobody knows
+    if bound.cold:  # timed calls had random weights: compute the outputs of the true ones
         bound.clock()
     return recheck(bound, {**found, "seconds": seconds})
 
 
 def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
-    """Whether the first run of the payload's library was right; if so, the library as well.
+    """Load and run the payload's library once. Returns it, or None if it is wrong, and the outcome.
 
     The outcome has the seconds of that run.
     """
     positive, expected = _expected(payload["expected"], Signature.from_json(payload["signature"]))
     try:
         library = machine_of(payload).load(payload["path"])
-    except Exception as error:  # noqa: BLE001 - what the loader raises differs by what is wrong
+    except Exception as error:  # noqa: BLE001 - the loader raises different errors
         raise_if_fault(error)
         return None, outcome("load", describe(error))
     bound = bind(library, payload, positive, expected)
@@ -146,7 +147,7 @@ def checked(payload: dict[str, Any]) -> tuple[Bound | None, dict[str, Any]]:
 
 
 def recheck(bound: Bound, found: dict[str, Any]) -> dict[str, Any]:
-    """The outcome of what was timed, with the clock: void, if it was not right at the end."""
+    """The outcome of a timed library, with the clock; an error if its outputs are wrong by now."""
     on_cpu = bound.machine.__name__.endswith("cpu")
     now = clock.megahertz() if on_cpu else 0
     fault, errors = _check(bound)
@@ -156,12 +157,12 @@ def recheck(bound: Bound, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _measure(bound: Bound, first: float, best: float | None) -> list[float]:
-    """Repeats until they agree, or show that it cannot be the best; one where it is far slower.
+    """Seconds of repeats, until they agree or show that the candidate cannot be the best.
 
-    first: seconds of the first run.
+    A far slower candidate gets one repeat only. first: seconds of the first run.
     """
     estimate = first
-    if first < _SHORT:  # a single one is all waking of threads and filling of caches
+    if first < _SHORT:  # a single short run mostly wakes threads and fills caches
         (estimate,) = bound.times(max(1, round(_GLANCE / bound.clock())), 1)
     if _far_slower(estimate, best):
         return [estimate]
@@ -182,11 +183,11 @@ def _far_slower(seconds: float, best: float | None) -> bool:
 def bind(
     library: Any, payload: dict[str, Any], positive: bool, expected: Sequence[Expected] = ()
 ) -> Bound:
-    """Allocate tensors and pack weights; packed weights are poisoned before, as outputs are."""
+    """Allocate tensors and pack weights. Packed weights are poisoned first, like outputs."""
     spec, machine = Signature.from_json(payload["signature"]), machine_of(payload)
     inputs = _inputs(machine, spec, payload["seed"], positive)
     machine.limit(sum(tensor.size for tensor in inputs))
-    for tensor in inputs:  # the candidate before may have failed halfway
+    for tensor in inputs:  # the previous candidate may have failed halfway
         tensor.restore()
     made: list[Any] = []
     for step in payload["steps"]:
@@ -209,7 +210,7 @@ def bind(
 def _cold(
     arguments: list[Any], spec: Signature, payload: dict[str, Any], positive: bool
 ) -> list[list[Any]]:
-    """Arguments of calls as a network makes them: cold weights, and memory that others used."""
+    """The arguments of calls as in a network: cold weights, and other tensors in turn."""
     places = list(enumerate(payload["steps"][-1]["arguments"]))
     weights = [place for place, (kind, at) in places if kind == "made" or at in spec.weights]
     machine, words = machine_of(payload), (payload["room"], spec.bound, payload["seed"])
@@ -221,7 +222,7 @@ def _cold(
 
 @lru_cache(maxsize=1)
 def _others(machine: Any, spec: Signature, seed: int, positive: bool) -> dict[int, Any]:
-    """Second tensors of what is no weight, by position."""
+    """Second copies of the tensors that are no weights, by position."""
     inputs = enumerate(_inputs(machine, spec, seed, positive))
     return {at: machine.second(one.array) for at, one in inputs if at not in spec.weights}
 
@@ -239,7 +240,7 @@ def _expected(path: str, signature: Signature) -> tuple[bool, list[Expected]]:
 
 
 def _check(bound: Bound) -> tuple[str, dict[str, float]]:
-    """What is wrong with the outputs, or was written beside them; and the largest errors."""
+    """The fault of the outputs, or of a write beside them, or ""; and the largest errors."""
     pairs = zip(bound.outputs, bound.expected, strict=True)
     compared = (right.compare(output.array) for output, right in pairs)
     fit, absolute, relative = zip(*compared, strict=True)
@@ -255,5 +256,5 @@ def _mostly_nan(output: np.ndarray) -> bool:
 
 
 def outcome(error: str, message: str, errors: dict[str, float] | None = None) -> dict[str, Any]:
-    """The answer about a candidate, as yet without times."""
+    """The answer about a candidate, without times."""
     return {"seconds": [], "error": error, "message": message, "errors": errors}

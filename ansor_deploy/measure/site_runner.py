@@ -1,4 +1,4 @@
-"""Built candidates run on one site, and what they compute is compared with a reference."""
+"""Runs built candidates on one site and compares their outputs with a reference."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -27,32 +27,33 @@ MOST_SECONDS = 600.0
 TRIES = 3  # of a run with impossible times
 _PATIENCE = 60.0
 _MOST_OUTPUTS = 1 << 34  # bytes
-_ASSUMED_SLOWER = 20.0  # than the roofline, a candidate of a task without any result
+# Without any result of a task, a candidate is assumed to take this many times the roofline.
+_ASSUMED_SLOWER = 20.0
 _RUNNER = "ansor_deploy.measure.runner"
 _IN_TURNS = "ansor_deploy.measure.head_to_head"
 
 
 @dataclass(frozen=True)
 class _Reference:
-    """Expected outputs of a task, a file of the site at `path`.
+    """The expected outputs of a task, in a file of the site at `path`.
 
-    oracle: "default" or "plain", the schedule they are of.
+    oracle: the schedule that computed them, "default" or "plain". failure: why there are none.
     """
 
     oracle: str
     path: str
-    failure: Failure | None = None  # where there are no outputs
+    failure: Failure | None = None
 
 
 class SiteRunner:
     """Runs candidates of any task on a site, one at a time.
 
     Times are as in the task's network: weights are as cold as its other kernels leave them. Every
-    candidate's outputs are compared with those of the default schedule before it is timed; on the
-    first that differs, the unscheduled program decides which of the two is wrong.
+    candidate's outputs are compared with those of the default schedule before it is timed. For the
+    first one that differs, the unscheduled program decides which of the two is wrong.
 
-    seed: of the inputs. oracle: gives a task's library under the schedule "default" or "plain".
-    DeviceLost comes out of every method when the site is at fault.
+    seed: the seed of the inputs. oracle: gives a task's library under the schedule "default" or
+    "plain". Every method raises DeviceLost when the site is at fault.
     """
 
     def __init__(self, site: Site, target: Target, seed: int, oracle: Oracle) -> None:
@@ -61,10 +62,10 @@ class SiteRunner:
         self._machine = "cpu" if target.gpu is None else "gpu"
         self._references: dict[str, _Reference] = {}
         self._arbitrated: set[str] = set()
-        self._kernel = ""  # where it lies on the site
+        self._kernel = ""  # the reference kernel's path on the site
 
     def run(self, task: Task, built: Built | Failure, trace: str, best: float) -> Outcome:
-        """The outcome of a candidate. best: seconds; one that is clearly slower runs once."""
+        """The outcome of a candidate. best: seconds; a clearly slower candidate runs only once."""
         if isinstance(built, Failure):
             return self._outcome(trace, built)
         outcome = self._checked(task, built, trace, best)
@@ -73,9 +74,9 @@ class SiteRunner:
         return outcome
 
     def expected(self, task: Task) -> tuple[str, bytes]:
-        """The oracle of a task, "default" or "plain", and the outputs that it gives, as a file.
+        """The oracle of a task, "default" or "plain", and the bytes of the file with its outputs.
 
-        AnsorError where neither runs.
+        AnsorError where neither oracle runs.
         """
         reference = self._reference_of(task)
         if missing := reference.failure:
@@ -86,7 +87,7 @@ class SiteRunner:
     def head_to_head(
         self, task: Task, built: Sequence[Built | Failure], traces: Sequence[str]
     ) -> list[Outcome]:
-        """The libraries timed in turns: an outcome each, with times that can be compared."""
+        """Time libraries in turns: an outcome for each, with times that can be compared."""
         reference = self._reference_of(task)
         fit = [one for one in built if isinstance(one, Built)]
         with self._on_site(*fit) as candidates:
@@ -95,7 +96,7 @@ class SiteRunner:
             run = partial(self.site.call, f"{_IN_TURNS}:head_to_head", payload, patience)
             try:
                 found = self._possible(task, run)
-            except WorkerFailure as failure:  # which of them it was is not known: no fact of any
+            except WorkerFailure as failure:  # it is not known which library is the cause
                 found = [Failure(INFRASTRUCTURE, failure.message)] * len(fit)
         answers = iter(found)
         results = [one if isinstance(one, Failure) else next(answers) for one in built]
@@ -114,9 +115,9 @@ class SiteRunner:
         return float(seconds)
 
     def _possible(self, task: Task, run: Callable[[], Any]) -> Any:
-        """The answers of a run, repeated where a time is one that no machine can have taken.
+        """The answers of a run, which is repeated if a time is impossible for any machine.
 
-        Then the clock was set meanwhile; where it stays so, the site is at fault.
+        In that case the clock was set during the run; if it happens again, the site is at fault.
         """
         workload = task.workload
         for _ in range(TRIES):
@@ -133,7 +134,7 @@ class SiteRunner:
 
     @contextmanager
     def _on_site(self, *libraries: Built) -> Iterator[list[dict[str, Any]]]:
-        """Libraries as the worker's payloads name them, on the site for so long."""
+        """Keep libraries on the site, and give them in the form of the worker's payloads."""
         paths = [self.site.put(one.path) for one in libraries]
         steps = [list(one.steps) for one in libraries]
         try:
@@ -160,15 +161,15 @@ class SiteRunner:
 
     def _run(self, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
         found: dict[str, Any] = self._twice(f"{_RUNNER}:run", payload, timeout)
-        if found["error"] == "wrong-output":  # who knows what else it wrote to
+        if found["error"] == "wrong-output":  # it may have written anywhere in the process
             self.site.restart()
         return found
 
     def _twice(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """What the site's process answers; where that fails, what a fresh process does.
+        """The answer of the site's process or, if that fails, of a fresh process.
 
-        What ran before may have left a broken heap, or little memory; or the machine was too busy
-        for it to end in time.
+        An earlier run may have left a broken heap or little memory, or the machine may have been
+        too busy to end in time.
         """
         try:
             return self.site.call(function, payload, timeout)
@@ -177,7 +178,7 @@ class SiteRunner:
         try:
             return self.site.call(function, payload, timeout)
         except WorkerFailure:
-            self.site.start()  # in the background, where it had to be killed
+            self.site.start()  # in the background, if it had to be killed
             raise
 
     def _outcome(self, trace: str, found: dict[str, Any] | Failure, oracle: str = "") -> Outcome:
@@ -190,7 +191,7 @@ class SiteRunner:
         return Outcome(trace, *words, found.get("clock", 0))
 
     def _reference_of(self, task: Task) -> _Reference:
-        """The reference of the default schedule; of the plain program where that one fails."""
+        """The reference by the default schedule, or by the plain program if that fails."""
         key = task.workload.key
         if key not in self._references:
             reference = self._reference(task, "default", self._deadline(task, math.inf))
@@ -207,7 +208,7 @@ class SiteRunner:
         with self._on_site(built) as (library,):
             try:
                 payload = {**self._payload(task, expected), **library}
-                # The plain program takes that long by itself, where it fails to end in time.
+                # The plain program is not repeated: if it times out, it is slow by itself.
                 call = self.site.call if oracle == "plain" else self._twice
                 call(f"{_RUNNER}:reference", payload, timeout)
             except WorkerFailure as failure:
@@ -215,13 +216,13 @@ class SiteRunner:
         return _Reference(oracle, expected)
 
     def _arbitrate(self, task: Task) -> bool:
-        """Make the plain program's outputs the reference, once a task; whether that was done."""
+        """Make the plain program's outputs the reference, once a task. Returns whether it did."""
         key = task.workload.key
         if key in self._arbitrated or self._references[key].oracle == "plain":
             return False
         self._arbitrated.add(key)
         plain = self._reference(task, "plain", PLAIN_SECONDS)
-        if plain.failure:  # it takes too long, or fails: the default schedule is believed
+        if plain.failure:  # it takes too long, or fails: the default schedule stays the reference
             return False
         self.site.drop(self._references[key].path)
         self._references[key] = plain
@@ -233,13 +234,13 @@ class SiteRunner:
         return {**payload, "machine": self._machine, "room": room}
 
     def _deadline(self, task: Task, best: float) -> float:
-        """Seconds until a run counts as hung: many times what is expected of it."""
+        """Seconds after which a run counts as hung: many times its expected time."""
         expected = best if math.isfinite(best) else assumed_seconds(task, self._target)
         return min(max(LEAST_SECONDS, _PATIENCE * expected), MOST_SECONDS)
 
 
 def assumed_seconds(task: Task, target: Target) -> float:
-    """What a run of a candidate is taken to last at most, where none of its task is known."""
+    """The assumed seconds of a candidate's run, where no time of its task is known."""
     return _ASSUMED_SLOWER * task.roofline(target)
 
 

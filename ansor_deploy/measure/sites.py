@@ -1,4 +1,4 @@
-"""The sites of a measurer: which is free, which is lost and looked for, which is given up."""
+"""The sites of a measurer: free ones, lost ones that are looked for, and given up ones."""
 
 import math
 import threading
@@ -14,22 +14,22 @@ from ..system.machine_fault import RESUMES
 from .health import Unfit
 from .site_runner import SiteRunner
 
-# Seconds before each attempt to find a lost board again: a reboot takes a minute.
+# Seconds before each attempt to find a lost board again; a reboot takes a minute.
 RETURN_SECONDS = (0, 2, 5, 10, 20, 30, 60)
-LOOK_SECONDS = 60.0  # between two looks at what holds a site back
-LOSSES = 3  # of a board without one chunk measured in between, after which it is given up
+LOOK_SECONDS = 60.0  # between two checks for strain on a site, such as heat
+LOSSES = 3  # a board that is lost this often without a measured chunk in between is given up
 
 
 class Stopped(Exception):  # noqa: N818 - it was asked for
-    """A batch was stopped before its end."""
+    """A batch was stopped, as asked, before its end."""
 
 
 class Sites:
     """Lends each site to one thread at a time.
 
-    runner: makes what runs candidates on a site; a site that was lost gets a new one. warn: is
-    called with what a person should know. unfit: is called with a site's name and why nothing
-    runs there any more, where it fails the reference kernel or is lost again and again.
+    runner: makes the runner of a site; a site that was lost gets a new one. warn: called with
+    warnings for the user. unfit: called with a site's name and the reason why nothing runs there
+    any more, if it fails the reference kernel or is lost again and again.
     """
 
     def __init__(
@@ -44,18 +44,17 @@ class Sites:
         self._free: SimpleQueue[SiteRunner] = SimpleQueue()
         for site in sites:
             self._free.put(runner(site))
-        self._gone: list[str] = []  # why each site that is given up is
-        self._losses: Counter[str] = Counter()  # of each site, in a row
-        self._looked: dict[str, float] = {}  # at each site, by the monotonic clock
-        self._strains: set[tuple[str, tuple[str, ...]]] = set()  # that were said
+        self._gone: list[str] = []  # the reason for each site that was given up
+        self._losses: Counter[str] = Counter()  # losses in a row, by site
+        self._looked: dict[str, float] = {}  # last check for strain, by site, monotonic clock
+        self._strains: set[tuple[str, tuple[str, ...]]] = set()  # strains that were warned about
 
     @contextmanager
     def lend(self, stopped: threading.Event) -> Iterator[SiteRunner]:
-        """A free site; one that is lost meanwhile is looked for again, and then given up.
+        """Lend a free site. If it is lost meanwhile, it is looked for again, and then given up.
 
-        stopped: ends the wait for a site, and the search for a lost one, once it is set.
-        Stopped where it is; DeviceLost where no site is left, MachineError where this machine
-        is unfit.
+        stopped: once set, it ends the wait for a site and the search for a lost one. Stopped where
+        it is set; DeviceLost where no site is left; MachineError where this machine is unfit.
         """
         runner = self._next_free(stopped)
         try:
@@ -76,14 +75,14 @@ class Sites:
             self._free.put(runner)
 
     def count_success(self, site: Site) -> None:
-        """Something was measured there: the losses before it no longer count."""
+        """Note that a site has measured something, so that its earlier losses no longer count."""
         self._losses.pop(site.name, None)
         if time.monotonic() >= self._looked.get(site.name, -math.inf) + LOOK_SECONDS:
             self._look_at(site)
             self._looked[site.name] = time.monotonic()
 
     def _look_at(self, site: Site) -> None:
-        """Warn, once for the same, where a site was held back while something was measured."""
+        """Warn if a site is under strain while it measures; once for the same reasons."""
         strain = site.strain()
         said = (site.name, strain.reasons)
         if strain.reasons and said not in self._strains:
@@ -103,7 +102,7 @@ class Sites:
         )
 
     def _find_again(self, site: Site, lost: DeviceLost, stopped: threading.Event) -> None:
-        """A batch that is stopped leaves the search to the next."""
+        """Look for a lost site; a batch that is stopped leaves that to the next batch."""
         if not stopped.is_set():
             self._losses[site.name] += 1
             if self._losses[site.name] == LOSSES:
@@ -125,7 +124,7 @@ class Sites:
 
 
 def _not_found(site: Site, stopped: threading.Event) -> str:
-    """Why a lost site cannot be started again; "" where it was, or where the batch was stopped."""
+    """Why a lost site cannot be started again; "" if it was started, or the batch was stopped."""
     message = ""
     for seconds in RETURN_SECONDS:
         if stopped.wait(seconds):
