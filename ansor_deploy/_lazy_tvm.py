@@ -1,6 +1,7 @@
 """Names of `_tvm` that import TVM when they are first used.
 
-So the table of operators is read without it, and the firewall of records knows the values of marks.
+With these, the table of operators, and the marks that the firewall of records checks, can be read
+without TVM.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
-"""The only door to TVM. Importing this module imports TVM, after proving that it is safe to.
+"""The only door to TVM. Importing this module imports TVM, after a check that this is safe.
 
-Every other module of the engine takes its TVM names from here, and is itself imported only
-when a command needs it, so that `--help`, registry queries and an unchanged build stay fast.
+Every other module of the engine takes its TVM names from here, and is itself imported only when a
+command needs it, so that `--help`, registry queries and an unchanged build stay fast.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if not tvm_pairing.is_known() and (reason := tvm_pairing.why_it_fails()):
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """These variables, where the user has not set them, as long as this lasts."""
+    """Set environment variables for the time of the context, except those that the user has set."""
     mine = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(mine)
     try:
@@ -46,9 +46,9 @@ def _environment(**values: str) -> Iterator[None]:
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """An attribute of TVM's, or of what it calls, is another as long as this lasts.
+    """Replace an attribute of TVM, or of a library that it calls, for the time of the context.
 
-    Not by unittest.mock: that loads asyncio, in every build.
+    unittest.mock is not used because it would load asyncio in every build.
     """
     before = getattr(owner, name)
     setattr(owner, name, value)
@@ -59,7 +59,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def _names_of_globals() -> Callable[[], list[str]]:
-    """What lists them as TVM does, but asks for each again only where one was added."""
+    """A function that lists the names of global functions and reads them only if one was added."""
     from tvm_ffi import get_global_func
 
     names: list[str] = []
@@ -75,10 +75,11 @@ def _names_of_globals() -> Callable[[], list[str]]:
 
 @contextmanager
 def _without_repetition() -> Iterator[None]:
-    """Fifty modules of TVM ask for the names of all global functions, one call into C++ for each.
+    """Avoid repeated work during TVM's import.
 
-    And the garbage collector looks again and again through what is made to stay. Together these
-    take a third of the import's time.
+    Fifty modules of TVM ask for the names of all global functions, with one call into C++ for each.
+    The garbage collector looks again and again through objects that stay. Together these take a
+    third of the import's time.
     """
     from tvm_ffi import registry
 
@@ -92,11 +93,10 @@ def _without_repetition() -> Iterator[None]:
             gc.enable()
 
 
-# TVM looks for a home directory, and makes a folder in it for what its own tests download: there
-# may be none, or none to write to, as for a process behind a fence. Of its backends only one is
-# used, and only for GPUs: to load all takes a third of the import's time. A quarter goes into
-# finding out that this distribution has no `disco`: its first error makes TVM read all symbols of
-# its library.
+# TVM makes a folder for its own tests' downloads in the home directory, which may not exist or not
+# be writable, as for a process behind a fence. Loading all of its backends takes a third of the
+# import's time, and only one is used, for GPUs. A quarter goes into finding out that this
+# distribution has no `disco`: its first error makes TVM read all symbols of its library.
 os.environ.setdefault("TEST_DATA_ROOT_PATH", os.sep)
 with _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"), _without_repetition():
     sys.modules.setdefault("tvm.runtime.disco", None)  # type: ignore[arg-type]
@@ -121,8 +121,8 @@ with _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"), _with
 def _without_type_checks(schedule: Any) -> None:
     """Let callers reach a schedule's primitives directly.
 
-    TVM holds each argument to the method's annotations in Python, before C++ does the same: a
-    quarter of the time that it takes to make a program.
+    TVM checks each argument against the method's annotations in Python before C++ does the same,
+    which takes a quarter of the time to make a program.
     """
     for name, method in list(vars(schedule).items()):
         if hasattr(method, "__wrapped__"):
@@ -131,17 +131,17 @@ def _without_type_checks(schedule: Any) -> None:
 
 _without_type_checks(tvm.s_tir.Schedule)
 
-# What walks and rewrites a program looks up the types that it looks for, by their annotations, each
-# time: a tenth of the time of a search's step.
+# Each walk and rewrite of a program looks up the types of its callbacks in their annotations. That
+# takes a tenth of the time of a search's step, so the look-ups are cached.
 structural._callback_type_to_type_index = cache(structural._callback_type_to_type_index)  # noqa: SLF001
 
-# The parser of TVMScript asks that of every field of every node: a fifth of its time.
+# TVMScript's parser checks this for every field of every node, which takes a fifth of its time.
 _ATOMS = (type(None), type(...), int, float, str, bytes, complex)
 doc._is_atomic_type = lambda node: isinstance(node, _ATOMS)  # noqa: SLF001
 
 
 def _frames() -> list[inspect.FrameInfo]:
-    """What `inspect.stack` returns, without reading the source around every frame."""
+    """The same as `inspect.stack`, without reading the source around every frame."""
     _, *frames = walk_stack(inspect.currentframe())
     return [
         inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
@@ -150,9 +150,10 @@ def _frames() -> list[inspect.FrameInfo]:
 
 
 def parsing() -> AbstractContextManager[None]:
-    """For the parser of TVMScript, which looks for variables in all frames, and not for sources.
+    """A context for TVMScript's parser, in which `inspect.stack` reads no sources.
 
-    It calls `inspect.stack` for each function: a third of its time, and more in a deep stack.
+    The parser calls it for each function to find variables, which takes a third of its time, and
+    more in a deep stack.
     """
     return replaced(inspect, "stack", _frames)
 
@@ -190,7 +191,7 @@ def shape_of(tensor: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Structure:
-    """A function that equals another of the same structure."""
+    """A function that compares and hashes by its structure."""
 
     func: Any
 
@@ -202,8 +203,8 @@ class Structure:
 
 
 def uses(expr: Any, var: Any) -> bool:
-    """Whether an index expression mentions the variable."""
-    if isinstance(expr, (tirx.Var, tirx.IntImm)):  # as most indices are
+    """Whether an index expression uses a variable."""
+    if isinstance(expr, (tirx.Var, tirx.IntImm)):  # the usual case
         return bool(expr.same_as(var))
     return any(found.same_as(var) for found in collect(expr, tirx.Var))
 
@@ -218,12 +219,12 @@ def substituted(node: Any, values: Sequence[tuple[Any, Any]]) -> Any:
 
 
 def at_step(expr: Any, loop: Any, step: int) -> Any:
-    """What an expression in a loop is at a step of it, of which 0 is the first."""
+    """An expression of a loop's body at one step of the loop, counted from 0."""
     return substituted(expr, [(loop.loop_var, loop.min + step)])
 
 
 def lane(value: Any) -> Any:
-    """The element of a vector whose lanes are all the same; any other value as it is."""
+    """The element of a vector with equal lanes; any other value as it is."""
     return value.value if isinstance(value, tirx.Broadcast) else value
 
 
@@ -235,9 +236,9 @@ def conjuncts(condition: Any) -> list[Any]:
 
 
 def elements(constant: Any) -> np.ndarray:
-    """The elements of a constant, where they lie: not to be written to.
+    """The elements of a constant, in its own memory: do not write to them.
 
-    Copied only where NumPy has no such type, as bfloat16.
+    They are a copy only where NumPy lacks the type, such as bfloat16.
     """
     try:
         return np.from_dlpack(constant.value)
@@ -246,7 +247,7 @@ def elements(constant: Any) -> np.ndarray:
 
 
 def llvm_target(target: Target) -> dict[str, Any]:
-    """What LLVM is to know of a target's processor, as TVM takes it."""
+    """A target's processor as a TVM target of kind "llvm"."""
     host: dict[str, Any] = {"kind": "llvm", "mcpu": target.cpu, "mtriple": target.triple}
     host["num-cores"] = target.cores
     if target.features:
@@ -272,7 +273,7 @@ def tvm_target(target: Target) -> tvm.target.Target:
 
 @lru_cache(maxsize=256)
 def has_features(target: str, features: tuple[str, ...]) -> bool:
-    """Whether code for a target, as TVM writes it, may use these of LLVM's features."""
+    """Whether code for a target may use these LLVM features. target: TVM's text of it."""
     has = tvm.target.codegen.target_has_features
     return bool(has(list(features), tvm.target.Target(target)))
 

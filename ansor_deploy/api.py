@@ -1,11 +1,12 @@
-"""What Python programs call: build and tune models, run libraries, ask registries.
+"""The interface for Python programs: build and tune models, run libraries, query registries.
 
 >>> from ansor_deploy import api
 >>> built = api.build("resnet18.onnx", "out/resnet18.so", trials=200)
 >>> api.load(built.artifact)(data=image)["prob"]
 
-Each function does what the command of its name does, with the same settings of a project; what
-goes wrong is an `ansor_deploy.errors.AnsorError`. A `Report` that is given hears what happens.
+Each function does the same as the command with its name, with the same settings of a project. It
+raises `ansor_deploy.errors.AnsorError` where the command would fail. A `Report` can be given to
+follow what happens.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ Shape = str | Sequence[int]  # "1,3,320..640:32", or (1, 3, 224, 224)
 
 
 class Options(TypedDict, total=False):
-    """What all take, as the options of the commands, which docs/cli.md describes.
+    """Options of all functions, the same as those of the commands, which docs/cli.md describes.
 
-    time: seconds of tuning. input_shapes: of inputs by name; several of one where a library is to
-    take several. devices: () for none; by default those that are registered for the target.
-    calibrate: samples, for the precision "int8". context: rows of a decoder's caches.
+    time: seconds of tuning. input_shapes: shapes of inputs by their names; several for an input if
+    the library should take several. devices: () for none; by default the devices that are
+    registered for the target. calibrate: samples, for the precision "int8". context: rows of a
+    decoder's caches.
     """
 
     target: str
@@ -84,10 +86,11 @@ def build(
     """Tune, compile, verify and write a model's library, with its manifest beside it.
 
     output: the library to write; by default the model's name with .so, in the working directory.
-    frozen: of the lock's records alone. require_hits: MissingRecordError where a task that matters
-    has no record. read_only: the registry stays as it is; with either nothing is tuned.
-    beside: the engine that it is timed beside; "" for none. preset: what it is used for, by which
-    threads and streams are chosen.
+    frozen: use only the lock's records. require_hits: raise MissingRecordError where a task that
+    matters has no record. read_only: leave the registry unchanged. With either of these, nothing is
+    tuned. verify: compare the library with ONNX Runtime. beside: the engine that it is timed
+    beside; "" for none. header: write a C header too. preset: what the library is used for, which
+    decides threads and streams.
     """
     library = Path(output) if output else Path(f"{Path(model).stem}.so")
     words = {"frozen": frozen, "verify": verify, "beside": beside, "preset": preset}
@@ -99,14 +102,17 @@ def build(
 def plan(
     models: File | Sequence[File], *, report: Report | None = None, **options: Unpack[Options]
 ) -> Plan:
-    """What `build` or `tune` of these models would reuse, tune or skip; writes nothing."""
+    """The plan of what `build` or `tune` of these models would reuse, tune or skip.
+
+    It writes nothing.
+    """
     return pipeline.plan(list(_paths(models)), _request(options), report or Report())
 
 
 def tune(
     models: File | Sequence[File], *, report: Report | None = None, **options: Unpack[Options]
 ) -> TuneResult:
-    """Fill the registry for these models, without building."""
+    """Tune these models into the registry, without building them."""
     return pipeline.tune(list(_paths(models)), _request(options), report or Report())
 
 
@@ -116,7 +122,7 @@ def _paths(models: File | Sequence[File]) -> Iterator[Path]:
 
 
 def _request(options: Options, **others: Any) -> Request:
-    """The request of these options, each in the form that the command line gives it."""
+    """The request with these options, each converted to the command line's form."""
     if unknown := next((name for name in options if name not in Options.__annotations__), ""):
         raise UsageError(
             f"there is no option {unknown!r}", did_you_mean(unknown, Options.__annotations__)
@@ -144,7 +150,7 @@ def _request(options: Options, **others: Any) -> Request:
 
 
 def _shapes(name: str, given: Any) -> Iterator[Any]:
-    """An input's shapes, each with its name; UsageError where one is none."""
+    """An input's shapes, each with its name; UsageError where one is not a shape."""
     one = isinstance(given, str) or all(isinstance(size, int) for size in given)
     for shape in [given] if one else given:
         text = shape if isinstance(shape, str) else ",".join(map(str, shape))

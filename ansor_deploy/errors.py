@@ -1,7 +1,7 @@
-"""The errors a user can meet: each says what went wrong, where, and what to do next.
+"""The errors that users can meet. Each says what went wrong, where, and what to do next.
 
-They are raised anywhere and caught in one place, `ansor_deploy.cli`, which prints the
-message and leaves with the class's exit code. The codes are a contract with build systems.
+They may be raised anywhere, and are caught in one place, `ansor_deploy.cli`, which prints the
+message and exits with the class's exit code. Build systems rely on these codes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,26 +17,26 @@ class AnsorError(Exception):
     def __init__(
         self, text: str, hint: str = "", file: Path | None = None, line: int | None = None
     ) -> None:
-        """file, line: of the user's that is at fault, if one is; they stand before the text."""
+        """file, line: where the user's own file is at fault, if it is; they precede the text."""
         super().__init__(text)
         self.text, self.hint = text, hint
         self.file, self.line = file, line
         if hint:
-            self.__notes__ = [f"hint: {hint}"]  # which a traceback ends with, from Python 3.11 on
+            self.__notes__ = [f"hint: {hint}"]  # shown at a traceback's end since Python 3.11
 
     def __str__(self) -> str:
         return self.message
 
     @property
     def message(self) -> str:
-        """The text, and before it the file and the line."""
+        """The text, after the file and the line if there are any."""
         places = [str(part) for part in (self.file, self.line) if part is not None]
         return ": ".join([":".join(places), self.text] if places else [self.text])
 
 
 @contextmanager
 def blaming(file: Path) -> Iterator[None]:
-    """Name this file in an error that is raised meanwhile, if it does not name another."""
+    """Name this file in an AnsorError that is raised in the context, if it names no other."""
     try:
         yield
     except AnsorError as error:
@@ -45,8 +45,8 @@ def blaming(file: Path) -> Iterator[None]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for an unknown name: the closest one that is known, and all of them."""
-    import difflib  # which only an error needs
+    """A hint for an unknown name: the closest known name, and all known ones."""
+    import difflib  # only errors need it
 
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
@@ -55,7 +55,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 class LinkError(AnsorError):
-    """The linker could not make a library of object files; the program is not at fault."""
+    """The linker could not link object files to a library; the program is not at fault."""
 
 
 class UsageError(AnsorError):
@@ -65,7 +65,7 @@ class UsageError(AnsorError):
 
 
 class ModelError(AnsorError):
-    """The model cannot be read, or asks for what cannot be compiled (exit 3)."""
+    """The model cannot be read, or contains something that cannot be compiled (exit 3)."""
 
     exit_code = 3
 
@@ -76,7 +76,7 @@ class DeviceError(AnsorError):
     exit_code = 4
 
 
-class DeviceLost(DeviceError):  # noqa: N818 - an event, which trying again may mend
+class DeviceLost(DeviceError):  # noqa: N818 - an event that may be over at the next try
     """The connection or the device went away (exit 4); trying again may help."""
 
 
@@ -105,9 +105,9 @@ class RegistryError(AnsorError):
 
 
 class MachineError(AnsorError):
-    """This machine failed, not what was made on it: no space, no memory, a killed process (exit 9).
+    """This machine failed, not a program: no space, no memory, a killed process (exit 9).
 
-    Nothing that ended so is kept as a fact about a schedule; trying again may help.
+    Such an end is never recorded as a fact about a schedule; trying again may help.
     """
 
     exit_code = 9

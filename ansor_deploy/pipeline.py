@@ -1,9 +1,9 @@
-"""The way of a model through the tool, one function a command; nothing flows back upstream.
+"""A model's way through the tool, with one function for each command; no step goes back.
 
     quantise? -> read -> prove -> plan -> tune -> ship: compile, describe, try, race, commit
 
 Heavy modules are imported where they are used: an unchanged build needs none of them, and a model
-that is refused no TVM.
+that is refused does not need TVM.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 def build(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
-    """Tune what is missing and matters, compile, verify, write the library and its manifest.
+    """Tune tasks that are missing and matter, compile, verify, and write library and manifest.
 
-    For a target that cannot run here, the records that there are, and default schedules,
-    make the library, and a stand-in of it is verified. The manifest says so.
-    A frozen build takes its records from the lock alone, and writes the same bytes everywhere.
-    ModelError, DeviceError, MissingRecordError, RegistryError, VerificationError or AnsorError
-    where that cannot be done; then nothing was written, and what was measured is in the registry.
-    A model that is to be quantised is so first, and what is built is the quantised one.
+    For a target whose code cannot run here, the library uses existing records and default
+    schedules, and a stand-in is verified; the manifest says so. A frozen build takes its records
+    only from the lock, and writes the same bytes on every host. With a calibration, the model is
+    quantised first, and the quantised one is built. ModelError, DeviceError, MissingRecordError,
+    RegistryError, VerificationError or AnsorError where the build fails; then no output was
+    written, and all measurements are in the registry.
     """
     check_places(model, outputs, request)
     if request.preset:
@@ -72,7 +72,7 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
 def _build_quantised(
     model: Path, outputs: Outputs, request: Request, calibration: Calibration, report: Report
 ) -> BuildResult:
-    """Build the quantised model, which lies beside the library, and is made where it has to be."""
+    """Build the quantised model, which lies beside the library; make it first if need be."""
     from .quantise.make import quantised
     from .quantise.samples import sample_files
     from .ship.quantised import quantised_path
@@ -88,10 +88,10 @@ def _build_quantised(
 def gained(
     model: Path, result: BuildResult, request: Request, report: Report, silent: Report
 ) -> BuildResult:
-    """What quantising gained: the library beside one of the float model, which is not kept.
+    """Time the library beside one of the float model, and add the gain of quantising to the result.
 
-    Only where this machine runs both, and a library is timed once. silent: hears of the other
-    build.
+    It is done only where this machine runs both, and once for a library. The float library is not
+    kept. silent: the report of its build.
     """
     import tempfile
 
@@ -119,7 +119,7 @@ def gained(
 
 
 def _build_aside(model: Path, outputs: Outputs, request: Request, report: Report) -> None:
-    """A library by the records that there are, to be timed: no other limits, and no history."""
+    """Build a library from existing records, only to time it: with no limits and no history."""
     from .ship.shipment import Shipment
     from .tune import intake
     from .tune.plan import plan_models
@@ -152,7 +152,7 @@ def _build_anew(
         from .tune.sources.claims import prove
 
         check_named(request.allowed, prepared.protos[0])
-        # A model that the oracle refuses is not worth the tuning.
+        # Open the oracles first: a model that they refuse is not worth tuning.
         oracles = [Oracle(proto) for proto in prepared.protos] if request.verify else []
         prove(tasks, work)
         planned = plan_models([prepared], tasks, work)
@@ -180,7 +180,7 @@ def _begin(outputs: Outputs, request: Request) -> None:
 
 
 def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Report) -> BuildResult:
-    """From the lock alone: no registry is read and nothing is measured."""
+    """Build from the lock only: no registry is read and nothing is measured."""
     from .ship.lock import on_its_host, read_locked
     from .tune.result import TuneResult
 
@@ -201,8 +201,8 @@ def _build_frozen(model: Path, outputs: Outputs, request: Request, report: Repor
 def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
     """Compile, describe, try, race and commit. VerificationError writes nothing.
 
-    Where numbers are off and tasks were rewritten, at worst without: they round otherwise then, and
-    make NaN of an infinity in more places.
+    If verification fails and tasks were rewritten, the library is built again without rewritings:
+    these round differently, and turn an infinity into NaN in more places.
     """
     from .ship.compile import compiled
     from .ship.describe import describe
@@ -233,7 +233,7 @@ def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
 
 
 def plan(models: list[Path], request: Request, report: Report) -> Plan:
-    """What `build` or `tune` of these models would do; writes nothing and asks no device."""
+    """The plan of `build` or `tune` for these models. It writes nothing and asks no device."""
     from .tune import intake
     from .tune.plan import plan_models
 
@@ -248,9 +248,9 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
 def rebuild(
     artifact: Path, model: Path, lock: Path, rules: tuple[Path, ...], report: Report
 ) -> dict[str, bool]:
-    """Build a library anew in a temporary folder: of each output, whether it has the same bytes.
+    """Rebuild a library in a temporary folder. Returns for each output whether its bytes are equal.
 
-    AnsorError where it was not built from a lock, and what a frozen build raises.
+    AnsorError where it was not built from a lock; otherwise it raises what a frozen build raises.
     """
     import tempfile
 
@@ -264,9 +264,9 @@ def rebuild(
 
 
 def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
-    """Fill the registry for these models without building. DeviceError if nothing can run them.
+    """Tune these models into the registry, without building. DeviceError if nothing can run them.
 
-    What is known of their tasks afterwards goes into the request's lock, if it has one.
+    The best records of their tasks then go into the request's lock, if it has one.
     """
     from .ship.lock import write_entries
     from .tune import intake
@@ -287,9 +287,9 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
 
 
 def write_known(models: list[Path], request: Request, report: Report) -> list[Prepared]:
-    """Write the request's lock of what is known of these models, but not over one that is there.
+    """Write the request's lock with the known records of these models, unless the lock exists.
 
-    Nothing is measured: a task that nobody has tuned gets the default schedule.
+    Nothing is measured: a task that was never tuned gets the default schedule.
     """
     from .ship.lock import write_entries
     from .tune import intake
@@ -305,7 +305,7 @@ def write_known(models: list[Path], request: Request, report: Report) -> list[Pr
 def pack(
     models: list[Path], folder: Path, request: Request, report: Report
 ) -> tuple[TuneResult, Packed]:
-    """Take in what a pack's machine has measured, if it has, and write the next candidates."""
+    """Take in the results of a pack's machine, if there are any, and write the next candidates."""
     from .tune import intake
     from .tune.pack_files import check_folder, write_pack
     from .tune.plan import plan_models

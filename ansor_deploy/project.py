@@ -1,7 +1,7 @@
-"""Where a project keeps things: its targets, its rules, its registry.
+"""Where a project keeps its targets, its rules and its registry.
 
-A project is the folder with an `ansor-deploy.toml`. The search order is always the same: what
-the command line says, then the project, then what is shipped or the user's data folder.
+A project is a folder with an `ansor-deploy.toml`. The search order is always the same: the command
+line, then the project, then what is shipped or the user's data folder.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FIELDS = ("registry", "target", "trust", "team")
 
 @dataclass(frozen=True)
 class Project:
-    """What `ansor-deploy.toml` says; all None where there is no such file.
+    """The settings in `ansor-deploy.toml`; None each where there is no such file.
 
-    root: the folder it lies in. registry: path of the registry, resolved against `root`.
-    target: name, or path ending in `.toml`, of the target to build for. trust: a file of public
-    keys; records from outside must be signed by one of them. team: where the team's records are:
-    a bundle's file, or a folder of bundles by its path, resolved against `root`, or its URL.
-    devices: names of those that run what is built for a target, by its name. is_named: it was asked
-    for by name, and not only found.
+    root: the file's folder. registry: the path of the registry, resolved against `root`. target:
+    the name of the target to build for, or a path ending in `.toml`. trust: a file of public keys;
+    records from outside must be signed by one of them. team: where the team's records are: a
+    bundle's file or a folder of bundles, as a path resolved against `root` or as a URL. devices:
+    for a target's name, the names of the devices that run its code. is_named: whether the
+    environment names the project; else it was found from the working directory.
     """
 
     root: Path | None = None
@@ -45,12 +45,12 @@ class Project:
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
-        """The project of `start` (default: the working directory) or of a folder above it.
+        """The project in `start` (default: the working directory) or in a folder above it.
 
-        The environment's ANSOR_DEPLOY_PROJECT may name another folder. None is looked for where it
-        is "none": what a build system declares is all that a build of it may read. UsageError,
-        with file and line, if the project's file says what cannot be, or if another user wrote it
-        and nobody has named it.
+        The environment's ANSOR_DEPLOY_PROJECT may name another folder. With "none" no project is
+        looked for, since a build system's builds may read only what it declares. UsageError, with
+        file and line, if the project's file is not valid, or if another user wrote it and it was
+        not named.
         """
         named = os.environ.get(_VARIABLE)
         if named == "none":
@@ -87,9 +87,9 @@ class Project:
     def rule_files(self, given: Iterable[Path] = ()) -> list[Path]:
         """The files of the project's `rules` folder, by name; none outside a project.
 
-        Only the marker makes a folder's rules count, because loading one runs its code. UsageError
-        where other users may have written one. given: files that were asked for by name, and are
-        left out.
+        Without the marker a folder's rules do not count, because loading a rule runs its code.
+        UsageError where other users may have written one. given: files that were named explicitly;
+        they are left out.
         """
         if self.root is None:
             return []
@@ -102,7 +102,7 @@ class Project:
 
 
 def _check_owner(root: Path) -> None:
-    """UsageError where another user has put the project's file, or its folder, there."""
+    """UsageError where the project's file or its folder belongs to another user."""
     for path in (root, root / MARKER):
         if owner := foreign_owner(path):
             raise UsageError(
@@ -114,7 +114,7 @@ def _check_owner(root: Path) -> None:
 
 
 def _check_writers(path: Path, folder: Path) -> None:
-    """UsageError where a rule may be the code of another user."""
+    """UsageError where another user may have written a rule."""
     owner = foreign_owner(path)
     if owner or is_open_to_all(path):
         why = f"belongs to {owner}" if owner else "can be changed by every user"
@@ -144,9 +144,9 @@ def _read(root: Path) -> Project:
 def _targets(
     file: TomlFile, tables: dict[str, Any]
 ) -> tuple[str | None, dict[str, tuple[str, ...]]]:
-    """The target to build for, and the devices of each that has some, by its name.
+    """The name of the target to build for, and the devices of each target that has some.
 
-    tables: of [target]: `default`, and one with `devices` for a target.
+    tables: the contents of [target]: `default`, and a table with `devices` for each target.
     """
     file.check({**dict.fromkeys(tables, Table), "default": Line}, "target")
     default = tables.pop("default", None)

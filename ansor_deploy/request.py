@@ -1,4 +1,4 @@
-"""What a command is asked to do with a model."""
+"""The request: what a command should do with a model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from .target import Target
 
 
-Shapes = dict[str, tuple[int | Span | Value, ...]]  # of inputs by their names, or numbers
+Shapes = dict[str, tuple[int | Span | Value, ...]]  # shapes, or values, of inputs by their names
 
 
 @dataclass(frozen=True)
 class Budget:
     """What a run may spend.
 
-    trials: measured candidates in all (None: no limit but `per_task`; 0: no tuning).
-    seconds: of tuning, wall clock (None: no limit). per_task: trials on one unique task.
-    min_impact: share of the end-to-end time below which a task is left untuned.
+    trials: most measured candidates in all (None: no limit but `per_task`; 0: no tuning). seconds:
+    of tuning, wall clock (None: no limit). per_task: most trials of one unique task. min_impact:
+    tasks with a smaller share of the end-to-end time are not tuned.
     """
 
     trials: int | None = None
@@ -33,23 +33,23 @@ class Budget:
     min_impact: float = 0.005
 
 
-# What `--effort` means: how far one task is searched, and which tasks are worth it at all.
+# The budgets of `--effort`: how long one task is searched, and which tasks are worth it.
 EFFORTS = {
     "quick": Budget(per_task=16, min_impact=0.02),
     "normal": Budget(),
     "thorough": Budget(per_task=512, min_impact=0.0),
 }
 
-ENGINES = ("onnxruntime", "openvino")  # that a library may be timed beside
+ENGINES = ("onnxruntime", "openvino")  # engines that a library can be timed beside
 
 
-PATIENCE = 2
-LITTLE_PATIENCE = 1
+PATIENCE = 2  # batches without improvement after which a task is left
+LITTLE_PATIENCE = 1  # the same for the objective "early-stop"
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What a tuning run of one or several models makes small (Ansor, table 2); this one is f1.
+    """What a tuning run of one or several models minimises (Ansor, table 2); this class is f1.
 
     With D_j the latency of model j, in seconds (the sum over its tasks of weight x best latency),
 
@@ -62,27 +62,28 @@ class Objective:
     The task scheduler follows their derivatives in each task's latency g_i. By the chain rule that
     is the sum over models of weight x df/dD_j, which `slopes` gives in closed form.
 
-    name: for `--objective`. patience: batches without improvement after which a task is left.
+    name: its name for `--objective`. patience: batches without improvement after which a task is
+    left.
     """
 
     name: str = "latency"
     patience: int = PATIENCE
 
     def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
-        """The derivative in each model's latency, zero where a gain would count for nothing.
+        """The derivative in each model's latency, zero where a gain would not count.
 
-        latencies: of the models, in seconds, in the order of the plan.
+        latencies: the models' latencies, in seconds, in the order of the plan.
         """
         return (1.0,) * len(latencies)
 
     def of_model(self, number: int) -> Objective:
-        """The same for one of the models alone."""
+        """The same objective for only one of the models."""
         return self
 
 
 @dataclass(frozen=True)
 class Goal(Objective):
-    """f2: no gain below a model's goal. goals: seconds a model; 0 where it has none."""
+    """f2: a gain below a model's goal does not count. goals: each model's, seconds; 0 for none."""
 
     name: str = "goal"
     goals: tuple[float, ...] = ()
@@ -92,27 +93,27 @@ class Goal(Objective):
         return tuple(float(d > g) for d, g in zip(latencies, self.goals, strict=True))
 
     def of_model(self, number: int) -> Objective:
-        """Its goal."""
+        """The objective with only that model's goal."""
         return replace(self, goals=(self.goals[number],))
 
 
 @dataclass(frozen=True)
 class Speedup(Objective):
-    """f3: the negative geometric mean of the speed-ups, relative to one second a model.
+    """f3: the negative geometric mean of the speed-ups, relative to one second for each model.
 
-    Other references would scale all slopes alike, and never decide which task is next.
+    Other references would scale all slopes alike and not change which task is next.
     """
 
     name: str = "speedup"
 
     def slopes(self, latencies: Sequence[float]) -> tuple[float, ...]:
-        """-f / (m D_j): halving a quick model is worth as much as halving a slow one."""
+        """-f / (m D_j): halving a fast model is worth as much as halving a slow one."""
         mean = math.prod(latencies) ** (-1 / len(latencies)) / len(latencies)
         return tuple(mean / latency for latency in latencies)
 
 
 def make_objective(name: str, goals: Sequence[float] = ()) -> Objective:
-    """The objective called so, one of OBJECTIVES. goals: seconds a model, for "goal"."""
+    """The objective with this name, one of OBJECTIVES. goals: each model's seconds, for "goal"."""
     return Goal(goals=tuple(goals)) if name == "goal" else _BY_NAME[name]
 
 
@@ -127,9 +128,9 @@ OBJECTIVES = tuple(_BY_NAME)
 
 @dataclass(frozen=True)
 class Limits:
-    """What a library may take, in bytes; None: no limit.
+    """The most that a library may take, in bytes; None: no limit.
 
-    size: of its file. memory: of a process that loads and runs it, beside the runtime.
+    size: of its file. memory: of a process that loads and runs it, without the runtime.
     """
 
     size: int | None = None
@@ -138,7 +139,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What a user allows of an output instead of what rounding explains.
+    """The error that a user allows for an output, instead of the bound that rounding explains.
 
     An element is right if |a - e| <= atol + rtol x |e|.
     """
@@ -149,10 +150,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Calibration:
-    """That a float model is to be quantised, and by what.
+    """How to quantise a float model.
 
-    samples: of its inputs, an archive or a folder. keep_float: names of layers that stay as they
-    are.
+    samples: an archive or a folder with samples of its inputs. keep_float: names of layers that
+    stay float.
     """
 
     samples: Path
@@ -161,11 +162,11 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a build is asked to write.
+    """The files that a build should write.
 
-    library: its path; the manifest and the provenance lie beside it. header: whether a C header
-    does, too. depfile: where make and Ninja read what the library depends on; None for nowhere.
-    report: where what there is to say of it is to be.
+    library: its path; the manifest and the provenance lie beside it. header: whether to write a C
+    header beside it. depfile: the file in which make and Ninja read the library's dependencies;
+    None for none. report: the path of the report; None for none.
     """
 
     library: Path
@@ -175,42 +176,43 @@ class Outputs:
 
     @property
     def elsewhere(self) -> tuple[Path, ...]:
-        """What has a name of its own."""
+        """The outputs with paths of their own."""
         return tuple(path for path in (self.depfile, self.report) if path)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What every command that touches a model needs to know.
+    """What every command that works on a model needs to know.
 
     registry: path of the SQLite file. input_shapes: static shapes of inputs, by name; several
-    of these where one library is to take several.
-    search: name of the search ("ansor" or "metaschedule"). seed: of the search and of the
-    inputs that are verified.
+    dictionaries if one library should take several.
+    search: name of the search ("ansor" or "metaschedule"). seed: of the search, and of the inputs
+    for verification.
     rules: files of derivation rules that are asked before the shipped ones.
-    objective: what tuning makes small, of all models together.
-    farm: address of a Dask scheduler whose workers build the candidates, or tune on machines that
-    they reach; "" for this machine.
-    devices: names of those that run the code; none for this machine. finds_devices: where none is
-    named, those that are registered for the target run it.
-    lock: file of the records that a build uses; written, or, if frozen, all that it may use.
+    objective: what tuning minimises, for all models together.
+    farm: address of a Dask scheduler whose workers build candidates, or tune on machines that they
+    can reach; "" for this machine.
+    devices: names of the devices that run the code; () for this machine. finds_devices: whether the
+    devices registered for the target run it where none is named.
+    lock: file of the records that a build uses. It is written, or, if frozen, it is all that the
+    build may use.
     reuse: "exact", or "near" where a neighbour's schedule, made to fit, serves instead of tuning.
-    retune: names of tasks, or beginnings of their keys, that are tuned again; "all" for every one.
-    layers: records of others that a build may use beyond the registry's own, the lowest first.
+    retune: tasks to tune again, by names or by beginnings of their keys; "all" for every one.
+    layers: records of others that a build may use besides the registry's own, the lowest first.
     sources: files that the target and the settings were read from.
-    limits: what the library may take; a build that exceeds them writes nothing.
+    limits: the most that the library may take; a build that exceeds them writes nothing.
     remake: the command that writes the lock, for messages.
-    precision: "default", or "strict" where no computation may be replaced by one of other products.
-    verify: whether the library, or what stands in for it, is compared with ONNX Runtime.
-    tolerances: what the user allows of outputs, by their names; "" for all others.
+    precision: "default", or "strict" to ask no rule that rewrites a computation.
+    verify: whether the library, or its stand-in, is compared with ONNX Runtime.
+    tolerances: the errors that the user allows for outputs, by their names; "" for all others.
     beside: the engine that a library which runs here is timed beside, of `ENGINES`; "" for none.
-    calibration: by what the model is quantised before all else; None where it is built as it is.
-    codes: of a library with code for several targets all of them, the most demanding first, the
-    request's own among them: the one that this machine would run.
-    context: rows that the library's caches have room for; 0 where the model decides that.
-    require_hits: whether a task that matters has to have a record already; nothing is tuned then.
-    read_only: whether the registry stays as it is; what is learnt is forgotten at the end.
-    preset: what the library is used for, by which threads and streams are chosen; "" for neither.
+    calibration: how to quantise the model first; None to build it as it is.
+    codes: all targets of a library with code for several, the most demanding first; the request's
+    own target is the one of these that this machine would run.
+    context: rows that the library's caches have room for; 0 where the model decides.
+    require_hits: whether every task that matters must have a record already; nothing is tuned then.
+    read_only: whether the registry stays unchanged; what is learnt is dropped at the end.
+    preset: what the library is used for, which decides threads and streams; "" for neither.
     """
 
     target: Target
@@ -252,13 +254,13 @@ class Request:
 
     @property
     def shapes_json(self) -> Any:
-        """The shapes as JSON: of each input its own, or a list of these where there are several."""
+        """The shapes as JSON: each input's shape by its name, or a list of such objects."""
         listed = [{name: asked(one) for name, one in each.items()} for each in self.input_shapes]
         return listed if len(listed) > 1 else listed[0]
 
     @property
     def first_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The first of the shapes: of a range of batches, with the least."""
+        """The first of the shapes; for a range of batches, with the smallest batch."""
         first = shapes_of(self.input_shapes[0])
         span = span_of(first)
         return with_rows(first, span.least if span else 0)
@@ -270,5 +272,5 @@ class Request:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All files that were named or found, but the registry: of changes to it a build asks."""
+        """All files that were named or found, but the registry: a build looks up its changes."""
         return (*([self.lock] if self.lock else []), *self.sources, *self.rules)

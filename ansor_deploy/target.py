@@ -1,7 +1,7 @@
-"""Targets: the machines that code is generated for, and what the search may assume of them.
+"""Targets: the machines that code is generated for, and what the search may assume about them.
 
-A target is one TOML file, NAME.toml; a project's `targets/` folder is searched before the
-shipped one, through the same code. `docs/targets.md` has the table of every field.
+A target is one TOML file, NAME.toml. A project's `targets/` folder is searched before the shipped
+one, by the same code. `docs/targets.md` has a table of all fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .system.words import count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-HOST = "host"  # the target that is the machine of the command
+HOST = "host"  # the target that stands for this machine
 _WITH_CORES = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _MOST_CORES = 1 << 16
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
@@ -46,7 +46,7 @@ _FEATURES = Meta(
 
 @dataclass(frozen=True)
 class GpuLimits:
-    """What one CUDA device allows: threads and registers are counts, memory is bytes."""
+    """The limits of a CUDA device. Threads and registers are counts, memory is in bytes."""
 
     arch: Annotated[str, _text(r"sm_[0-9]+[a-z]?", 'a CUDA architecture such as "sm_70"')]
     max_threads_per_block: Count
@@ -60,10 +60,10 @@ class GpuLimits:
 class Target:
     """A machine as the compiler and the search see it.
 
-    kind: "llvm" or "cuda". triple, cpu, features: LLVM's target triple, mcpu and mattr.
-    cores: that one run may use. Sizes are in bytes and per core, but for l3_bytes. peak_gflops:
-    float32 FMA peak of all cores, and memory_gbs: bandwidth in GB/s; both feed estimates only.
-    gpu: limits of the device, for kind "cuda".
+    kind: "llvm" or "cuda". triple, cpu, features: LLVM's target triple, mcpu and mattr. cores: how
+    many one run may use. Sizes are in bytes and per core, except l3_bytes, which is shared.
+    peak_gflops: the float32 FMA peak of all cores. memory_gbs: memory bandwidth in GB/s. These two
+    serve for estimates only. gpu: limits of the device, for kind "cuda".
     """
 
     name: str
@@ -85,16 +85,16 @@ class Target:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over what shapes the generated code or decides which code is best.
+        """SHA-256 over the fields that shape the generated code or decide which code is best.
 
-        The name, the description and the two figures of the roofline are not in it.
+        The name, the description and the two figures of the roofline are left out.
         """
         return sha256(canonical_json(self.identity))
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the fingerprint is made of."""
-        data = {**self.to_json(), "features": sorted(self.features)}  # LLVM minds no order
+        """The fields that the fingerprint is made of."""
+        data = {**self.to_json(), "features": sorted(self.features)}  # LLVM ignores their order
         return {name: data[name] for name in IDENTITY}
 
     def to_json(self) -> dict[str, Any]:
@@ -114,8 +114,8 @@ class Target:
 def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
     """The target of a NAME, looked up in each folder in turn, or of a path ending in `.toml`.
 
-    NAME:4 is the same with four cores. UsageError if there is no such target, or its file says what
-    cannot be.
+    NAME:4 is the same target with four cores. UsageError if there is no such target, or if its file
+    is not valid.
     """
     path, cores = _locate(name_or_path, search_path), _cores(name_or_path)
     values = _resolve(path, search_path)
@@ -134,7 +134,7 @@ def load_target(name_or_path: str, search_path: Sequence[Path]) -> Target:
 
 
 def with_cores(target: Target, cores: int) -> Target:
-    """The same machine with so many cores, as NAME:4 asks for it."""
+    """The same machine with another number of cores, as in NAME:4."""
     name, peak = target.name.rpartition(":")[0] or target.name, target.peak_gflops / target.cores
     known = target.description.removesuffix(f", {count(target.cores, 'core')}")
     described = ", ".join(filter(None, (known, count(cores, "core"))))
@@ -149,12 +149,12 @@ def with_cores(target: Target, cores: int) -> Target:
 
 @lru_cache(maxsize=2)
 def target_of(text: str) -> Target:
-    """The target of its JSON, one object for equal texts."""
+    """The target of a JSON text; equal texts give the same object."""
     return Target.from_json(json.loads(text))
 
 
 def built_for(manifest: Mapping[str, Any]) -> Target:
-    """The target of a manifest as JSON; of a frozen build without what feeds estimates."""
+    """The target in a manifest's JSON; a frozen build's has no figures for estimates."""
     return Target.from_json({name: manifest["target"][name] for name in _FIELDS})
 
 
@@ -164,7 +164,7 @@ def target_files(name_or_path: str, search_path: Sequence[Path]) -> list[Path]:
 
 
 def differences(one: Target, other: Target) -> list[str]:
-    """What their fingerprints differ in, in words: "cores: 8 instead of 2"."""
+    """How two targets' fingerprints differ, in words such as "cores: 8 instead of 2"."""
     here, there = one.identity, other.identity
     names = [name for name in IDENTITY if here[name] != there[name]]
     pairs = [(name, _shown(name, here[name]), _shown(name, there[name])) for name in names]
@@ -180,19 +180,19 @@ def _shown(name: str, value: Any) -> str:
 
 
 def are_alike(one: Target, other: Target) -> bool:
-    """Whether they differ in cores and sizes of caches alone, so that code of one runs on both."""
+    """Whether targets differ only in cores and cache sizes, so that code of one runs on both."""
     here, there = one.identity, other.identity
     return all(here[name] == there[name] for name in IDENTITY if name not in _SIZES)
 
 
 def list_targets(search_path: Sequence[Path]) -> dict[str, Path]:
-    """Every target's file by its name, sorted; the first folder that has a name wins."""
+    """Every target's file by its name, sorted; the first folder with a name wins."""
     found = {path.stem: path for folder in reversed(search_path) for path in folder.glob("*.toml")}
     return dict(sorted(found.items()))
 
 
 def _cores(name: str) -> int | None:
-    """The 4 of NAME:4; None where none are named."""
+    """The 4 of NAME:4; None where no number is given."""
     match = _WITH_CORES.fullmatch(name)
     if match and not 1 <= int(match[2]) <= _MOST_CORES:
         raise UsageError(f"there is no machine with {match[2]} cores", f"say it as {match[1]}:4")
@@ -211,7 +211,7 @@ def _locate(name: str, search_path: Sequence[Path]) -> Path:
 
 
 def _resolve(path: Path, search_path: Sequence[Path]) -> dict[str, Any]:
-    """The file's values over those of what it extends."""
+    """The file's values, on top of those of the target that it extends."""
     values: dict[str, Any] = {}
     for file in reversed(_chain(path, search_path)):
         own = {key: value for key, value in file.data.items() if key != "extends"}
@@ -224,13 +224,13 @@ def _resolve(path: Path, search_path: Sequence[Path]) -> dict[str, Any]:
 
 
 def _of_vectors(machine: dict[str, Any], size: int | None) -> dict[str, Any]:
-    """A machine with the peak of vectors of so many bytes, where these are not its own."""
+    """A machine's values with the peak for vectors of `size` bytes, if these are shorter."""
     part = (size or machine["vector_bytes"]) / machine["vector_bytes"]
     return {**machine, "peak_gflops": round(machine["peak_gflops"] * min(1.0, part), 1)}
 
 
 def _chain(path: Path, search_path: Sequence[Path]) -> list[TomlFile]:
-    """A target's file and those that it extends, every value checked where it stands."""
+    """A target's file and those that it extends; the values of each are checked."""
     chain: list[TomlFile] = []
     while True:
         file = read_toml(path)
@@ -254,7 +254,7 @@ def _base(file: TomlFile, name: str, search_path: Sequence[Path]) -> Path:
 
 
 def complaints(values: Mapping[str, Any]) -> list[str]:
-    """What the values of a target's fields must be and are not; KeyError for other fields."""
+    """What is wrong with values of a target's fields; KeyError for other fields."""
     found = {key: must_be(value, FIELDS[key]) for key, value in values.items()}
     if isinstance(gpu := values.get("gpu"), dict):
         found |= {f"gpu.{key}": must_be(value, GPU_FIELDS[key]) for key, value in gpu.items()}
@@ -295,7 +295,8 @@ FIELDS = {
     "gpu": Annotated[dict[str, Any], Meta(description="a table: [gpu]")],
 }
 del FIELDS["name"]  # the file's name is the target's
-# The fields of the fingerprint, which are all that is taken from others.
 _FIELDS = [field.name for field in fields(Target)]
+# Fields that are no part of the fingerprint.
 _APART = ("name", "description", "peak_gflops", "memory_gbs")
+# The fields of the fingerprint, the only ones that are taken from others.
 IDENTITY = tuple(field.name for field in fields(Target) if field.name not in _APART)
