@@ -1,4 +1,4 @@
-"""What a command reads and what it writes lie in different places: asked before any work."""
+"""A check, made before any work, that a command does not write over its own files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ..errors import UsageError
 
-_NULL = Path(os.devnull)  # which many may write to
+_NULL = Path(os.devnull)  # many outputs may go there
 
 
 def check_apart(written: Iterable[Path], read: Iterable[Path], hint: str) -> None:
-    """UsageError where a file would be written twice, or in the place of one that is read."""
+    """UsageError where a file would be written twice, or written over a file that is read."""
     places = set[Path]()
     for path in written:
         if (place := path.resolve()) in places:

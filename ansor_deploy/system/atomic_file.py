@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and one process at a time that changes them."""
+"""Files that appear complete or not at all, and a lock for one process at a time."""
 
 import fcntl
 import os
@@ -12,10 +12,10 @@ from .machine_fault import about
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
-    """Write a file beside its place and move it there; a failure leaves what was there before.
+    """Write a file under another name and move it to its place; a failure leaves the old content.
 
-    Its folder is made where there is none. mode: the permissions of a new file, less those that the
-    umask takes away. durable: a power cut cannot leave less than all of it, either.
+    The folder is created if needed. mode: the permissions of a new file, which the umask reduces.
+    durable: sync to disk first, so that a power cut leaves the old content or the new.
     """
     with writing_whole(path, mode, durable=durable) as stream:
         stream.write(content)
@@ -23,14 +23,14 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool 
 
 @contextmanager
 def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Iterator[BinaryIO]:
-    """As `write_whole`, but what is written comes piece by piece."""
+    """As `write_whole`, but gives a stream, to which the content is written piece by piece."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with about(path), open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
             yield stream
             stream.flush()
-            if durable:  # the name must not survive a power cut that this does not
+            if durable:  # after a power cut, the name must not stand for an incomplete file
                 os.fsync(stream.fileno())
         unfinished.replace(path)
     finally:
@@ -39,7 +39,7 @@ def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Ite
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Wait for a folder's lock, and hold it; it goes with its process, however that ends.
+    """Wait for a folder's lock, and hold it. The lock ends with its process, in whatever way.
 
     On a file system without locks this does nothing.
     """

@@ -1,4 +1,4 @@
-"""The child's side of a worker: import what it needs, answer calls until the parent is gone."""
+"""The child's side of a worker: import what it needs, and answer calls until its parent ends."""
 
 import ctypes
 import gc
@@ -16,22 +16,23 @@ from .machine_fault import fault_of
 
 _PR_SET_PDEATHSIG = 1
 _MESSAGE_CHARS = 600
-_connection: Connection  # to the parent, and the process that talks on it, since `serve` runs
+# Set by `serve`: the socket to the parent, and the id of the process that may use it.
+_connection: Connection
 _process: int
 
 
 def serve(descriptor: int, parent: int, preload: str) -> None:
     """Answer calls on the socket until its other end closes. Never returns."""
     _tie_to(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
-    go_first()  # by a file, which no fenced process may write
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent decides what Ctrl-C means
+    go_first()  # before the fence, which forbids to write its file
     if folder := os.environ.get(fence.VARIABLE):
         fence.close_around(folder)
     gc.disable()
-    importlib.import_module(preload)  # the second that this may take passes before the first call
-    gc.freeze()  # what is imported stays: no collection need look through it
+    importlib.import_module(preload)  # may take a second, before the first call arrives
+    gc.freeze()  # imported objects stay for good: garbage collection need not visit them
     gc.enable()
-    confine()  # the called code may do anything, and the machine's other work goes on
+    confine()  # called code may do anything, and must not disturb the machine's other work
 
     global _connection, _process
     _connection, _process = Connection(descriptor), os.getpid()
@@ -45,7 +46,7 @@ def serve(descriptor: int, parent: int, preload: str) -> None:
 
 
 def ask(what: Any) -> Any:
-    """What the parent says to this, in the midst of a call; ValueError where it refuses."""
+    """Ask the parent for a value in the middle of a call; ValueError where it refuses."""
     _send(("asks", what))
     status, value = json.loads(_connection.recv_bytes())
     if status != "ok":
@@ -54,17 +55,17 @@ def ask(what: Any) -> Any:
 
 
 def _send(message: tuple[str, Any]) -> None:
-    """Send a message; a copy of this process, which called code has forked, ends instead."""
+    """Send a message; a fork of this process, made by called code, exits instead."""
     if os.getpid() != _process:
         os._exit(0)
     _connection.send_bytes(json.dumps(message).encode())
 
 
 def _tie_to(parent: int) -> None:
-    """Die with the parent, even where it is killed and closes nothing."""
+    """End when the parent ends, even if it is killed and cannot close the socket."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was gone before the request was in place
+    if os.getppid() != parent:  # it ended before the request took effect
         os._exit(1)
 
 
@@ -72,13 +73,13 @@ def _answer(function: str, payload: dict[str, Any]) -> tuple[str, Any]:
     module, _, name = function.partition(":")
     try:
         return "ok", getattr(importlib.import_module(module), name)(payload)
-    except Exception as error:  # noqa: BLE001 - whatever the called code raises is its outcome
+    except Exception as error:  # noqa: BLE001 - any exception of called code is an outcome
         if (fault := fault_of(error)) is not None:
             return "machine", (fault.text, fault.hint)
         return "raised", describe(error)
 
 
 def describe(error: BaseException) -> str:
-    """Type and first words of an error: TVM's messages go on with programs and C++ frames."""
+    """Type and first words of an error: TVM's messages continue with programs and C++ frames."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {' | '.join(lines)}"[:_MESSAGE_CHARS]

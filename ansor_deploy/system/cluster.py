@@ -1,7 +1,7 @@
-"""A Dask cluster, as a client that has jobs done there, or as an executor of functions.
+"""A Dask cluster, as a client for jobs or as an executor of functions.
 
-The cluster's workers need the same ansor-deploy and TVM as this machine. Dask passes Python
-objects, so a scheduler that others can reach must be one that they are trusted with.
+The cluster's workers need the same ansor-deploy and TVM as this machine. Dask unpickles Python
+objects, so whoever can reach the scheduler can run code on these machines.
 """
 
 import logging
@@ -20,22 +20,22 @@ _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
 @contextmanager
 def open_farm(address: str) -> Iterator[Executor]:
     """The executor of a cluster; raises as `connected` does."""
-    # Not pure: the same program may be built twice, and the second may not fail as the first.
+    # Not pure: Dask must not reuse a failed build's result where the same program is built again.
     with connected(address) as client, client.get_executor(pure=False) as executor:
         yield executor
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Dask's client of a cluster; its scheduler listens at the address (tcp://host:8786).
+    """Dask's client of a cluster whose scheduler listens at the address (tcp://host:8786).
 
-    DeviceError where it does not answer, has no workers, or these have other versions.
+    DeviceError where it does not answer, has no workers, or they have other versions.
     """
     try:
         from distributed import Client
     except ImportError as error:
         raise AnsorError("a farm needs Dask", "run: pip install 'ansor-deploy[farm]'") from error
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters is raised
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # failures are raised, too
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -49,7 +49,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that must be the same on all machines; runs on each worker."""
+    """Versions of the packages that all machines must share; runs on each worker."""
     return {name: version(name) for name in _PACKAGES}
 
 

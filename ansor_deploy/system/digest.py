@@ -1,4 +1,4 @@
-"""Digests, and the one JSON text of a value that they are taken of."""
+"""Digests, and the canonical JSON text over which those of values are computed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def sha256(text: str) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spaces, no NaN."""
+    """The canonical JSON text of a value: sorted keys, no spaces, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def hash_of_file(path: Path) -> hashlib._Hash:
-    """The SHA-256 of a regular file, to be read or to be updated further."""
+    """The hash state of a regular file's SHA-256, to be read or updated further."""
     state = hashlib.sha256()
     buffer = memoryview(bytearray(1 << 20))
     with open_regular(path) as stream:

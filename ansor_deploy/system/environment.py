@@ -1,4 +1,4 @@
-"""What this program runs in: who started it, the user's folders, what is installed with it."""
+"""This program's surroundings: who started it, the user's folders, installed packages."""
 
 import os
 import re
@@ -17,30 +17,30 @@ _BELOW_HOME: dict[Kind, str] = {
     "DATA": ".local/share",
     "STATE": ".local/state",
 }
-_HEAD = 4096  # bytes of a distribution's METADATA, whose first lines are its name and version
+_HEAD = 4096  # bytes read of a METADATA file, which begins with name and version
 
 
 def in_ci() -> bool:
-    """Whether a service for continuous integration started it: nothing is tuned unless asked."""
+    """Whether a continuous-integration service runs it, where nothing is tuned unless asked for."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
 def below_make() -> bool:
-    """Whether make started it, or a program that make started."""
+    """Whether make started this program, directly or through another."""
     return "MAKELEVEL" in os.environ
 
 
 def version(distribution: str) -> str:
-    """The installed version of a distribution; "" where there is none."""
+    """The installed version of a distribution, or "" if it is not installed."""
     name = re.compile(rf"{_plain(distribution)}_[^_]+")
     for folder in sys.path:
-        with suppress(OSError), os.scandir(folder or ".") as entries:  # no folder: an archive
+        with suppress(OSError), os.scandir(folder or ".") as entries:  # fails for an archive
             for entry in entries:
                 stem = entry.name.removesuffix(".dist-info")
                 ours = stem != entry.name and name.fullmatch(_plain(stem))
                 if ours and (found := _said(Path(entry))):
                     return found
-    from importlib import metadata  # which asks every kind of importer, and loads what reads mail
+    from importlib import metadata  # slow: it imports the email package, and asks all finders
 
     try:
         return metadata.version(distribution)
@@ -49,12 +49,12 @@ def version(distribution: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """The name of a distribution, or of its folder, as all spellings of it are compared."""
+    """The name of a distribution or of its folder, normalised to compare spellings."""
     return re.sub(r"[-_]+", "_", name).lower()
 
 
 def _said(folder: Path) -> str:
-    """The version that the folder of an installed distribution says; "" where it says none."""
+    """The version in an installed distribution's metadata, or "" if it has none."""
     with suppress(OSError):
         head = (folder / "METADATA").read_bytes()[:_HEAD]
         if line := re.search(rb"^Version: *(\S+)", head, re.MULTILINE):
@@ -63,7 +63,7 @@ def _said(folder: Path) -> str:
 
 
 def expanded(text: str) -> Path:
-    """A path with the home that "~" means; as it is written where there is none."""
+    """A path with "~" expanded; left as it is where there is no home directory."""
     path = Path(text)
     with suppress(RuntimeError):
         return path.expanduser()
@@ -73,8 +73,8 @@ def expanded(text: str) -> Path:
 def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
     """Our folder below `$XDG_CACHE_HOME` or the like, else below the home directory.
 
-    A relative path in the variable is ignored, as the XDG specification demands. UsageError, which
-    names the content that it is for, where there is no home directory.
+    content: what is kept there, for the message. A relative path in the variable is ignored, as the
+    XDG specification demands. UsageError where there is no home directory.
     """
     variable = f"XDG_{kind}_HOME"
     named = Path(os.environ.get(variable, ""))
@@ -87,9 +87,9 @@ def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
 
 
 def shipped(name: str) -> Path:
-    """Folder of the content shipped with the tool: "registry", "rules" or "targets".
+    """The folder of content shipped with the tool: "registry", "rules" or "targets".
 
-    In an installed tool it lies inside the package, in a checkout beside it.
+    An installed tool has it inside the package, a checkout has it beside the package.
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "_shipped" / name, package.parent / name):
@@ -100,7 +100,7 @@ def shipped(name: str) -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """A folder for what can be had again: below `$XDG_CACHE_HOME`, by default `~/.cache`.
+    """A folder for data that can be made again: below `$XDG_CACHE_HOME`, by default `~/.cache`.
 
     UsageError if there is no home directory.
     """

@@ -1,9 +1,9 @@
-"""A fence around a process that runs code of unknown quality: it writes to one folder alone.
+"""A fence around a process that runs untrusted code: it may write to one folder only.
 
-Landlock, which Linux has from 5.13 on, takes rights from a process for good, without any of the
-user's: here to change files elsewhere, and from ABI 4 on to open or take connections over TCP.
-It holds for the threads that are started afterwards, so it comes before any library that starts
-some. Where the kernel has none, nothing is fenced, and nothing is said: `doctor` says it.
+Landlock, part of Linux from 5.13 on, takes rights from a process for good, and needs no privileges:
+here the rights to change files elsewhere and, from ABI 4 on, to bind or connect TCP sockets.
+Threads that already run keep their rights, so the fence comes before any library that starts
+threads. A kernel without Landlock fences nothing, silently; `doctor` reports it.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ import struct
 import sys
 from pathlib import Path
 
-VARIABLE = "ANSOR_DEPLOY_FENCE"  # the folder of a worker that is to be fenced
-_CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
+VARIABLE = "ANSOR_DEPLOY_FENCE"  # names the folder that a fenced worker may write to
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, with equal numbers on every architecture
 _VERSION, _BENEATH = 1, 1
 _NO_NEW_PRIVILEGES = 38
-# Bits of rights: to write a file, to remove and make all kinds, to move (ABI 2), to cut (ABI 3).
+# Rights to write files, and to remove and create files of all kinds.
 _WRITES = 1 << 1 | sum(1 << bit for bit in range(4, 13))
+# Further rights, by the ABI that has them first: to move files between folders, to truncate.
 _LATER = {2: 1 << 13, 3: 1 << 14}
-_OF_A_FILE = 1 << 1 | 1 << 14  # which a rule about one may have
-_OF_A_GPU = "nvidia*"  # devices that its driver opens to write
-_TCP = 0b11  # to bind, to connect
+_OF_A_FILE = 1 << 1 | 1 << 14  # the rights that a rule about a file, and not a folder, may have
+_OF_A_GPU = "nvidia*"  # device files that its driver opens for writing
+_TCP = 0b11  # rights to bind and to connect
 
 
 def abi() -> int:
-    """The version of Landlock that the kernel offers; 0 where it has none."""
+    """The version of Landlock that the kernel offers, or 0 if it has none."""
     if sys.platform != "linux":
         return 0
     return max(0, _libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
 
 
 def close_around(folder: str) -> bool:
-    """From now on, let this process write in the folder alone, and use no TCP; whether it holds.
+    """Let this process write to the folder only, and use no TCP, from now on; whether that holds.
 
-    It may also use a GPU.
+    GPUs and the null device stay usable.
     """
     version, libc = abi(), _libc()
     writes = _WRITES | sum(bit for least, bit in _LATER.items() if version >= least)
@@ -55,7 +56,7 @@ def close_around(folder: str) -> bool:
 
 
 def _allow(libc: ctypes.CDLL, rules: int, path: str, rights: int) -> None:
-    """Let what lies at a path be written; nothing where there is no such path."""
+    """Grant rights on a path; nothing where there is no such path."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

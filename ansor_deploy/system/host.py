@@ -1,8 +1,7 @@
 """Detect the machine that this process runs on, without a compiler and in a few milliseconds.
 
-Only what stays the same from run to run goes into the fingerprint's fields: the instruction
-set, the cores this process may use and the cache sizes. The two figures of the roofline are
-estimates.
+Only properties that stay the same from run to run go into the fingerprint: the instruction set, the
+cores that this process may use and the cache sizes. The two figures of the roofline are estimates.
 """
 
 import math
@@ -13,13 +12,13 @@ from typing import Any
 
 from ..errors import UsageError
 
-# What each x86-64 level of the psABI demands beyond the level below it, in the kernel's words.
+# What each x86-64 level of the psABI demands beyond the level below it, as kernel flags.
 _X86_64_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"})
 _X86_64_V3 = _X86_64_V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 _X86_64_V4 = _X86_64_V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
-# Highest level first: (LLVM cpu, flags, vector bytes, vector registers). LLVM splits vectors
-# that it makes itself to 256 bits on v4, but keeps the schedule's explicit 512-bit ones whole.
+# Highest level first: (LLVM cpu, flags, vector bytes, vector registers). On v4, LLVM's own
+# vectorisation uses 256 bits, but it keeps the schedule's explicit 512-bit vectors whole.
 _X86_LEVELS = (
     ("x86-64-v4", _X86_64_V4, 64, 32),
     ("x86-64-v3", _X86_64_V3, 32, 16),
@@ -27,10 +26,10 @@ _X86_LEVELS = (
     ("x86-64", frozenset[str](), 16, 16),
 )
 
-# Of vectors so wide.
+# The kernel flags that vectors of so many bytes need.
 _OF_VECTORS = {32: ("avx2", "fma"), 64: ("avx512f", "avx512bw", "avx512dq", "avx512vl")}
 
-# Worth naming beyond the level: the kernel's flag, LLVM's feature, the lowest vector size.
+# Extensions beyond the level: the kernel's flag, LLVM's feature, the least vector bytes with it.
 _EXTRAS = {
     "x86_64": (
         ("avx_vnni", "+avxvnni", 32),
@@ -44,28 +43,28 @@ _EXTRAS = {
 }
 _TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 
-# The architectures that TVM's runtime is published for, without which nothing loads a library.
+# The architectures for which TVM's runtime is published; only there can a library be loaded.
 ARCHES = ("aarch64", "x86_64")
 RUN_64_BITS = (
     "run a 64-bit system on the board, if its processor has 64 bits (a Raspberry Pi from 3 on: "
     "target rpi3); one of 32 bits cannot be used"
 )
 
-# Of Linux on x86-64.
+# Linux on x86-64: the system call arch_prctl, its request for a state, and the state of AMX tiles.
 _ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA = 158, 0x1023, 18
 
 _FMA_UNITS = 2
-_GUESSED_MHZ = 2000.0  # where neither cpufreq nor /proc/cpuinfo has it
+_GUESSED_MHZ = 2000.0  # used where neither cpufreq nor /proc/cpuinfo says it
 _GUESSED_GBS_PER_CORE, _GUESSED_GBS = 10.0, 100.0
 
 
 def detect_host(
     root: Path = Path("/"), machine: str = "", cpus: set[int] | None = None
 ) -> dict[str, Any]:
-    """Every field of a target, for this machine, as a dictionary.
+    """Every field of a target that describes this machine, as a dictionary.
 
-    root: where /proc and /sys are. machine: as `uname -m` says. cpus: numbers of the logical
-    processors this process may use. UsageError where the instruction set is not known.
+    root: the folder with /proc and /sys. machine: as `uname -m` prints it. cpus: numbers of the
+    logical processors that this process may use. UsageError where the instruction set is unknown.
     """
     allowed = cpus or os.sched_getaffinity(0)
     first = _cpuinfo(root / "proc/cpuinfo")
@@ -85,21 +84,21 @@ def detect_host(
 
 
 def memory_bytes() -> int:
-    """All memory that this machine has."""
+    """The bytes of this machine's physical memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def architecture(triple: str = "") -> str:
-    """The first part of an LLVM triple as Linux names it; "" asks for this machine's."""
+    """The first part of an LLVM triple in Linux's spelling; of "", this machine's architecture."""
     name = triple.partition("-")[0] or os.uname().machine
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name.lower(), name)
 
 
 def no_runtime(triple: str) -> str:
-    """Why nothing loads code for an LLVM triple, or an architecture; "" where something does."""
+    """Why nothing loads code for an LLVM triple or an architecture, or "" if something does."""
     arch, _, system = triple.partition("-")
     linux = "linux" in system or not system
-    # x32 and ilp32: pointers of 32 bits on a processor of 64.
+    # x32 and ilp32 are ABIs with 32-bit pointers on 64-bit processors.
     if architecture(arch) in ARCHES and linux and "32" not in system:
         return ""
     return (
@@ -109,7 +108,7 @@ def no_runtime(triple: str) -> str:
 
 
 def lacks(triple: str, cpu: str, features: Iterable[str]) -> list[str]:
-    """What this machine lacks to run such code: instructions, or the architecture; [] if nothing.
+    """What this machine lacks to run such code: instructions or the architecture; [] if nothing.
 
     A cpu that is no level of the x86-64 psABI is only known to run where it was detected.
     """
@@ -122,14 +121,14 @@ def lacks(triple: str, cpu: str, features: Iterable[str]) -> list[str]:
 
 
 def x86_level(cpu: str) -> frozenset[str]:
-    """The kernel's flags that a level of the x86-64 psABI demands; none for any other cpu."""
+    """The kernel flags that a level of the x86-64 psABI demands; none for any other cpu."""
     return next((flags for name, flags, *_ in _X86_LEVELS if name == cpu), frozenset())
 
 
 def least_flags(triple: str, cpu: str, vector_bytes: int, features: Iterable[str]) -> list[str]:
-    """The kernel's flags that code for a target needs, as far as they are known without LLVM.
+    """The kernel flags that code for a target needs, as far as they are known without LLVM.
 
-    Of a cpu that is no level of the x86-64 psABI those of its vectors.
+    For a cpu that is no level of the x86-64 psABI, these are the flags of its vector size.
     """
     if architecture(triple) == "aarch64":
         least: Iterable[str] = ("asimd",)
@@ -139,34 +138,34 @@ def least_flags(triple: str, cpu: str, vector_bytes: int, features: Iterable[str
 
 
 def x86_vector_bytes(flags: Iterable[str]) -> int:
-    """The widest vectors of a processor of x86 with such instructions; 0 for any other."""
+    """The bytes of the widest vectors that these flags of an x86 processor allow; 0 if unknown."""
     return max((size for size, least in _OF_VECTORS.items() if {*least} <= {*flags}), default=0)
 
 
 def processor_flags() -> set[str]:
-    """The instructions that this machine has, in the kernel's words."""
+    """The instruction sets of this machine, as kernel flags."""
     return _flags(architecture(), _cpuinfo(Path("/proc/cpuinfo")))
 
 
 def ask_for_matrices() -> None:
-    """Ask Linux for registers of matrices, which a process and its threads may only use then.
+    """Ask Linux for permission to use AMX tile registers, in this process and its threads.
 
-    A library asks by itself, before its code runs (`processor.c`).
+    A library asks by itself before its code runs (`processor.c`).
     """
     if "amx_tile" in processor_flags():
-        import ctypes  # which an unchanged build has no use for
+        import ctypes  # imported here: an unchanged build does not need it
 
         ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA)
 
 
 def kernel_flags(features: Iterable[str]) -> list[str]:
-    """The kernel's words for LLVM features, those of them that are known here."""
+    """The kernel flags of LLVM features, for those that are known here."""
     words = {feature: flag for extras in _EXTRAS.values() for flag, feature, _ in extras}
     return [words[feature] for feature in features if feature in words]
 
 
 def _cpuinfo(path: Path) -> dict[str, str]:
-    """The first processor's block; reading on would make the kernel ask every core."""
+    """The first processor's block; to read on would make the kernel query every core."""
     block: dict[str, str] = {}
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -202,14 +201,14 @@ def _flags(kind: str, cpuinfo: dict[str, str]) -> set[str]:
 
 
 def _cores(root: Path, cpus: set[int]) -> int:
-    """The cores that we may use: siblings of one core count once, a quota is rounded up."""
+    """The cores that this process may use: siblings count as one, and a quota is rounded up."""
     topology = root / "sys/devices/system/cpu"
     siblings = {_text(topology / f"cpu{n}/topology/thread_siblings_list", str(n)) for n in cpus}
     return max(1, math.ceil(min(len(siblings), _quota(root))))
 
 
 def _quota(root: Path) -> float:
-    """Processors' worth of time that control groups grant, over every group we are in."""
+    """The processor time that control groups grant, in processors; the least over our groups."""
     quota = math.inf
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
@@ -223,8 +222,8 @@ def _quota(root: Path) -> float:
 
 
 def _granted(folder: Path) -> float:
-    files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 1: -1 is no limit
-    # Version 2 has both in one file; the quota may be "max".
+    files = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 1, where -1 means no limit
+    # Version 2 has both numbers in one file; its quota may be "max".
     both = _text(folder / "cpu.max").split() or [_text(folder / name) for name in files]
     return int(both[0]) / int(both[1]) if all(map(str.isdigit, both)) else math.inf
 

@@ -1,11 +1,11 @@
-"""Ctrl-C, SIGTERM and SIGHUP that nothing swallows, and that nothing makes wait.
+"""Interrupts by Ctrl-C, SIGTERM and SIGHUP that are neither lost nor delayed for long.
 
-Python raises KeyboardInterrupt in the main thread, wherever that happens to be. Where it is in a
-callback of a C++ library, the library may make an error of its own of it, or print and drop it: so
-that it was raised is noted, and asked for between two steps. Where a library is being loaded, which
-may crash if it is left half made, nothing is raised until that has ended. Where it is in the
-library itself, nothing is raised until that returns: then another thread does what must not be
-left undone, and ends the process.
+Python raises KeyboardInterrupt in the main thread, wherever that happens to be. In a callback of a
+C++ library, the library may turn the exception into its own error, or print and drop it: so each
+interrupt is noted, and `check` raises it between two steps. While a library is being imported,
+which may crash if it is left half loaded, nothing is raised until the import has ended. While C++
+code runs, Python cannot raise anything: then another thread calls the registered cleanup functions,
+and ends the process.
 """
 
 import os
@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-PATIENCE = 1.5  # seconds for the main thread to end by itself
-_AGAIN = 0.05  # seconds after which a main thread that was importing is interrupted again
+PATIENCE = 1.5  # seconds that the main thread has to end by itself
+_AGAIN = 0.05  # seconds after which a thread that was importing is interrupted again
 _IMPORT = "<frozen importlib._bootstrap>"
 
 _noted: list[type[KeyboardInterrupt]] = []
@@ -26,7 +26,7 @@ _undone: list[Callable[[], object]] = []
 
 
 def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
-    """Raise it, now or at the next `check`. frame: where the main thread is."""
+    """Raise an interrupt now or, during an import, later. frame: where the main thread is."""
     _noted.append(kind)
     if _is_importing(frame):
         _postponed.set()
@@ -35,22 +35,22 @@ def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
 
 
 def check() -> None:
-    """Raise what was noted and has not come through."""
+    """Raise an interrupt that was noted and has not got through."""
     if _noted:
         raise _noted[-1]
 
 
 def forget() -> None:
-    """Drop what was noted: it has come through."""
+    """Drop the interrupts noted so far: they have got through."""
     _noted.clear()
     _postponed.clear()
 
 
 @contextmanager
 def in_any_case(undo: Callable[[], object]) -> Iterator[None]:
-    """Call a function when the block ends, also where the process is ended within it by `watched`.
+    """Call a function when the block ends, also where `watched` ends the process within the block.
 
-    It may be called twice, and in another thread.
+    The function may be called twice, and in another thread.
     """
     _undone.append(undo)
     try:
@@ -64,8 +64,8 @@ def in_any_case(undo: Callable[[], object]) -> Iterator[None]:
 def watched(handled: Collection[int], end: Callable[[int], None]) -> Iterator[None]:
     """Within it, another thread handles a signal that the main thread does not handle in time.
 
-    handled: such signals, which Python handles. end: is called with its number after all that is to
-    be done in any case, and ends the process.
+    handled: the signals that this is for; Python has handlers for them. end: called with a signal's
+    number after the functions of `in_any_case`; it ends the process.
     """
     source, sink = os.pipe()
     os.set_blocking(sink, False)
@@ -79,7 +79,7 @@ def watched(handled: Collection[int], end: Callable[[int], None]) -> Iterator[No
     finally:
         ended.set()
         signal.set_wakeup_fd(before)
-        os.close(sink)  # which ends the thread
+        os.close(sink)  # ends the thread
         watch.join(PATIENCE)
 
 
@@ -96,7 +96,7 @@ def _watch(
 
 
 def _ends_in_time(ended: threading.Event, number: int) -> bool:
-    """Whether the main thread ends by itself; what it postponed is sent again."""
+    """Whether the main thread ends by itself; interrupts that imports postponed are sent again."""
     deadline = time.monotonic() + PATIENCE
     while not ended.wait(_AGAIN) and time.monotonic() < deadline:
         if _postponed.is_set():

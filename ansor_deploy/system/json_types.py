@@ -1,4 +1,4 @@
-"""What a number or a text in JSON may be, for the types of manifests and of answers."""
+"""Types of JSON values, with their bounds, for manifests and for answers of commands."""
 
 from typing import Annotated
 
@@ -16,8 +16,8 @@ Share = Annotated[float, Meta(ge=0, description="a share of the whole, 0 to 1")]
 Ratio = Annotated[float, Meta(ge=0, description="of the first time to the second")]
 Shape = tuple[Count, ...]
 
-# Floats that may be infinite or no number, which JSON has not: they are printed as null.
-OR_NULL = "or null"  # the mark of these in a schema
+# Floats that may be infinite or NaN, which JSON does not have: these are printed as null.
+OR_NULL = "or null"  # marks such a type in a schema
 _MARK = {OR_NULL: True}
 MsIfKnown = Annotated[float, Meta(description="milliseconds", extra_json_schema=_MARK)]
 SecondsIfKnown = Annotated[float, Meta(description="seconds", extra_json_schema=_MARK)]

@@ -1,9 +1,8 @@
-"""Digests of large files, which are not read again as long as nobody has touched them.
+"""Digests of large files, which are noted so that untouched files are not read again.
 
-That a file was not touched, its inode, its size and its times say: one of these the kernel alone
-sets, at every change of content, name or permissions. A digest is noted only of a file that has
-been at rest for longer than the coarsest clock of a file system, and of which nothing changed while
-it was read.
+Inode, size and times show that a file is untouched: the kernel alone sets ctime, at every change of
+content, name or permissions. A digest is noted only if the file has been at rest for longer than
+the resolution of the coarsest file system's clock, and did not change while it was read.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from .digest import file_sha256, sha256
 from .environment import cache_folder
 from .regular_file import open_regular, read_regular
 
-_LARGE = 32 << 20  # bytes; what is smaller is read in less time than a note saves
-_AT_REST = 3.0  # seconds
+_LARGE = 32 << 20  # bytes; a smaller file is read in less time than a note saves
+_AT_REST = 3.0  # seconds since the last change
 _MOST_BYTES = 1 << 10  # of a note
 
 
@@ -42,12 +41,12 @@ def known_sha256(path: Path) -> str:
 
 
 def signs_of(path: Path) -> list[str]:
-    """What is another where a file's content is. OSError where it cannot be read."""
+    """What differs whenever a file's content does. OSError where it cannot be read."""
     return _signs(_touched(path))
 
 
 def _touched(path: Path) -> os.stat_result:
-    """What the system says of an open file: opening it asks a server of files anew."""
+    """The status of a file once opened: opening makes a network file system ask its server."""
     with open_regular(path) as stream:
         return os.fstat(stream.fileno())
 
@@ -58,5 +57,5 @@ def _signs(found: os.stat_result) -> list[str]:
 
 
 def _note(path: Path) -> Path:
-    """Where a file's digest is noted. AnsorError where there is no home."""
+    """The file in which a file's digest is noted. AnsorError where there is no home directory."""
     return cache_folder("digests") / sha256(str(path.resolve()))

@@ -1,4 +1,4 @@
-"""A file that stands for what one process at a time may have, and that no other user can take."""
+"""A file to lock for one process at a time, which no other user can occupy."""
 
 import os
 import stat
@@ -6,10 +6,11 @@ from pathlib import Path
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of the file, which is made if it is not there.
+    """A descriptor of the lock file, which is created if needed.
 
-    It lies in a folder that this user alone may write to. PermissionError where the name is taken
-    by what is no file of this user's, such as a pipe; OSError for a link, which is not followed.
+    Its folder is one that only this user can write to. PermissionError where the name belongs to
+    something else than a file of this user, such as a pipe; OSError for a link, which is not
+    followed.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)

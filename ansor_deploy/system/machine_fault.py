@@ -1,7 +1,7 @@
-"""Faults of this machine: what the system refuses whoever asks, and whatever was asked for.
+"""Faults of this machine: the system would refuse the same to any program.
 
-They are nobody's data: where an error is taken for a fact about a program, a rule or a model, these
-are raised first.
+They say nothing about a program, a rule or a model: where an error would be recorded as a fact
+about one of these, a fault is raised first.
 """
 
 import errno
@@ -18,7 +18,7 @@ _SPACE = f"free some, or name another place (TMPDIR, --output, --registry); {RES
 _FILES = f"end other programs, or raise the limit: ulimit -n 4096; {RESUMES}"
 _MEMORY = f"end other programs, or use a machine with more memory; {RESUMES}"
 
-# What to do about each.
+# What to do about each errno.
 REMEDIES = {
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
@@ -28,14 +28,14 @@ REMEDIES = {
     errno.ENOMEM: _MEMORY,
     errno.EAGAIN: f"end other programs, or raise the limit of processes: ulimit -u; {RESUMES}",
 }
-# How compilers, linkers and libraries word them, where there is no errno any more.
+# Messages of compilers, linkers and libraries, which give no errno.
 _PHRASES = {
     **{os.strerror(number): number for number in REMEDIES},
     "std::bad_alloc": errno.ENOMEM,
     "can't start new thread": errno.EAGAIN,
 }
-_NO_CODE = "failed to map segment from shared object"  # a loader's, below a folder without `exec`
-_NO_FOLDER = "No usable temporary directory"  # Python's
+_NO_CODE = "failed to map segment from shared object"  # the loader's, in a `noexec` folder
+_NO_FOLDER = "No usable temporary directory"  # Python's message
 
 
 def fault_of(error: BaseException) -> MachineError | None:
@@ -48,7 +48,7 @@ def fault_of(error: BaseException) -> MachineError | None:
 
 
 def errno_of(error: BaseException) -> int | None:
-    """The errno of `REMEDIES` that an exception means, in its words if need be."""
+    """The errno of `REMEDIES` that an exception carries, or names in its message."""
     number = errno_in(str(error))
     if isinstance(error, MemoryError):
         number = errno.ENOMEM
@@ -58,12 +58,12 @@ def errno_of(error: BaseException) -> int | None:
 
 
 def errno_in(text: str) -> int | None:
-    """The errno of `REMEDIES` that a compiler, a linker or a library names."""
+    """The errno of `REMEDIES` that a message of a compiler, a linker or a library means."""
     return next((number for phrase, number in _PHRASES.items() if phrase in text), None)
 
 
 def fault(number: int, path: str | bytes | Path | None = None) -> MachineError:
-    """The fault of an errno of `REMEDIES`. path: what it is about."""
+    """The fault for an errno of `REMEDIES`. path: the file that it concerns."""
     if number in (errno.ENOMEM, errno.EAGAIN) and address_space_is_short():
         return short_of_addresses()
     text = os.strerror(number).lower()
@@ -73,13 +73,13 @@ def fault(number: int, path: str | bytes | Path | None = None) -> MachineError:
 
 
 def short_of_addresses() -> MachineError:
-    """The fault of a limit of the user's own, which fails in many ways."""
+    """The fault of too small a `ulimit -v`, which shows in many different errors."""
     what = "the address space that a process may have is too small (ulimit -v)"
     return MachineError(what, f"raise the limit: ulimit -v unlimited; {RESUMES}")
 
 
 def killed(what: str) -> MachineError:
-    """The fault of a process that somebody ended. what: it, and that it was."""
+    """The fault of a process killed from outside. what: the message, which names it."""
     hint = f"the system may be out of memory (see dmesg): end other programs; {RESUMES}"
     return MachineError(what, hint)
 
@@ -92,7 +92,7 @@ def raise_if_fault(error: BaseException) -> None:
 
 @contextmanager
 def about(path: Path) -> Iterator[None]:
-    """Name the path in an error of the system that names none: a write does not."""
+    """Add the path to an OSError that has none, as errors of writing do not."""
     try:
         yield
     except OSError as error:
@@ -102,7 +102,7 @@ def about(path: Path) -> Iterator[None]:
 
 
 def _unfit_folder(text: str) -> MachineError | None:
-    """The fault of a folder for temporary files that holds no files, or no code."""
+    """The fault of a temporary folder that cannot hold files, or cannot hold executable code."""
     if _NO_CODE in text and address_space_is_short():
         return short_of_addresses()
     if _NO_CODE in text or _NO_FOLDER in text:
@@ -112,9 +112,9 @@ def _unfit_folder(text: str) -> MachineError | None:
 
 
 def _placed(path: Path) -> str:
-    """A path as a message names it: with the variable that says where temporary files lie.
+    """A path for a message; one in the folder for temporary files is followed by "(TMPDIR)".
 
-    Python's own `gettempdir` finds none on a full disk, or behind a fence.
+    Python's `gettempdir` is not asked: it finds no folder on a full disk, or behind a fence.
     """
-    inside = path.is_relative_to(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - its default
+    inside = path.is_relative_to(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - the default
     return f"{path} (TMPDIR)" if inside else str(path)

@@ -1,4 +1,4 @@
-"""One process at a time has this machine to itself."""
+"""A lock that gives one process at a time this machine to itself."""
 
 import errno
 import fcntl
@@ -14,15 +14,15 @@ from pathlib import Path
 
 from .lock_file import open_lock
 
-# A name in Linux's abstract namespace: it goes with its holder, however that ends, leaves no file
-# behind, and is no path that could lead elsewhere. All users of the machine share it, as they share
-# its cores; the system itself says who has it.
+# A name in Linux's abstract namespace: it ends with its holder in any case, leaves no file behind,
+# and is no path, so no link can redirect it. All users of the machine share it, as they share its
+# cores, and the system itself reports its holder.
 _NAME = "\0ansor-deploy-measures-here"
 _POLL_SECONDS = 0.05
-_SAY_SECONDS = 10.0  # of waiting, after which it is said; then after twice as many
-# For other users, of whom one may keep the name for ever. Theirs are turns of seconds.
+_SAY_SECONDS = 10.0  # of waiting before the first warning; doubled for each later one
+# Limits the wait for other users, one of whom may keep the name for ever. A turn takes seconds.
 _PATIENCE_SECONDS = 600.0
-_CREDENTIALS = struct.Struct("3i")  # of a socket's other end: process, user, group
+_CREDENTIALS = struct.Struct("3i")  # of a socket's peer: process, user, group
 _BACKLOG = 128
 
 
@@ -32,11 +32,11 @@ def machine_lock(
 ) -> Iterator[None]:
     """Wait until no other process has the lock, and hold it while the block runs.
 
-    Another user's processes are waited for for so long only; from then on those of this user take
-    turns among themselves. On a system without such names this does nothing.
+    Processes of another user are waited for ten minutes at most; after that, this user's processes
+    only take turns among themselves. On a system without such names this does nothing.
 
-    warn: is called with who has the lock, and for how long this has waited. pause: is called with
-    the seconds between two tries; what it raises ends the wait.
+    warn: called with a message about who has the lock, and how long this has waited. pause: called
+    with the seconds between two tries; what it raises ends the wait.
     """
     with ExitStack() as held:
         lock = held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
@@ -54,7 +54,10 @@ def machine_lock(
 
 @dataclass(frozen=True)
 class _Holder:
-    """Who has the lock. trusted: it is of this user or of root, and gives it back."""
+    """The holder of the lock.
+
+    trusted: a process of this user or of root, which will give it back.
+    """
 
     name: str
     trusted: bool
@@ -65,7 +68,7 @@ def _holder() -> _Holder:
         asking.setblocking(False)
         try:
             asking.connect(_NAME)
-        except OSError:  # it does not listen, as we do, or is gone by now
+        except OSError:  # a holder that does not listen, unlike ours, or is gone by now
             return _Holder("another process", False)
         found = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     process, user, _ = _CREDENTIALS.unpack(found)
@@ -92,7 +95,10 @@ def _bound(lock: socket.socket) -> bool:
 
 
 def _own(held: ExitStack) -> bool:
-    """Whether this user's lock is free, or there is no place for one; it is held from then on."""
+    """Try to take this user's own lock; True if it is held now, or cannot exist.
+
+    It cannot exist where there is no folder for its file.
+    """
     folder = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}"
     try:
         lock = open_lock(Path(folder, "ansor-deploy.lock"))

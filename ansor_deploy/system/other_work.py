@@ -1,4 +1,4 @@
-"""What else a machine does while something is timed on it, where the system says so."""
+"""What else a machine does while something is timed on it, as far as the system reports it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-_STEAL = 7  # its column of /proc/stat, after the name; proc(5)
-_STEPS = 10_000  # of the reference loop: a fraction of a millisecond
-BUSY_STOLEN, BUSY_SPREAD = 0.02, 1.25  # from which on a machine is said to be busy
+_STEAL = 7  # the column of stolen time in /proc/stat, after the name; see proc(5)
+_STEPS = 10_000  # iterations of the reference loop: a fraction of a millisecond
+# Shares of stolen time, and spreads of the reference loop, from which on a machine counts as busy.
+BUSY_STOLEN = 0.02
+BUSY_SPREAD = 1.25
 
 
 class OtherWork(Struct, frozen=True):
     """What else a machine did in a race. load: programs that wanted to run, over a minute.
 
-    cores: that this process may use. stolen: share of the processors' time that the host of a
-    virtual machine gave to others. spread: of a loop that always does the same, the time that a
-    tenth of its runs exceed, over the median.
+    cores: those that this process may use. stolen: the share of the processors' time that the host
+    of a virtual machine gave to others. spread: the 90th percentile of the times of a loop that
+    always does the same, over their median.
     """
 
     load: float
@@ -31,21 +33,21 @@ class OtherWork(Struct, frozen=True):
 
     @property
     def is_busy(self) -> bool:
-        """Whether that explains times that differ. Who is timed counts as one program."""
+        """Whether other work explains times that differ. The timed program is one of `load`."""
         crowded = self.load > self.cores + 0.5
         return crowded or self.stolen >= BUSY_STOLEN or self.spread >= BUSY_SPREAD
 
 
 class Watch:
-    """Sees what else the machine does from now on."""
+    """Watches what else the machine does, from its creation on."""
 
     def __init__(self) -> None:
         self._began = _jiffies()
 
     def seen(self, reference: Sequence[float]) -> OtherWork:
-        """What there was until now. reference: seconds that `reference_loop` took now and then."""
+        """What has happened so far. reference: seconds that calls of `reference_loop` took."""
         spent = [now - then for now, then in zip(_jiffies(), self._began, strict=True)]
-        # The last two columns, of guests, are in the first two, too.
+        # The last two columns, of guests, are included in the first two.
         stolen = spent[_STEAL] / max(1, sum(spent[: _STEAL + 1])) if len(spent) > _STEAL else 0.0
         ordered = sorted(reference) or [1.0]
         spread = ordered[9 * len(ordered) // 10] / ordered[len(ordered) // 2]
@@ -54,14 +56,14 @@ class Watch:
 
 
 def reference_loop() -> float:
-    """Seconds of a loop that always does the same."""
+    """The seconds that a loop takes which always does the same."""
     began = time.perf_counter()
     sum(range(_STEPS))
     return time.perf_counter() - began
 
 
 def _jiffies() -> list[int]:
-    with contextlib.suppress(OSError, ValueError):  # no Linux, or no /proc
+    with contextlib.suppress(OSError, ValueError):  # not Linux, or no /proc
         first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
         return [int(column) for column in first.split()[1:]]
     return []

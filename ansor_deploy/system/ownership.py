@@ -1,4 +1,4 @@
-"""Whose a file is: what another user of this machine has written is not obeyed unasked."""
+"""Who owns or may change a file: another user's file is not obeyed without asking."""
 
 import os
 import pwd
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def foreign_owner(path: Path) -> str:
-    """The name of the user who owns a path, or what its link leads to; "" for this one and root."""
+    """The name of another user who owns a path or its link's target; "" for this user and root."""
     owners = {path.lstat().st_uid, path.stat().st_uid} - {os.geteuid(), 0}
     return _name(max(owners)) if owners else ""
 
 
 def is_open_to_all(path: Path) -> bool:
-    """Whether any user may change a file, or what is in a folder, apart from one like `/tmp`.
+    """Whether any user may change a file, or a folder's content; folders like `/tmp` do not count.
 
-    In such a folder, with the sticky bit, others may only add files, which are then theirs.
+    In such a folder, with the sticky bit, others may only add files, which they then own.
     """
     mode = path.stat().st_mode
     is_shared = stat.S_ISDIR(mode) and mode & stat.S_ISVTX
@@ -23,17 +23,17 @@ def is_open_to_all(path: Path) -> bool:
 
 
 def others_may_write(path: Path) -> bool:
-    """Whether somebody else may change a file, or put one in its place or beside it.
+    """Whether another user may change a file, or put one in its place or beside it.
 
-    Beside it counts, as in `/tmp`: SQLite takes a journal there for the file's own. A file that is
-    to come is nobody else's.
+    Files beside it matter, as in `/tmp`: SQLite takes a journal found there for the file's own. For
+    a file that does not exist yet, the answer is no.
     """
     places = [path.resolve(), path.resolve().parent] if path.exists() else []
     return any(foreign_owner(place) or _is_open(place) for place in places)
 
 
 def others_may_change(path: Path) -> bool:
-    """Whether somebody else may change what a file contains."""
+    """Whether another user may change a file's content."""
     return bool(foreign_owner(path)) or _is_open(path)
 
 

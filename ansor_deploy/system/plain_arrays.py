@@ -1,4 +1,4 @@
-"""Arrays of NumPy's files that somebody wrote: nothing in them is run or expands without end."""
+"""Reading of untrusted NumPy files: no code runs, and no archive expands without limit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, np.ndarray]
 
-_MOST_BYTES, _EXPANSION = 256 << 20, 100  # of arrays in an archive, and by which factor
+_MOST_BYTES = 256 << 20  # the arrays of an archive may always take so many
+_EXPANSION = 100  # beyond that, they may take so many times the size of the archive
 
 
 def load(path: Path) -> Arrays:
-    """The arrays of a file by name, "" in a .npy file.
+    """The arrays of a file by name; that of a .npy file has the name "".
 
-    Pickled objects are refused, since reading them runs code. UsageError where the file is not
-    there, or not one of plain arrays.
+    Pickled objects are refused, since loading them runs code. UsageError where there is no file, or
+    it does not hold plain arrays.
     """
     import numpy as np
 
@@ -34,12 +35,12 @@ def load(path: Path) -> Arrays:
     except FileNotFoundError:
         hint = "numpy.save and numpy.savez write such files"
         raise UsageError("no such file", hint, path) from None
-    except Exception as error:  # noqa: BLE001 - of Python's tokenizer, of zip, of a huge shape
+    except Exception as error:  # noqa: BLE001 - from Python's tokenizer, zip, or a huge shape
         raise UsageError(f"not a NumPy file of plain arrays ({error})", file=path) from None
 
 
 def _check_expansion(stream: BinaryIO) -> None:
-    """ValueError for an archive of large arrays that is packed to less than a hundredth."""
+    """ValueError for an archive whose large arrays expand to over a hundred times its size."""
     if is_zipfile(stream):
         with ZipFile(stream) as archive:
             size = sum(entry.file_size for entry in archive.infolist())

@@ -1,17 +1,17 @@
-"""Text that somebody else wrote, as it may be shown on a terminal, in a log or in a file."""
+"""Make untrusted text safe to show on a terminal, in a log or in a file."""
 
-# What of a message is shown: a screen, whatever a model's names are.
+# The most lines and characters of a message: about a screen, however long a model's names are.
 _LINES, _CHARACTERS = 20, 2000
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with whatever a terminal would obey, reorder or hide spelled out, as `\x1b`.
+    r"""The text with characters that a terminal obeys, reorders or hides spelled out, as `\x1b`.
 
-    That is all that `str.isprintable` refuses: control and format characters (among them escape
+    These are all that `str.isprintable` refuses: control and format characters (among them escape
     sequences, marks that turn the direction of writing, and spaces without width), separators other
-    than the space, and what no encoding takes, such as half of a surrogate pair.
+    than the space, and code points that cannot be encoded, such as half of a surrogate pair.
 
-    keep: of these, the characters that stay, such as line ends in a text of several lines.
+    keep: exceptions that stay as they are, such as line ends in a text of several lines.
     """
     if text.isprintable():
         return text
@@ -19,9 +19,9 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def message(text: str) -> str:
-    """A text as it stands in a message: printable, and at most a screen of it.
+    """A text for a message: printable, and at most a screen long.
 
-    Lines after the first are indented, so that no name with a line end begins another message.
+    Lines after the first are indented, so that a name with a line end cannot fake another message.
     """
     first, *rest = text.split("\n")
     lines = [first, *(line if line.startswith("  ") else f"  {line}" for line in rest)]

@@ -1,4 +1,4 @@
-"""Reading files that somebody named: no device and no pipe, which may never end, and bounded."""
+"""Bounded reading of files that a user names: no devices or pipes, which may never end."""
 
 import errno
 import os
@@ -8,8 +8,8 @@ from stat import S_ISREG
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file for reading; OSError if it is no regular file, where others wait or never end."""
-    # Without O_NONBLOCK a pipe would keep whoever opens it until somebody writes.
+    """Open a file for reading; OSError if it is not a regular one: others may block or not end."""
+    # Without O_NONBLOCK, opening a pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -18,9 +18,9 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most so many bytes; OSError if it is another.
+    """The content of a regular file; OSError if it is not regular, or longer than `most` bytes.
 
-    What is written to it meanwhile is not waited for.
+    What is appended while it is read is ignored.
     """
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size

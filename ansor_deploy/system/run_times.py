@@ -1,30 +1,30 @@
-"""Times that no machine can have taken: of others they are refused, of this machine taken again."""
+"""Plausibility of run times: impossible ones of others are refused, and our own measured again."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-CALL_SECONDS = 2e-9  # the call of an empty function; of small kernels some take 6 ns
-SLOWEST = 3600.0  # seconds
+CALL_SECONDS = 2e-9  # the call of an empty function; some small kernels take 6 ns
+SLOWEST = 3600.0  # in seconds
 
 
 def median(seconds: Sequence[float]) -> float:
-    """The time in the middle. `statistics` says the same, and takes 2 ms of an unchanged build."""
+    """The median. `statistics` has one, too, but takes an unchanged build 2 ms to import."""
     ordered, half = sorted(seconds), len(seconds) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def spread(seconds: Sequence[float]) -> float:
-    """How far the middle half of times lies apart, as a share of their median."""
+    """The distance between the quartiles of some times, as a share of their median."""
     cut = len(seconds) // 4
     middle = sorted(seconds)[cut : len(seconds) - cut]
     return (middle[-1] - middle[0]) / median(seconds)
 
 
 def impossible(seconds: Any, least: float = CALL_SECONDS) -> str:
-    """Why these are no times of one run, each at least so long; "" if they may be.
+    """Why these cannot be the times of a run of at least so many seconds, or "" if they can.
 
-    seconds: of each repeat, from wherever: anything may stand there.
+    seconds: one for each repeat. They may come from outside, so any type is possible.
     """
     if not isinstance(seconds, Sequence) or not seconds:
         return "there is no time of a run"

@@ -1,4 +1,4 @@
-"""A temporary folder that outlives no run, not even one that is killed."""
+"""A temporary folder that is removed after its run, even after one that was killed."""
 
 import contextlib
 import fcntl
@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 _PREFIX = "ansor-deploy-measure-"
-_GRACE_SECONDS = 60.0  # a folder is there for a moment before it is locked
+_GRACE_SECONDS = 60.0  # a new folder exists for a moment before it is locked
 
 
 class Scratch:
-    """An empty folder, locked while this process lives; the folders of dead ones are removed.
+    """An empty folder, locked while this process lives; it also removes folders of dead processes.
 
     path: the folder, which `close` removes.
     """
@@ -25,7 +25,7 @@ class Scratch:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def close(self) -> None:
-        """Remove the folder with all that is in it. May be called twice."""
+        """Remove the folder and its content. May be called twice."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock >= 0:
             os.close(self._lock)
@@ -35,14 +35,14 @@ class Scratch:
 def _sweep(parent: Path) -> None:
     """Remove this user's folders that no living process has locked."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # locked, or gone, or another user's
+        with contextlib.suppress(OSError):  # locked, removed meanwhile, or another user's
             found = folder.lstat()
             if found.st_uid == os.getuid() and time.time() - found.st_mtime >= _GRACE_SECONDS:
                 remove_unheld(folder)
 
 
 def remove_unheld(folder: Path) -> None:
-    """Remove a folder that no process has locked; OSError where one has, or it is none."""
+    """Remove a folder that no process has locked; OSError where one has, or it is no folder."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

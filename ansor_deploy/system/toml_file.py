@@ -1,7 +1,8 @@
-"""A TOML file that a user wrote: its values, and the line to point at when one is wrong.
+"""A TOML file written by a user: its values, and the line to point at when one is wrong.
 
-The type of a field says what is accepted: `Annotated[..., Meta(..., description="...")]`, against
-which msgspec checks values; the description completes the sentence "the field must be ...".
+A field's type defines what is accepted: msgspec checks values against
+`Annotated[..., Meta(..., description="...")]`; the description completes the sentence "the field
+must be ...".
 """
 
 import re
@@ -36,14 +37,17 @@ _HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
 
 @dataclass(frozen=True)
 class TomlFile:
-    """The parsed values of a file, beside the text they came from."""
+    """The parsed values of a file, and the text that they came from."""
 
     path: Path
     text: str
     data: dict[str, Any]
 
     def line(self, key: str, table: str = "") -> int:
-        """Line of `key` in `table` ("" is the top), counted from 1; the table's line if inline."""
+        """The line of `key` in `table` ("" is the top level), counted from 1.
+
+        For a key of an inline table, it is the table's line.
+        """
         pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""")
         here, header = "", 1
         for number, line in enumerate(self.text.splitlines(), start=1):
@@ -55,15 +59,15 @@ class TomlFile:
         return self.line(table) if table and header == 1 else header
 
     def error(self, message: str, key: str, table: str = "", hint: str = "") -> UsageError:
-        """The error that says `message` about a key of this file."""
+        """The error with this message about a key of the file."""
         return UsageError(message, hint, self.path, self.line(key, table))
 
     def check(
         self, kinds: Mapping[str, Any], table: str = "", values: Mapping[str, Any] | None = None
     ) -> None:
-        """UsageError at the first key of `table` that has no type, or whose value its type refuses.
+        """UsageError at the first key of `table` that is unknown, or whose value its type refuses.
 
-        kinds: the types of the fields, by their names. values: of a table within a table.
+        kinds: the types of fields, by their names. values: those of a table nested in `table`.
         """
         where = f" in [{table}]" if table else ""
         if values is None:
@@ -78,7 +82,7 @@ class TomlFile:
 
 
 def read_toml(path: Path) -> TomlFile:
-    """Read and parse a file; UsageError, with the line, if that cannot be done."""
+    """Read and parse a file; UsageError, with the line, if that fails."""
     try:
         text = read_regular(path, _MOST_BYTES).decode()
         return TomlFile(path, text, tomllib.loads(text))
@@ -87,7 +91,7 @@ def read_toml(path: Path) -> TomlFile:
         raise UsageError(f"cannot be read: {error.strerror}", hint, path) from error
     except UnicodeDecodeError as error:
         raise UsageError("is not UTF-8 text", "Save the file as UTF-8.", path) from error
-    except (ValueError, RecursionError) as error:  # also of a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # also from a number with thousands of digits
         found = re.search(r"\(at line (\d+), column \d+\)", str(error))
         line = int(found[1]) if found else text.count("\n") + 1
         reason = re.sub(r"\s*\(at [^)]*\)|;.*", "", str(error))
@@ -96,14 +100,15 @@ def read_toml(path: Path) -> TomlFile:
 
 
 def must_be(value: Any, kind: Any) -> str:
-    """What a value of this type must be, as its description says; "" where the value is such.
+    """What a value of this type must be, as its description says, or "" if the value fits.
 
-    The type's `extra` may hold what msgspec cannot express: "fits", a predicate of the value.
+    The type's `extra` may hold a check that msgspec cannot express: "fits", a predicate of the
+    value.
     """
     meta = next(meta for meta in get_args(kind) if isinstance(meta, Meta))
     fits = (meta.extra or {}).get("fits", lambda _: True)
     form = meta.description or "another value"
     try:
         return "" if fits(msgspec.convert(value, kind)) else form
-    except (msgspec.ValidationError, UnicodeEncodeError):  # of a lone surrogate
+    except (msgspec.ValidationError, UnicodeEncodeError):  # UnicodeEncodeError: a lone surrogate
         return form

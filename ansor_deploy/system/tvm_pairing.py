@@ -1,7 +1,7 @@
-"""Whether the TVM and the tvm-ffi that are installed fit together; imports neither.
+"""Whether the installed TVM and tvm-ffi work together; this module imports neither.
 
 apache-tvm 0.27 admits any tvm-ffi from 0.1.14 on, but with 0.1.15 its JSON writer dereferences a
-bad pointer and kills the interpreter. So a pair that is not known is tried in a child process.
+bad pointer and kills the interpreter. So an unknown pair is tried in a child process.
 """
 
 import subprocess
@@ -26,7 +26,7 @@ def is_known() -> bool:
 
 
 def why_it_fails() -> str:
-    """The reason why TVM fails in a process of its own; "" where it works."""
+    """Why TVM fails in a process of its own, or "" if it works."""
     command = [sys.executable, "-c", PROBE]
     try:
         child = subprocess.run(

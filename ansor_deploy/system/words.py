@@ -1,4 +1,4 @@
-"""Words of messages that depend on a number: how many, and how large."""
+"""Words for numbers in messages: counts and sizes."""
 
 
 def count(number: int, noun: str) -> str:

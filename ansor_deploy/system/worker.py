@@ -1,8 +1,8 @@
-"""A warm child process that answers calls, and that can be killed without losing anything.
+"""A warm child process that answers calls, and that can be killed at any time without harm.
 
-The parent and the child exchange JSON over a socket pair: nothing is unpickled, and a child gone
-astray can at worst send what does not parse. The child leads its own session, so that Ctrl-C in
-the terminal reaches the parent alone and killing its process group takes what it started along.
+Parent and child exchange JSON over a socket pair: nothing is unpickled, and a child out of control
+can at worst send what does not parse. The child leads its own session: Ctrl-C in the terminal
+reaches the parent alone, and killing the child's process group also ends what it has started.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from typing import Any
 from ..errors import MachineError
 from . import machine_fault
 
-# The search path is the parent's, set before anything is imported: the child finds the same
-# packages, and nothing in the folder that the user happens to be in.
+# The search path is the parent's, set before any import: the child finds the same packages, and
+# imports nothing from the current folder.
 _BOOT = (
     "import sys; sys.path[:] = {path!r}; "
     "from ansor_deploy.system.child import serve; serve({fd}, {parent}, {preload!r})"
@@ -35,14 +35,14 @@ _BOOT = (
 _START_SECONDS = 120.0
 _GLANCE_SECONDS = 0.5
 _MAX_REPLY_BYTES = 1 << 24
-_STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds without a byte within a message
+_STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds that a message may pause for
 _TAIL_BYTES = 2000
 _END_SECONDS = 15.0
-# What no program of a task sends itself: the system did, short of memory, or a person.
+# Signals from outside: the system, short of memory, or a person sends them, not a task's program.
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 
 
-class WorkerFailure(Exception):  # noqa: N818 - the term: it is an outcome, not a fault of ours
+class WorkerFailure(Exception):  # noqa: N818 - the established term: an outcome, not our error
     """A call did not end well. kind: "raised", "timeout" or "crash"."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -52,10 +52,10 @@ class WorkerFailure(Exception):  # noqa: N818 - the term: it is an outcome, not 
 
 
 class Worker:
-    """One child process, started in the background by `start` and again after it was killed.
+    """A child process that `start` starts in the background, and again after it was killed.
 
-    preload: the module that the child imports as it starts.
-    env: variables that the child has beyond the parent's, such as TVM_NUM_THREADS.
+    preload: the module that the child imports as it starts. env: variables of the child beyond the
+    parent's, such as TVM_NUM_THREADS.
     """
 
     def __init__(self, preload: str, env: Mapping[str, str] | None = None) -> None:
@@ -68,7 +68,7 @@ class Worker:
         self._output = _append_only()
 
     def start(self) -> None:
-        """Start the child unless it lives; it imports its modules while the parent goes on."""
+        """Start the child unless it runs; it imports its modules while the parent goes on."""
         if self._process is not None and self._process.poll() is None:
             return
         self.kill()
@@ -81,7 +81,7 @@ class Worker:
             boot = _BOOT.format(
                 path=path, fd=theirs.fileno(), parent=os.getpid(), preload=self._preload
             )
-            alone = ["-I", "-S", "-B"] if sys.flags.no_site else []  # as the parent is
+            alone = ["-I", "-S", "-B"] if sys.flags.no_site else []  # with the parent's own setting
             self._process = subprocess.Popen(
                 [sys.executable, *alone, "-c", boot],
                 stdin=subprocess.DEVNULL,
@@ -100,13 +100,13 @@ class Worker:
         timeout: float,
         on_ask: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """What `function` ("module:name") of the child's side answers to the payload.
+        """The answer of `function` ("module:name") of the child's side to the payload.
 
-        timeout: seconds, not counting the child's start. on_ask: answers what the function asks
-        meanwhile (`child.ask`); a ValueError of it is raised there. WorkerFailure where it raised,
-        crashed or was killed at the deadline; MachineError where the machine failed and not the
-        function, or the child cannot start at all. A child that is killed from outside is called
-        once more, unless it may have asked.
+        timeout: seconds, without those of the child's start. on_ask: answers what the function asks
+        meanwhile (`child.ask`); if it raises ValueError, so does `ask`. WorkerFailure where the
+        function raised, crashed or was killed at the deadline; MachineError where the machine
+        failed and not the function, or the child cannot start at all. If the child is killed from
+        outside, the call is repeated once, unless `on_ask` is given.
         """
         try:
             return self._called(function, payload, timeout, on_ask)
@@ -120,29 +120,29 @@ class Worker:
             raise machine_fault.killed(what) from killed
 
     def printed(self, start: int = 0) -> bytes:
-        """What the child has printed in the last call, from so many bytes on.
+        """What the child has printed during the last call, from byte `start` on.
 
-        Below 0, these are counted from the end.
+        A negative `start` counts from the end.
         """
         size = os.fstat(self._output).st_size
         begin = start if start >= 0 else max(0, size + start)
         return os.pread(self._output, max(0, size - begin), begin)
 
     def interrupt(self) -> None:
-        """Kill the child and whatever it started; a thread that waits for it sees a crash."""
+        """Kill the child and all that it started; a thread waiting for an answer sees a crash."""
         self._interrupted = True
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def call_off(self) -> None:
-        """Ask the function that is called to end, by SIGTERM: for one that expects it."""
+        """Ask the running function to end, by SIGTERM: for functions that handle it."""
         self._interrupted = True
         if (process := self._process) is not None:
             process.terminate()
 
     def kill(self) -> None:
-        """End the child and whatever it started, now. The next call starts a fresh one."""
+        """End the child and all that it started, now. The next call starts a fresh one."""
         self.interrupt()
         if self._process is not None:
             self._process.wait()
@@ -152,7 +152,7 @@ class Worker:
         self._ready = False
 
     def close(self) -> None:
-        """Kill the child and forget what it printed. The worker is of no use afterwards."""
+        """Kill the child and drop its output. The worker cannot be used afterwards."""
         self.kill()
         if self._output >= 0:
             os.close(self._output)
@@ -176,7 +176,7 @@ class Worker:
             return self._answer(timeout, on_ask or (lambda asked: None))
         except WorkerFailure:
             raise
-        except BaseException as error:  # interrupted: the answer that may still come is nobody's
+        except BaseException as error:  # interrupted: nobody waits for the answer any more
             self.kill()
             machine_fault.raise_if_fault(error)
             raise
@@ -186,7 +186,7 @@ class Worker:
         self.start()
         self._await_ready()
         os.ftruncate(self._output, 0)
-        with contextlib.suppress(OSError):  # a child that died meanwhile is seen by `_answer`
+        with contextlib.suppress(OSError):  # `_message` notices a child that has died
             self._socket.send_bytes(json.dumps([function, payload]).encode())
 
     def _answer(self, timeout: float, on_ask: Callable[[Any], Any]) -> Any:
@@ -206,7 +206,7 @@ class Worker:
         """The next message of the child: its kind and content."""
         while not self._socket.poll(min(_GLANCE_SECONDS, max(0.0, deadline - time.monotonic()))):
             if self._process is not None and self._process.poll() is not None:
-                raise WorkerFailure("crash", self._bury())  # what it started holds its socket
+                raise WorkerFailure("crash", self._bury())  # others may hold its socket
             if time.monotonic() >= deadline:
                 self.kill()
                 raise WorkerFailure("timeout", f"killed after {timeout:.3g} s")
@@ -225,14 +225,15 @@ class Worker:
             raise MachineError(f"a worker process could not start: {self._bury()}", hint)
 
     def _bury(self) -> str:
-        """The cause of the child's death, with the end of what it printed.
+        """The cause of the child's death, with the end of its output.
 
-        _KilledError or MachineError where that is no fault of what it did.
+        Raises _KilledError or MachineError where the cause is not what the child did.
         """
         status = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                # Its socket closes before it has ended, which on a busy machine takes a while.
+                # The socket closes before the process has ended, which takes a while on a busy
+                # machine.
                 status = self._process.wait(timeout=_END_SECONDS)
         killed = not self._interrupted and -(status or 0) in _FROM_OUTSIDE
         self.kill()
@@ -247,7 +248,7 @@ class Worker:
 
 
 class _KilledError(Exception):
-    """A signal ended the child that neither it nor this process sent."""
+    """The child was ended by a signal that neither it nor this process sent."""
 
 
 def _answered(on_ask: Callable[[Any], Any], asked: Any) -> tuple[str, Any]:
@@ -258,7 +259,7 @@ def _answered(on_ask: Callable[[Any], Any], asked: Any) -> tuple[str, Any]:
 
 
 def _append_only() -> int:
-    """A nameless file whose writers append: truncating it leaves no hole before what follows."""
+    """A nameless file in append mode, so that truncating it leaves no hole before new data."""
     descriptor, path = tempfile.mkstemp(prefix="ansor-deploy-")
     os.unlink(path)  # noqa: PTH108
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
@@ -266,7 +267,7 @@ def _append_only() -> int:
 
 
 def _address_space_is_limited() -> bool:
-    """Whether the user has limited it (ulimit -v): it may end before a child's own limits."""
+    """Whether the user limits it (ulimit -v): that limit may be reached before the child's own."""
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
