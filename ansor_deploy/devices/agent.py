@@ -1,12 +1,12 @@
 """The agent on a board: it takes frames from stdin, lets a worker run candidates, and answers.
 
-It needs the standard library and our own worker only. It serves one host at a time; the next one
-waits, and hears who has the board. The agent ends when stdin does, or when nothing came for a
-while; it then kills the worker, even in a call, and removes its folder. It opens no port.
+It needs only the standard library and our own worker. It serves one host at a time; the next one
+waits, and is told who has the board. The agent ends when stdin ends, or when nothing came for a
+while; it then kills the worker, even during a call, and removes its folder. It opens no port.
 
-What it says is declared in `answers.py`. Requests, {"id", "do", ...}, each answered once:
+`answers.py` declares what it sends. Requests, {"id", "do", ...}, are each answered once:
 
-    ping                                alive? answered at once, whatever else is under way
+    ping                                answered at once, also during other requests
     call      function payload timeout  as `Worker.call`; errors: "raised", "timeout", "crash"
     append    name, data                append to a file of the session's folder
     read      place offset              up to a chunk of a file; empty at its end
@@ -45,12 +45,12 @@ _REPEAT_SECONDS = 5.0
 def main(folder: str, runs: str, cores: int, silence: float) -> None:
     """Serve the host at the other end of stdin and stdout; never returns.
 
-    folder: where the sessions' folders lie. runs: what the worker imports. silence: seconds
-    without a byte from the host, after which it is believed to be gone.
+    folder: where the sessions' folders lie. runs: the module that the worker imports. silence:
+    seconds without a byte from the host, after which the host counts as gone.
     """
-    source, sink = os.dup(0), os.dup(1)  # not inherited by what is started from here
+    source, sink = os.dup(0), os.dup(1)  # not inherited by child processes
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # whatever prints, prints to the log and never into a frame
+    os.dup2(2, 1)  # printed text goes to the log and never into a frame
     session = Path(folder).resolve() / f"{_SESSION}{secrets.token_hex(4)}"
     worker = Worker(runs, {"TVM_NUM_THREADS": str(cores), fence.VARIABLE: str(session)})
     _Agent(session, worker, silence, source, sink).serve()
@@ -80,7 +80,7 @@ class _Agent:
             self._open_session()
             while True:
                 self._answer(*self._requests.get())
-        except OSError as error:  # of the lock, or of a home folder that cannot be written
+        except OSError as error:  # from the lock, or a home folder that cannot be written
             os.write(2, f"{_reason(error)}\n".encode())
         finally:
             self._end()
@@ -104,13 +104,13 @@ class _Agent:
         self._end()
 
     def _board_lock(self) -> int:
-        """A descriptor of the file that stands for the board, which no other user can touch."""
+        """A descriptor of the file whose lock is the board's, which no other user can open."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         return open_lock(self._folder / "agent.lock")
 
     def _take(self, lock: int) -> None:
-        """Wait for the agent that has the board, and name it to the host again and again."""
+        """Wait until no other agent has the board, and keep telling the host which one has it."""
         said = -_REPEAT_SECONDS
         while True:
             try:
@@ -127,7 +127,7 @@ class _Agent:
         os.pwrite(lock, f"process {os.getpid()}, started from {client}".encode(), 0)
 
     def _open_session(self) -> None:
-        """Make a folder of our own; this user's others are left from agents that were killed."""
+        """Make our session's folder, and remove others, which killed agents have left."""
         os.utime(Path(__file__).parents[2])  # the bundle is in use: see `unpack.by_last_use`
         for left in self._folder.glob(f"{_SESSION}*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -155,7 +155,7 @@ class _Agent:
                 words = (message["function"], message["payload"], message["timeout"])
                 return self._worker.call(*words), b""
             finally:
-                self._worker.start()  # in the background, where it had to be killed
+                self._worker.start()  # starts a new one in the background if it was killed
         if do == "read":
             with self._inside(message["place"]).open("rb") as file:
                 file.seek(message["offset"])
@@ -193,14 +193,14 @@ class _Agent:
             self._end()
 
     def _end(self) -> None:
-        """Take everything along, from whichever thread; the worker may be in a call."""
+        """End everything, from any thread; the worker may be in a call."""
         self._worker.interrupt()
         shutil.rmtree(self._session, ignore_errors=True)
         os._exit(0)
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in the words that a worker has for the same fault."""
+    """What went wrong, in the same words as a worker's for the same fault."""
     return str(fault_of(error) or error)
 
 

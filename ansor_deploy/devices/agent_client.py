@@ -14,10 +14,10 @@ from .connection import Stream
 from .frames import FrameError, Unpacker, pack
 
 PING_SECONDS = 5.0
-START_SECONDS = 60.0  # of Python on a slow board
-SILENCE_SECONDS = 60.0  # without a byte, the other side is believed to be gone
+START_SECONDS = 60.0  # the limit for Python to start on a slow board
+SILENCE_SECONDS = 60.0  # after so long without a byte, the other side counts as gone
 _PING = 0  # the id of every ping
-# Of a session: what is said while another has the board, and answers that come too late.
+# The most unexpected frames of a session: waiting messages, and answers that come too late.
 _MOST_UNASKED = 200
 _LOGIN = "does a login script wait for something there (~/.bashrc, ~/.profile)?"
 _HINT = "check the board's power and network, then repeat the command"
@@ -26,11 +26,11 @@ Answered = tuple[Answer | Failure, bytes]
 
 
 class AgentClient:
-    """Sends requests to an agent, one at a time, from any thread. name: of the board.
+    """Sends requests to an agent, one at a time, from any thread. name: that of the board.
 
-    folder: of this session's files on the board, once the agent has greeted. Every failure is a
-    DeviceLost, after which the client is of no more use. What nobody asked for is dropped, and is a
-    failure where there is much of it.
+    folder: the folder of this session's files on the board, once the agent has greeted. Every
+    failure is a DeviceLost, after which the client cannot be used any more. Unexpected frames are
+    dropped; many of them are a failure.
     """
 
     def __init__(self, name: str, stream: Stream, ping: float = PING_SECONDS) -> None:
@@ -51,10 +51,10 @@ class AgentClient:
             threading.Thread(target=loop, daemon=True).start()
 
     def greeting(self, patience: float, waiting: Callable[[str], None]) -> Hello:
-        """What the agent says of itself once the board is ours.
+        """The agent's greeting, which comes once the board is ours.
 
-        waiting: called with who has the board, while another has it; DeviceError where it still
-        has after `patience` seconds.
+        waiting: called with the holder while another has the board; DeviceError where another still
+        has it after `patience` seconds.
         """
         deadline, holder = time.monotonic() + START_SECONDS, None
         while True:
@@ -88,12 +88,12 @@ class AgentClient:
                     said, blob = self._next(max(deadline - time.monotonic(), 0.0))
                 except queue.Empty:
                     raise self._lose(f"no answer in {limit:.0f} s") from None
-                # Not that of a call that was interrupted.
+                # Ignore the late answer of an interrupted call.
                 if isinstance(said, (Answer, Failure)) and said.id == number:
                     return said, blob
 
     def refuse(self, reason: str) -> DeviceLost:
-        """End the session of a board that answers what it may not."""
+        """End the session of a board that gives a forbidden answer."""
         return self._lose(f"its agent answers nonsense: {reason}")
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class AgentClient:
         if self._lost:
             raise self._error()
         if (heard := self._arrived.get(timeout=timeout)) is None:
-            self._arrived.put(None)  # for whoever asks next
+            self._arrived.put(None)  # so that the next caller gets the error as well
             raise self._error()
         return heard
 
@@ -128,11 +128,11 @@ class AgentClient:
             self._lose(f"not a byte in {SILENCE_SECONDS:.0f} s")
         except (OSError, DeviceLost) as error:
             self._lose(brief(str(error)))
-        except Exception as error:  # noqa: BLE001 - whoever waits must not wait for a dead thread
+        except Exception as error:  # noqa: BLE001 - callers must not wait for a dead thread
             self._lose(f"its agent speaks nonsense: {brief(str(error) or repr(error))}")
 
     def _take(self, said: Said, blob: bytes) -> None:
-        """Keep what is waited for; FrameError where too much comes that is not."""
+        """Keep an expected frame; FrameError where too many unexpected ones come."""
         if self._is_pong(said):
             return None
         if not self._greeted and isinstance(said, (Hello, Waiting)):
@@ -161,13 +161,13 @@ class AgentClient:
         return f": {' | '.join(said)}" if said else ""
 
     def _keep_alive(self) -> None:
-        with contextlib.suppress(DeviceLost):  # whoever asks next gets it, too
+        with contextlib.suppress(DeviceLost):  # the next caller gets it as well
             while not self._ended.wait(self._ping):
                 self._pings += 1
                 self._write(pack({"id": _PING, "do": "ping"}))
 
     def _lose(self, reason: str) -> DeviceLost:
-        """The first reason counts: what follows is its consequence."""
+        """End the session. The first reason is kept, since later ones follow from it."""
         if not self._lost:
             self._lost = reason
             self._ended.set()

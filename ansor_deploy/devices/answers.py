@@ -1,4 +1,4 @@
-"""What an agent may say: its frames, and what each function that it is asked to call answers."""
+"""The types of what an agent may send: its frames, and the answers of the functions it calls."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -9,13 +9,13 @@ from ..system.untrusted import Refused, admit, fit
 from .arrivals import MOST
 
 MOST_JSON = 1 << 20  # bytes in one frame
-MOST_ITEMS = 1 << 14  # of a list in one: their numbers are shorter than a frame
+MOST_ITEMS = 1 << 14  # of a list in one frame: so many numbers fit
 
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 Word = Annotated[str, Meta(max_length=100)]
 Words = Annotated[str, Meta(max_length=1 << 16)]
 Place = Annotated[str, Meta(pattern="^/", max_length=4096)]
-Seconds = Annotated[float, Meta(ge=-1e9, le=1e9)]  # whether a machine can have taken them: later
+Seconds = Annotated[float, Meta(ge=-1e9, le=1e9)]  # checked later for being possible
 Points = tuple[Seconds | None, Seconds | None, Seconds | None]
 Difference = Annotated[float, Meta(ge=0, le=1e300)]
 
@@ -36,14 +36,14 @@ class Waiting(Struct, tag_field="says", tag="waiting", forbid_unknown_fields=Tru
 
 
 class Answer(Struct, tag_field="says", tag="answer", forbid_unknown_fields=True):
-    """A request was served. id: of the request; 0 for a ping."""
+    """A request was served. id: that of the request; 0 for a ping."""
 
     id: Number
     ok: Any
 
 
 class Failure(Struct, tag_field="says", tag="failure", forbid_unknown_fields=True):
-    """A request failed. error: "board" where the board did, else a kind of `WorkerFailure`."""
+    """A request failed. error: "board" for a fault of the board, or a kind of `WorkerFailure`."""
 
     id: Number
     error: Literal["board", "raised", "timeout", "crash"]
@@ -53,11 +53,11 @@ class Failure(Struct, tag_field="says", tag="failure", forbid_unknown_fields=Tru
 Said = Hello | Waiting | Answer | Failure
 
 
-Clock = Annotated[int, Meta(ge=0, le=100_000)]  # MHz; 0 where nobody says
+Clock = Annotated[int, Meta(ge=0, le=100_000)]  # MHz; 0 where unknown
 
 
 class Errors(Struct, forbid_unknown_fields=True):
-    """How far outputs are from what they should be."""
+    """How far outputs are from the expected ones."""
 
     max_abs_err: Difference
     max_rel_err: Difference
@@ -86,7 +86,7 @@ class Call(Struct, forbid_unknown_fields=True):
 
 
 class Profiled(Struct, forbid_unknown_fields=True):
-    """A run, and the calls of kernels in it. shape: the number of the library's that was run."""
+    """A run, and the calls of kernels in it. shape: which of the library's shapes was run."""
 
     seconds: Seconds
     shape: Annotated[int, Meta(ge=0, le=MOST_ITEMS)]
@@ -94,7 +94,7 @@ class Profiled(Struct, forbid_unknown_fields=True):
 
 
 class Served(Struct, forbid_unknown_fields=True):
-    """What became of requests that came at a rate, as of `arrivals.Served`."""
+    """The figures of served requests, as in `arrivals.Served`."""
 
     seconds: Annotated[float, Meta(gt=0, le=1e9)]
     begun: Annotated[int, Meta(ge=1, le=MOST)]
@@ -110,7 +110,7 @@ class Reference(Struct, forbid_unknown_fields=True):
     positive: bool
 
 
-# What each function of the run worker answers.
+# The type of the answer of each function of the run worker.
 _ANSWERS: Mapping[str, Any] = {
     "ansor_deploy.devices.library_calls:profile": Profiled,
     "ansor_deploy.devices.library_calls:run": None,
@@ -125,12 +125,12 @@ _ANSWERS: Mapping[str, Any] = {
 
 
 def read(text: bytes) -> Said:
-    """What a frame's JSON says; Refused where no agent would say it."""
+    """The message in a frame's JSON; Refused where no agent would send it."""
     return admit(text, Said, MOST_JSON)  # type: ignore[arg-type]
 
 
 def check_answer(function: str, payload: Mapping[str, Any], value: Any) -> None:
-    """Refused unless the value is what the function may answer to the payload."""
+    """Refused unless the value is an allowed answer of the function to the payload."""
     fit(value, _ANSWERS[function])
     wanted = payload.get("runs") or len(payload.get("candidates", ()))
     if isinstance(value, list) and len(value) != wanted:

@@ -1,8 +1,8 @@
-"""Requests that come at a rate, whether or not a library keeps up: how long each waits and runs.
+"""Serve requests that come at a rate, whether or not the library keeps up, and time each.
 
-Timing one run after the other says nothing of waiting: the next request comes when the last one is
-answered. Here the arrivals are fixed in advance, and a slow run makes those behind it wait. Where
-the library runs, the times are kept and summed up; this module is on boards, too.
+Timing one run after the other says nothing about waiting, since the next request comes when the
+last one is answered. Here the arrivals are fixed in advance, and a slow run makes later requests
+wait. The times are kept and summarised where the library runs, so this module is on boards as well.
 """
 
 import math
@@ -11,18 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-MOST = 100_000  # arrivals of a command
-RANKS = (0.5, 0.9, 0.99)
-Points = Sequence[float | None]  # seconds at RANKS; None of a request that was missed
-Times = Sequence[tuple[float, float]]  # that each request has waited, and run
+MOST = 100_000  # the most arrivals of a command
+RANKS = (0.5, 0.9, 0.99)  # the quantiles that are reported
+Points = Sequence[float | None]  # seconds at RANKS; None where that request was missed
+Times = Sequence[tuple[float, float]]  # seconds that each request waited and ran
 
 
 @dataclass(frozen=True)
 class Served:
-    """What became of requests. seconds: in which they came. missed: had not begun by the end.
+    """The figures of served requests. seconds: how long they came. missed: not begun by the end.
 
-    total: from arrival to answer. Whatever was missed takes longer than all else, but in `running`,
-    which is of those that were begun.
+    total: from arrival to answer. Missed requests count as slower than all others, except in
+    `running`, which covers only begun requests.
     """
 
     seconds: float
@@ -34,9 +34,9 @@ class Served:
 
 
 def arrivals(rate: float, seconds: float) -> list[float]:
-    """When requests come, in seconds from the beginning: one at least, and the same in each call.
+    """When requests come, in seconds from the beginning: at least one, and equal in every call.
 
-    They know nothing of each other (a Poisson process), and so come in bursts. rate: a second.
+    They are independent (a Poisson process), and so come in bursts. rate: requests a second.
     """
     draw = random.Random(0)  # noqa: S311 - no secret
     found = [draw.expovariate(rate)]
@@ -46,7 +46,7 @@ def arrivals(rate: float, seconds: float) -> list[float]:
 
 
 def span(coming: Sequence[float], seconds: float) -> float:
-    """Seconds until the end: all that were asked for, and the first request at least."""
+    """Seconds until the end: the requested ones, but at least until the first request."""
     return max(seconds, coming[-1])
 
 
@@ -57,10 +57,11 @@ def serve(
     tickets: Iterable[int],
     run: Callable[[int], float],
 ) -> list[tuple[float, float]]:
-    """Take one request after the other until the end: the times of each that was taken here.
+    """Take one request after the other until the end; return the times of those taken here.
 
-    begin, end: of `time.monotonic`. tickets: numbers of requests, from 0 on, which others who serve
-    the same do not get. run: seconds of the run of such a number. The first is always run.
+    begin, end: times of `time.monotonic`. tickets: numbers of requests, from 0 on, each of which
+    only one server gets. run: runs the request of a number, and returns its seconds. The first
+    request is always run.
     """
     served = []
     for at in tickets:
@@ -75,7 +76,7 @@ def serve(
 
 
 def summed_up(times: Times, arrived: int, seconds: float) -> Served:
-    """The figures of so many requests, of those that were begun."""
+    """The figures of `arrived` requests. times: those of the begun ones."""
     waiting, running = zip(*times, strict=True)
     missed = arrived - len(times)
     total = _points([sum(pair) for pair in times], missed)
@@ -84,7 +85,7 @@ def summed_up(times: Times, arrived: int, seconds: float) -> Served:
 
 
 def _points(seconds: Sequence[float], missed: int) -> list[float | None]:
-    """Nearest ranks."""
+    """The values at RANKS, by nearest rank."""
     known = sorted(seconds)
     ranks = [math.ceil(part * (len(known) + missed)) - 1 for part in RANKS]
     return [known[at] if at < len(known) else None for at in ranks]

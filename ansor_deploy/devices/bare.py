@@ -1,7 +1,7 @@
-"""Libraries in a process of their own that has TVM's runtime and no compiler, as users have it.
+"""Run libraries in a process of its own with TVM's runtime and no compiler, as users have it.
 
-What is missing there is an error here, and a library that crashes takes nothing along. Tensors go
-through memory that both processes map.
+Anything that is missing there is an error here, and a crash of a library harms nothing else.
+Tensors are passed in memory that both processes map.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ..system.worker import Worker, WorkerFailure
 if TYPE_CHECKING:
     from ..runtime.interface import Interface
 
-RUN_SECONDS = 600.0  # for the runs of one call
+RUN_SECONDS = 600.0  # the limit for the runs of one call
 _CHILD = "ansor_deploy.devices.bare_child"
 _numbers = itertools.count()
 _spare: list[Worker] = []
 
 
 class BareModel:
-    """A library that is called and timed as `runtime.Model` is, in a child process.
+    """A library that is called and timed like a `runtime.Model`, in a child process.
 
-    VerificationError where it does not run there; MachineError where that is this machine's fault.
+    VerificationError where it does not run there; MachineError where this machine is at fault.
     """
 
     def __init__(
@@ -49,26 +49,26 @@ class BareModel:
         self.threads = threads or threads_of(manifest)
         self._worker = worker
         sent = json.dumps(of_calls(manifest))
-        # The number, since another build's library may have had the path.
+        # It has a number, since another build's library may have had the same path.
         self._library = [next(_numbers), str(path.absolute()), sent, threads, code]
 
     def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once, in the shapes that the inputs have.
+        """Run once, in the inputs' shapes.
 
-        UsageError where it has none such, or where the inputs hold an index that is out of range.
+        UsageError where it does not take these shapes, or an index in the inputs is out of range.
         """
         _, outputs = self._call("run", inputs)
         return of_true_size(self.interfaces[0].outputs, outputs)
 
     def times(self, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-        """Seconds of each of so many runs, one after the other, by the child's clock."""
+        """Seconds of each of `runs` runs, one after the other, by the child's clock."""
         seconds, _ = self._call("times", inputs, runs=runs)
         return list(seconds)
 
     def _call(
         self, function: str, inputs: dict[str, np.ndarray], **words: Any
     ) -> tuple[Any, dict[str, np.ndarray]]:
-        """The answer of a function of the child's, and the outputs as it left them."""
+        """The answer of one of the child's functions, and the outputs that it has written."""
         one = fitting(self.path, self.interfaces, inputs, self.batches)
         with _shared(one, inputs) as (place, outputs):
             tensors = {"interface": one.to_json(), "memory": place}
@@ -97,7 +97,7 @@ class Bare:
         self._worker = worker
 
     def start(self) -> None:
-        """Start it in the background: a library will come."""
+        """Start it in the background, since a library will come."""
         self._worker.start()
 
     def load(
@@ -105,7 +105,7 @@ class Bare:
     ) -> BareModel:
         """A library with its manifest, ready to be called.
 
-        threads: that a call takes; 0 for as many as its target has cores. code: as of `Model`.
+        threads: those of a call; 0 for as many as its target has cores. code: as in `Model`.
         """
         return BareModel(self._worker, path, manifest, threads, code)
 
@@ -124,7 +124,7 @@ def open_bare() -> Iterator[Bare]:
 def _shared(
     one: Interface, inputs: dict[str, np.ndarray]
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Memory with the tensors of an interface: a file's path to it, and the outputs in it."""
+    """Shared memory with the tensors of an interface: its path as a file, and the outputs in it."""
     kinds = [(info.shape, info.dtype) for info in (*one.inputs, *one.outputs)]
     file = os.memfd_create("tensors")
     try:

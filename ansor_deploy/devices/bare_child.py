@@ -1,6 +1,6 @@
-"""The child's side of `bare.py`: libraries in a process that has TVM's runtime and nothing more.
+"""The child's side of `bare.py`: it runs libraries in a process with TVM's runtime alone.
 
-Whatever would import TVM here fails, as it does where a library is deployed.
+Importing TVM fails here, as it does where a library is deployed.
 """
 
 import ctypes
@@ -19,19 +19,19 @@ from ..runtime.interface import Interface
 from ..runtime.model import Model
 from ..runtime.tensors import in_memory
 
-native.ffi()  # loads the runtime, which lies in the package that cannot be found hereafter
-sys.modules["tvm"] = None  # type: ignore[assignment]  # whatever imports it fails
+native.ffi()  # load the runtime now, since its package `tvm` cannot be found after the next line
+sys.modules["tvm"] = None  # type: ignore[assignment]  # importing it fails
 
-_M_PERTURB = -6  # of glibc's malloc.h
+_M_PERTURB = -6  # from glibc's malloc.h
 
 
 def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
-    payload: its "library", which is a number among all, path, the JSON text of the parts of its
-    manifest that say its tensors and cores, threads, and the number of its code; "interface", what
-    it takes and gives in this run, and "memory", a file with room for these tensors (`in_memory`),
-    inputs before outputs, to which the results are written.
+    payload: "library", which is its unique number, its path, the fields of its manifest that
+    calling it needs as JSON text, threads, and the number of its code; "interface", that of this
+    run; and "memory", a file with room for these tensors (`in_memory`), inputs before outputs, to
+    which the results are written.
     """
     with _no_zeros():
         model, inputs, outputs = _given(payload)
@@ -47,9 +47,9 @@ def times(payload: dict[str, Any]) -> list[float]:
 
 @contextmanager
 def _no_zeros() -> Iterator[None]:
-    """Have the C library fill new memory, so that what no kernel writes is not right by chance.
+    """Let the C library fill new memory, so that unwritten elements are not right by chance.
 
-    It is glibc's `mallopt`; others have none.
+    It uses glibc's `mallopt`; with other C libraries it does nothing.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", lambda option, value: 0)
     set_option(_M_PERTURB, 128)

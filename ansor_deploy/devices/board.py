@@ -1,4 +1,4 @@
-"""A board as a place where code runs, over one SSH connection after another."""
+"""A board as a site that runs code, over one SSH connection after another."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from .strain import Strain, strain
 if TYPE_CHECKING:
     from ..views import Report
 
-WAIT_SECONDS = 600.0  # for another host to be done with the board
+WAIT_SECONDS = 600.0  # how long to wait for another host to release the board
 _ANSWER_SECONDS = 60.0
-_START_SECONDS = 180.0  # of a worker, before the first call: slow cards, slow processors
-_AGAIN, _AGAIN_SECONDS = 4.0, 20.0  # times what the first start took, and more: of later ones
-_SLOWEST = 50e3  # bytes a second that a way to a board takes, to be of use
-_WORDS = 2000  # characters of why a candidate failed
+_START_SECONDS = 180.0  # the limit for a worker's first start: slow cards, slow processors
+# The limit of later starts: so many times the first start's time, plus so many seconds.
+_AGAIN, _AGAIN_SECONDS = 4.0, 20.0
+_SLOWEST = 50e3  # bytes a second; a slower connection to a board is of no use
+_WORDS = 2000  # the most characters of a candidate's failure
 _CHECK = "ansor_deploy.devices.library_calls:threads"
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); "
@@ -45,13 +46,13 @@ _BOOT = (
 
 @dataclass(eq=False)
 class BoardSite:
-    """A `Site` on a board, which `start` connects to again after it was lost.
+    """A `Site` on a board. After the board was lost, `start` connects to it again.
 
     connect: makes a connection. cores: how many a program may take. wheels: the folder that
-    `fetch_wheels` filled; by default the user's, which is filled here. waiting: called with who has
-    the board, while another has it. say: called with what is installed.
-    patience: seconds to wait for that. pace: as of a `Site`. info: what the board's agent said at
-    last. Every method raises DeviceLost where trying again may help.
+    `fetch_wheels` filled; by default the user's, which is filled here. waiting: called with the
+    holder while another host has the board. say: called with what is installed. patience: how many
+    seconds to wait for another host. pace: as in `Site`. info: the latest greeting of the board's
+    agent. Every method raises DeviceLost where trying again may help.
     """
 
     remote: bool = field(init=False, default=True)
@@ -87,7 +88,7 @@ class BoardSite:
             undo.pop_all()
 
     def join(self, stream: Stream) -> None:
-        """Begin a session with the agent at the other end of a stream; raises as `start`."""
+        """Begin a session with the agent at the other end of a stream; it raises as `start`."""
         agent = AgentClient(self.name, stream, PING_SECONDS)
         with ExitStack() as undo:
             undo.callback(agent.close)
@@ -97,7 +98,7 @@ class BoardSite:
         self._agent = agent
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """What `Worker.call` does; DeviceLost where the board or the connection is at fault."""
+        """As `Worker.call`; DeviceLost where the board or the connection is at fault."""
         return self._call(self._connected(), function, payload, timeout)
 
     def put(self, path: Path) -> str:
@@ -112,7 +113,7 @@ class BoardSite:
                     return place
 
     def get(self, place: str, size: int) -> bytes:
-        """Fetch a file, in parts, each as long as it must be: not a byte more is waited for."""
+        """Fetch a file of `size` bytes, in parts; DeviceLost where a part has another length."""
         agent, whole, ends = self._connected(), bytearray(), _ends(size)
         while (wanted := min(CHUNK, size - len(whole))) > 0:
             words = {"place": place, "offset": len(whole)}
@@ -125,8 +126,8 @@ class BoardSite:
     def drop(self, place: str) -> None:
         """Remove a file of the session, if it is there.
 
-        One of an earlier session is gone already: the thread that drops it may not have heard
-        yet that another thread has found the board again.
+        Files of an earlier session are gone already: another thread may have reconnected to the
+        board since this one wrote the file.
         """
         agent = self._agent
         if agent is not None and place.startswith(f"{agent.folder}/"):
@@ -137,12 +138,12 @@ class BoardSite:
         return f"{self._connected().folder}/{next(self._names)}-{name}"
 
     def room(self) -> Room | None:
-        """What the board says that it has left at the moment; None where it says nothing."""
+        """The memory and disk that the board has free now; None where it does not report them."""
         facts = self._facts()
         return Room(facts.memory, facts.disk) if facts else None
 
     def strain(self) -> Strain:
-        """What keeps the board's clock down at the moment, as far as it says."""
+        """What keeps the board's clock down now, as far as it reports that."""
         facts = self._facts()
         words = facts and (facts.governors, facts.temperatures, facts.throttled)
         return strain(*words) if words else Strain()
@@ -160,7 +161,7 @@ class BoardSite:
         self._ask(self._connected(), "restart")
 
     def interrupt(self) -> None:
-        """Hang up: the thread that waits, if only for its turn, sees a lost device."""
+        """Hang up: a thread that waits for an answer, or for its turn, gets a DeviceLost."""
         self.close()
 
     def close(self) -> None:
@@ -178,7 +179,7 @@ class BoardSite:
         return agent
 
     def _check(self, agent: AgentClient) -> None:
-        """DeviceError where the board's worker does not start; how long it takes is noted."""
+        """DeviceError where the board's worker does not start; note how long the start takes."""
         self._start_seconds, began = _START_SECONDS, time.monotonic()
         try:
             self._call(agent, _CHECK, {}, _ANSWER_SECONDS)
@@ -192,7 +193,7 @@ class BoardSite:
     def _call(
         self, agent: AgentClient, function: str, payload: dict[str, Any], timeout: float
     ) -> Any:
-        """What the function answers, which is such as it may."""
+        """The function's answer, which is checked to be an allowed one."""
         words: dict[str, Any] = {"function": function, "payload": payload, "timeout": timeout}
         value, _ = self._ask(agent, "call", timeout + self._start_seconds, **words)
         try:
@@ -204,7 +205,7 @@ class BoardSite:
     def _ask(
         self, agent: AgentClient, do: str, limit: float = _ANSWER_SECONDS, **words: Any
     ) -> tuple[Any, bytes]:
-        """The agent's answer; a session that is lost, or whose board is at fault, is closed."""
+        """The agent's answer; the session is closed where it is lost or the board is at fault."""
         try:
             answer, blob = agent.ask(do, max(limit, 0.0), **words)
         except DeviceLost as lost:
@@ -218,7 +219,7 @@ class BoardSite:
         raise WorkerFailure(answer.error, message)
 
     def _lost(self, agent: AgentClient, lost: DeviceLost) -> DeviceLost:
-        """The same, after the session was closed if it is the one of the moment."""
+        """The same error, after closing the session if it is the current one."""
         if agent is self._agent:
             self.close()
         return lost
@@ -230,14 +231,14 @@ def _ends(size: int) -> float:
 
 
 class _BoardFault(DeviceLost):
-    """The agent lives, and the board could not do what it was asked."""
+    """The agent is alive, but the board could not do the request."""
 
 
 def open_devices(names: Sequence[str], target: Target, report: Report) -> Iterator[BoardSite]:
-    """Each of the devices that can be used, as `open_device` gives it.
+    """Each of the devices that can be used, opened by `open_device`.
 
-    One that cannot is named in a warning, and the others go on. DeviceError where none can;
-    UsageError where one is no device, or of another target.
+    Devices that cannot be used are left out, with a warning. DeviceError where none can be used;
+    UsageError where one is unknown, or is another target.
     """
     errors: list[DeviceError] = []
     for name in names:
@@ -260,7 +261,7 @@ def _try_to_open(name: str, target: Target, report: Report) -> BoardSite | Devic
 
 
 def _none_left(errors: Sequence[DeviceError]) -> DeviceError:
-    """One error of all: the only one, or a sentence of each."""
+    """One error for all: the only one, or one with a sentence for each."""
     first, *more = errors
     if more:
         said = "; ".join(error.message for error in errors)
@@ -272,7 +273,7 @@ def _none_left(errors: Sequence[DeviceError]) -> DeviceError:
 def open_device(name: str, target: Target, report: Report) -> BoardSite:
     """A device of the user's inventory, connected and ready to run code of the target.
 
-    UsageError where there is no such device or it is no such machine; DeviceError where it is in
+    UsageError where there is no such device, or it is another target; DeviceError where it is in
     quarantine or cannot be used; DeviceLost where it cannot be reached.
     """
     from .ssh import connect

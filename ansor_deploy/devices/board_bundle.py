@@ -1,7 +1,7 @@
-"""What a board needs to run candidates, in one archive whose digest is its name.
+"""The bundle of everything that a board needs to run candidates: an archive named by its digest.
 
-TVM's runtime, NumPy and a few modules of our own; no compiler, no tests, no headers. The packages
-are this machine's own where the board has the same kind of Python, and pinned wheels elsewhere.
+It has TVM's runtime, NumPy and a few modules of our own; no compiler, no tests, no headers. The
+packages are this machine's own where the board has the same kind of Python, else pinned wheels.
 """
 
 import gzip
@@ -27,7 +27,7 @@ from .wheels import fetch_wheels, present, wheels_folder
 
 UPLOAD_SECONDS = 1800.0
 _PACKAGES = ("apache-tvm", "apache-tvm-ffi", "ml_dtypes", "numpy", "typing_extensions")
-# Our modules, by room: what a test finds that they import is among them.
+# Our modules, by folder. A test checks that everything they import is among them.
 _OWN = {
     "": "errors",
     "devices": "agent arrivals frames library_calls",
@@ -38,7 +38,7 @@ _OWN = {
     "worker",
 }
 _TOPS = ("ml_dtypes", "numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py")
-_RUNTIME = "tvm/lib/libtvm_runtime.so"  # all of `tvm`: there is no package to import
+_RUNTIME = "tvm/lib/libtvm_runtime.so"  # the only file of `tvm`: the package cannot be imported
 _PORTABLE = re.compile(r"^Tag: .*(manylinux|-any$)", re.MULTILINE)
 _NOT_NEEDED = re.compile(
     r"(^|/)(tests|__pycache__|include|_examples)/"
@@ -56,7 +56,7 @@ class BoardBundle:
     digest: str
 
     def packed(self) -> bytes:
-        """The archive, as it is sent: compressed."""
+        """The archive compressed, as it is sent."""
         return gzip.compress(self.archive, compresslevel=6, mtime=0)
 
 
@@ -64,14 +64,14 @@ class BoardBundle:
 def make_bundle(name: str, arch: str, python: str, wheels: Path | None = None) -> BoardBundle:
     """The bundle of a board, with a Python such as "3.11"; DeviceError where a wheel is missing.
 
-    name: of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
+    name: that of the board. wheels: the folder that `fetch_wheels` filled; by default the user's.
     """
     archive = _tar(board_files(name, arch, python, wheels))
     return BoardBundle(archive, hashlib.sha256(archive).hexdigest())
 
 
 def board_files(name: str, arch: str, python: str, wheels: Path | None = None) -> dict[str, bytes]:
-    """What the bundle holds, by path; as of `make_bundle`."""
+    """The files of the bundle, by path. Arguments and errors: as in `make_bundle`."""
     files = own_files()
     if is_like_here(arch, python):
         return files | _here()
@@ -94,9 +94,9 @@ def install(
 ) -> str:
     """Put the runtime on a board that lacks it; return its folder there.
 
-    wheels: the folder of this machine that `fetch_wheels` filled; by default the user's, which gets
-    what it lacks. say: called with a line of what takes a while. DeviceError where a wheel is
-    missing, or the board has no room; DeviceLost where the upload was torn.
+    wheels: the folder of this machine that `fetch_wheels` filled; by default the user's, into which
+    missing wheels are fetched. say: called with a line before each slow step. DeviceError where a
+    wheel is missing, or the board has no room; DeviceLost where the upload was interrupted.
     """
     arch, python = board.machine, board.short_python
     if wheels is None and not is_like_here(arch, python):
@@ -125,17 +125,17 @@ def _upload(name: str, connection: Connection, board: Facts, bundle: BoardBundle
 
 
 def is_like_here(arch: str, python: str) -> bool:
-    """Whether a board needs no wheels, because this machine's packages run on it."""
+    """Whether this machine's packages run on a board, so that it needs no wheels."""
     same = python == f"{sys.version_info[0]}.{sys.version_info[1]}"
     if not same or no_runtime(arch) or platform.machine() != arch:
         return False
-    # One that was built on this machine is linked against libraries that a board may lack.
+    # A package that was built on this machine may need libraries that a board lacks.
     wheels = (metadata.distribution(package).read_text("WHEEL") for package in _PACKAGES)
     return all(_PORTABLE.search(wheel or "") for wheel in wheels)
 
 
 def _here() -> dict[str, bytes]:
-    """This machine's packages, which are such as run on any Linux of its kind."""
+    """The files of this machine's packages, which run on any Linux of its architecture."""
     files: dict[str, bytes] = {}
     for package in _PACKAGES:
         found = metadata.distribution(package)
@@ -159,9 +159,9 @@ def _wanted(path: PurePosixPath) -> bool:
 
 
 def own_modules(rooms: Mapping[str, str]) -> dict[str, bytes]:
-    """Modules of this package by their paths in it, and what makes packages of their folders.
+    """Modules of this package, with the `__init__` of each folder, by their paths in it.
 
-    rooms: names of modules, by room; "" is the package itself.
+    rooms: names of modules, by folder; "" is the package itself.
     """
     root = Path(__file__).resolve().parents[1]
     names = ((room, name) for room, words in rooms.items() for name in ("__init__", *words.split()))
@@ -170,7 +170,7 @@ def own_modules(rooms: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def _tar(files: dict[str, bytes]) -> bytes:
-    """The same bytes for the same files: sorted, without times and owners."""
+    """A tar archive, the same bytes for the same files: sorted, without times and owners."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name in sorted(files):

@@ -1,11 +1,11 @@
-"""What runs a library without Python, for one architecture: made here, as files of a folder.
+"""Make the files that run a library without Python, for one architecture, in a folder.
 
-    lib/libtvm_ffi.so, lib/libtvm_runtime.so   TVM's, of this machine or of wheels
+    lib/libtvm_ffi.so, lib/libtvm_runtime.so   TVM's, from this machine or from wheels
     lib/libansor_deploy.so                     the C API
     run                                        a program that runs a library on files
 
-They find each other wherever the folder lies. The last two are compiled here, without anything of
-this machine in them: the same compiler gives the same bytes.
+They find each other wherever the folder is. The last two are compiled here, and contain nothing of
+this machine: the same compiler gives the same bytes.
 """
 
 import shutil
@@ -23,14 +23,15 @@ PROGRAM = "run"
 _HERE = ("cc", "gcc", "clang")
 _SECONDS = 60.0
 _OPTIONS = ("-O2", "-Wl,--build-id=none")
-# What TVM's libraries need of C++ is on the machine that runs them, and need not be on this one.
+# TVM's libraries need a C++ library on the machine that runs them, which this one may lack.
 _ELSEWHERE = "-Wl,--allow-shlib-undefined"
 
 
 def c_runtime(arch: str, folder: Path, wheels: Path, *, program: bool = True) -> None:
-    """Write the files. wheels: what `fetch_runtime` filled. program: whether `run` is wanted.
+    """Write the files. wheels: the folder that `fetch_runtime` filled. program: with `run`.
 
-    AnsorError where there is no C compiler for it, DeviceError where there are no wheels of it.
+    AnsorError where there is no C compiler for the architecture, DeviceError where there are no
+    wheels.
     """
     compiler, lib = c_compiler(arch), folder / "lib"
     lib.mkdir()
@@ -66,7 +67,7 @@ def _debian(arch: str) -> str:
 
 
 def _installed_libraries(folder: Path) -> None:
-    """The libraries of this machine's packages, which are not imported."""
+    """Copy the libraries of this machine's packages, which are not imported."""
     from ..runtime.native import library
 
     for path in (library(), _tvm_ffi() / "lib" / "libtvm_ffi.so"):

@@ -1,8 +1,8 @@
-"""Commands over one SSH connection, and the watch over it. Nothing here waits for ever.
+"""Commands over one SSH connection that is watched, so that nothing waits for ever.
 
-A connection is given up when it has been silent for `SILENT_SECONDS` although the other side was
-asked for a sign of life every `ASK_SECONDS`: a board that lost its power or its network closes no
-socket. Closing the transport wakes whoever waits on it.
+A connection is given up when it was silent for `SILENT_SECONDS` although the other side was asked
+for a sign of life every `ASK_SECONDS`: a board that lost its power or its network closes no socket.
+Closing the transport wakes all threads that wait on it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ ASK_SECONDS = 5.0
 SILENT_SECONDS = 15
 _OPEN_SECONDS = 15.0
 _TICK_SECONDS = 0.1  # how late a time-out may be noticed; data is noticed at once
-_BLOCK = 1 << 15  # what one SSH packet takes
+_BLOCK = 1 << 15  # bytes that one SSH packet carries
 _STDERR_BLOCKS = 8
-_MOST_STDOUT = 1 << 20  # bytes that `run` takes: what is asked for is answered briefly
+_MOST_STDOUT = 1 << 20  # bytes that `run` accepts: its commands have short answers
 _MOST_PACKET = 1 << 18  # bytes of an SSH packet, as OpenSSH has it
 _GONE = (paramiko.SSHException, EOFError, OSError)
 
 
 class Line:
-    """A socket, or a channel through a jump host, that counts what it has heard."""
+    """A socket, or a channel through a jump host, that counts the bytes it has received."""
 
     def __init__(self, sock: Any) -> None:
         self._sock = sock
         self.heard = 0
 
     def recv(self, count: int) -> bytes:
-        """Receive as a socket does, for paramiko: as many bytes as a packet claims to have left."""
+        """Receive as a socket does. Paramiko asks for as many bytes as a packet claims to have."""
         if count > _MOST_PACKET:
             raise EOFError(f"an SSH packet of {count} bytes")  # paramiko fails on our OSError
         data: bytes = self._sock.recv(count)
@@ -59,7 +59,7 @@ class SshStream:
     def __init__(self, channel: paramiko.Channel, name: str) -> None:
         self._channel = channel
         self._name = name
-        # One for both directions: a reader and a writer would set each other's.
+        # One time-out for both directions, since a reader and a writer would change each other's.
         channel.settimeout(_TICK_SECONDS)
         self._stderr: deque[bytes] = deque(maxlen=_STDERR_BLOCKS)
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -80,7 +80,7 @@ class SshStream:
             return data
 
     def write(self, data: bytes, timeout: float) -> None:
-        """Give all of the data to stdin; DeviceLost where it is not taken in time."""
+        """Write all data to stdin; DeviceLost where it is not accepted in time."""
         deadline = time.monotonic() + timeout
         view = memoryview(data)
         while view:
@@ -107,9 +107,9 @@ class SshStream:
             self._channel.close()
 
     def finish(self, stdin: bytes, timeout: float) -> Ran:
-        """Give it all of stdin, take all of stdout, and wait for its end."""
+        """Write all of stdin, read all of stdout, and wait for the command's end."""
         deadline = time.monotonic() + timeout
-        # The command may write before it has read everything: both at once, or both would wait.
+        # Done at the same time: the command may write before it has read everything.
         threading.Thread(target=self._feed, args=(stdin, timeout), daemon=True).start()
         stdout = bytearray()
         try:
@@ -135,7 +135,7 @@ class SshStream:
             self._channel.shutdown_write()
 
     def _listen(self) -> None:
-        """Read stderr all the time: unread, it would fill the window that stdout needs, too."""
+        """Keep reading stderr: unread, it would fill the window that stdout shares."""
         while True:
             try:
                 block = self._channel.recv_stderr(_BLOCK)
@@ -146,7 +146,7 @@ class SshStream:
             self._stderr.append(block)
 
     def _ended(self) -> bool:
-        """Whether the command closed its stdout; else the connection was closed."""
+        """Whether the command closed its stdout, and not the connection."""
         return bool(self._channel.eof_received or self._channel.exit_status != -1)
 
 
@@ -235,7 +235,7 @@ class SshConnection:
     def _heed(self) -> None:
         """Close the transport after too many silent seconds.
 
-        Seconds are counted, not measured: while this process is stopped, none passes.
+        Seconds are counted, not read from a clock: none passes while this process is stopped.
         """
         line = self._peer.line
         silent, heard = 0, line.heard

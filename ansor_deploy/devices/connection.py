@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Ran:
-    """A command that has ended. status: its exit status; -1 where it has none."""
+    """The result of a command. status: its exit status; -1 where it has none."""
 
     status: int
     stdout: bytes
@@ -20,7 +20,7 @@ class Stream(Protocol):
         """Up to `count` bytes of its stdout; b"" at the end; TimeoutError where none came."""
 
     def write(self, data: bytes, timeout: float) -> None:
-        """Give all of the data to its stdin; DeviceLost when the other side is gone."""
+        """Write all data to its stdin; DeviceLost when the other side is gone."""
 
     def complaint(self) -> str:
         """The end of its stderr so far, for messages."""
@@ -30,7 +30,7 @@ class Stream(Protocol):
 
 
 class Connection(Protocol):
-    """A device that answers. DeviceLost where it no longer does."""
+    """A connected device. Its methods raise DeviceLost where it no longer answers."""
 
     def run(self, command: str, stdin: bytes = b"", timeout: float = 90.0) -> Ran:
         """Run a shell command to its end, within `timeout` seconds."""

@@ -1,7 +1,7 @@
-"""Another architecture's libraries, run here by QEMU's user mode: numbers count, times do not.
+"""Run another architecture's libraries here by QEMU's user mode, for their outputs, not for times.
 
-That takes QEMU, a C compiler for the architecture with its C and C++ libraries, and the wheels
-that a board's set-up fetched. Where one is lacking there is no emulator, and no error either.
+This needs QEMU, a C compiler for the architecture with its C and C++ libraries, and the wheels that
+a board's set-up fetched. Where any of them is missing, there is no emulator, and no error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOK_SECONDS = 60.0
 class Emulator:
     """A program that runs another architecture's code. name: for a manifest.
 
-    command: runs the program of `c_runtime.py`. folder: for its files; it goes with the emulator.
+    command: runs the program of `c_runtime.py`. folder: for its files; removed with the emulator.
     """
 
     name: str
@@ -53,9 +53,9 @@ class Emulator:
 
 
 class EmulatedModel:
-    """A library that is called as `runtime.Model` is.
+    """A library that is called like a `runtime.Model`.
 
-    VerificationError where it does not run; MachineError where that is this machine's.
+    VerificationError where it does not run; MachineError where this machine is at fault.
     """
 
     def __init__(self, emulator: Emulator, path: Path, manifest: dict[str, Any]) -> None:
@@ -69,9 +69,9 @@ class EmulatedModel:
         self._place.with_suffix(".json").write_text(json.dumps(known), encoding="utf-8")
 
     def __call__(self, /, **inputs: np.ndarray) -> dict[str, np.ndarray]:
-        """Run once, in the shapes that the inputs have.
+        """Run once, in the inputs' shapes.
 
-        UsageError where it has none such, or where the inputs hold an index that is out of range.
+        UsageError where it does not take these shapes, or an index in the inputs is out of range.
         """
         one = fitting(self._path, self.interfaces, inputs, self.batches)
         if self._called[0].context:
@@ -92,7 +92,7 @@ class EmulatedModel:
     def _with_files(
         self, given: Sequence[np.ndarray], made: Sequence[np.ndarray], chosen: int = 0
     ) -> None:
-        """Run the program on files of inputs; what it leaves in them and in those of outputs."""
+        """Run the program on files with the inputs, and read the outputs and the caches back."""
         folder, one = self._emulator.folder, self._called[chosen]
         takes = [folder / f"input-{at}" for at in range(len(given))]
         gives = [folder / f"output-{at}" for at in range(len(made))]
@@ -130,7 +130,7 @@ class EmulatedModel:
 
 @contextmanager
 def open_emulator(target: Target) -> Iterator[Emulator | None]:
-    """What runs a target's code, where that is of another architecture; None if nothing does."""
+    """The emulator of a target of another architecture; None if there is none."""
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
         yield _emulator(target, Path(folder))
 
@@ -156,7 +156,7 @@ def _emulator(target: Target, folder: Path) -> Emulator | None:
 
 
 def _done(*words: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    """A command's end. Nothing of this process's environment reaches what is emulated."""
+    """Run a command to its end. The emulated program gets nothing of this environment."""
     return subprocess.run(
         words,
         stdin=subprocess.DEVNULL,

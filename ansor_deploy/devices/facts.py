@@ -1,4 +1,4 @@
-"""What a board says of itself: `probe.py` is run by its own python3, and the answer is checked."""
+"""The facts of a board: its own python3 runs `probe.py`, and the answer is checked here."""
 
 import shlex
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ..target import GpuLimits
 from .answers import Place, Word
 from .connection import Connection, Ran
 
-# Its standard library, and nothing that was installed beside it; no bytecode is written: `unpack`.
+# Only the standard library, without installed packages; no bytecode is written (see `unpack.py`).
 PYTHON = "python3 -I -S -B"
 OLDEST_GLIBC = (2, 28)
 _PROBE_SECONDS = 90.0
@@ -40,21 +40,21 @@ class GpuFacts:
         return f"{self.name}, {self.arch} with {self.sms} multiprocessors"
 
     def fits(self, limits: GpuLimits) -> bool:
-        """Whether it is such a GPU as a target describes."""
+        """Whether it is the kind of GPU that a target describes."""
         return (self.arch, self.sms) == (limits.arch, limits.sms)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of `probe.py`; what a board does not report is None or empty.
+    """The facts of `probe.py`; facts that a board does not report are None or empty.
 
-    time: seconds since 1970 by its clock. machine: as `uname -m` says. bits: of a pointer, as a
-    64-bit kernel may run 32-bit programs. libc: name and version. python: full version.
-    implementation: of Python, with its ABI flags. flags: instructions, in the kernel's words.
-    temperatures: degrees Celsius by sensor. throttled: bits of the Raspberry Pi's firmware.
-    memory, disk: bytes that are free. load: of the last minute. cache: our folder there.
-    runtimes: digests of the bundles in it. model: the board's name, or its processor's. parts: the
-    kinds of core of a board for Arm, as implementer:part, each once. gpu: of NVIDIA's, the first.
+    time: seconds since 1970 by its clock. machine: as `uname -m` prints it. bits: of a pointer, as
+    a 64-bit kernel may run 32-bit programs. libc: name and version. python: full version.
+    implementation: that of Python, with its ABI flags. flags: instruction sets, by the kernel's
+    names. temperatures: degrees Celsius by sensor. throttled: bits of the Raspberry Pi's firmware.
+    memory, disk: free bytes. load: of the last minute. cache: our folder there. runtimes: digests
+    of the bundles in it. model: the board's name, or its processor's. parts: the kinds of core of
+    an Arm board, as implementer:part, each once. gpu: the first NVIDIA GPU.
     """
 
     time: Annotated[float, Meta(ge=0, le=1e12)]
@@ -96,7 +96,7 @@ def run_probe(connection: Connection) -> Ran:
 
 
 def facts_of(ran: Ran) -> Facts:
-    """The facts that the probe printed last; Refused where these are none, or make no sense."""
+    """The facts in the last line that the probe printed; Refused where they are invalid."""
     lines = ran.stdout.splitlines() or [b""]
     return admit(lines[-1], Facts, _MOST_JSON)
 
@@ -122,7 +122,7 @@ def look_at(name: str, connection: Connection) -> Facts:
 
 
 def refused_by_shell(connection: Connection) -> str:
-    """What an account without a shell says to a command; "" of one that runs it."""
+    """The answer to a command of an account without a shell; "" if the account runs commands."""
     ran = connection.run(f"echo {_ECHO}", timeout=_PROBE_SECONDS)
     said = ran.stdout.decode(errors="replace").strip()
     return "" if _ECHO in said else brief(said.splitlines()[-1]) if said else last_line(ran)
@@ -134,7 +134,7 @@ def last_line(ran: Ran) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The first two numbers of a version: 3.11.2 as (3, 11); () where it is no version."""
+    """The first two numbers of a version: (3, 11) for 3.11.2; () where it is no version."""
     try:
         return tuple(int(word) for word in version.split(".")[:2])
     except ValueError:
@@ -142,7 +142,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def _check(name: str, facts: Facts) -> None:
-    """DeviceError where no wheel can fit or be run; it says what the user can change."""
+    """DeviceError, with what the user can change, where no wheel can fit or be run."""
     if facts.noexec:
         what = f"{name}: nothing can be run below {facts.cache}: its file system is mounted noexec"
         raise DeviceError(what, MOUNT_EXEC)

@@ -1,9 +1,9 @@
-"""What the host and the agent on a board send each other: a JSON object, and bytes with it.
+"""Frames between the host and the agent on a board: a JSON object, followed by bytes.
 
     head (two 32-bit lengths, big endian) | JSON | bytes
 
-A frame that is longer than any that the other side sends is refused by its head, before the rest is
-read. The agent's first bytes are a mark: what a login script printed before it is no frame.
+A frame that is too long is refused by its head, before the rest is read. The agent's first bytes
+are a mark: text that a login script printed before it is skipped.
 """
 
 import json
@@ -20,20 +20,20 @@ Message = TypeVar("Message")
 
 
 class FrameError(ValueError):
-    """The bytes that came are no frame, or none that may come."""
+    """The received bytes are no frame, or a forbidden one."""
 
 
 def pack(message: dict[str, Any], data: bytes = b"") -> bytes:
-    """The bytes of one frame. What UTF-8 cannot hold becomes a question mark."""
+    """The bytes of one frame. Characters that UTF-8 cannot encode become question marks."""
     text = json.dumps(message, ensure_ascii=False).encode(errors="replace")
     return _HEAD.pack(len(text), len(data)) + text + data
 
 
 class Unpacker(Generic[Message]):
-    """Makes frames of bytes as they come: a message and bytes each.
+    """Splits received bytes into frames, each a message and its bytes.
 
-    read: makes a message of JSON text, or raises ValueError. most: the length of such a text, in
-    bytes. marked: the mark comes first, after some noise.
+    read: makes a message from JSON text, or raises ValueError. most: the most bytes of such a text.
+    marked: whether the mark comes first, perhaps after some noise.
     """
 
     def __init__(self, read: Callable[[bytes], Message], most: int, marked: bool = False) -> None:
@@ -43,11 +43,11 @@ class Unpacker(Generic[Message]):
 
     @property
     def noise(self) -> bytes:
-        """What came instead of the mark."""
+        """The text that came instead of the mark."""
         return bytes(self._buffer).strip() if self._awaits_mark else b""
 
     def feed(self, data: bytes) -> list[tuple[Message, bytes]]:
-        """The frames that these bytes complete; ValueError where they cannot be any."""
+        """The frames that these bytes complete; ValueError where they are invalid."""
         self._buffer += data
         if self._awaits_mark:
             at = self._buffer.find(MARK)

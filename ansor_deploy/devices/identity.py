@@ -20,7 +20,7 @@ AGENT_SECONDS = 5.0
 
 
 class Keys:
-    """The private keys that may open a route. locked: files passed over, being encrypted."""
+    """The private keys that may open a route. locked: files skipped since they are encrypted."""
 
     def __init__(self, route: Route, agent: list[Any], name: str) -> None:
         self.locked: list[Path] = []
@@ -30,7 +30,7 @@ class Keys:
         self._name = name
 
     def __iter__(self) -> Iterator[Any]:
-        """Those named first, then whatever else ssh-agent holds; each once."""
+        """The named keys first, then all others of ssh-agent; each once."""
         seen = set()
         for key in self._candidates():
             if key.asbytes() not in seen:
@@ -43,12 +43,12 @@ class Keys:
             key = self._from_agent(path) or self._from_file(path)
             if key is not None:
                 yield key
-        # The public half of an encrypted file is not known: it may be any that the agent holds.
+        # The public half of an encrypted file is unknown, and may be any of the agent's keys.
         if not self._route.only or self.locked:
             yield from self._agent
 
     def _from_agent(self, path: Path) -> Any:
-        """The agent's key of the public half that lies beside the file, or is the file."""
+        """The agent's key whose public half lies beside the file, or is the file."""
         public = path if path.suffix == ".pub" else path.with_name(path.name + ".pub")
         with suppress(OSError, UnicodeDecodeError):
             blob = parse_public(public.read_text("utf-8"))
@@ -121,7 +121,7 @@ def _agent() -> paramiko.Agent | None:
         with suppress(paramiko.SSHException, OSError):
             found.append(paramiko.Agent())
 
-    # paramiko waits for an agent for ever: one that was forwarded from a host now gone, say.
+    # paramiko would wait for ever for a dead agent, such as one forwarded from a host that is gone.
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(AGENT_SECONDS)

@@ -1,8 +1,8 @@
 """The user's devices: their names, the way to reach each, and their host keys.
 
-Two small files in the user's configuration folder: `devices.json`, and `known_hosts`, in OpenSSH's
-format, with a device's name where OpenSSH has a host's: two boards behind two jump hosts may have
-one address. Both are replaced whole, under a lock, so that two processes lose nothing.
+These are two small files in the user's configuration folder: `devices.json`, and `known_hosts` in
+OpenSSH's format, with devices' names instead of hosts', since two boards behind two jump hosts may
+have the same address. Both are replaced whole, under a lock, so that two processes lose nothing.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ..system.regular_file import read_regular
 from ..target import Target, load_target
 from .known_hosts import Entry, HostKey, parse
 
-# What reading a file raises that is not as this module writes it.
+# The exceptions of reading a file that this module did not write.
 _DAMAGES = (ValueError, KeyError, TypeError, AttributeError, UsageError, msgspec.ValidationError)
 _MOST_BYTES = 4 << 20
-_PRIVATE = 0o600  # for its owner alone
+_PRIVATE = 0o600  # readable by its owner alone
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
@@ -42,10 +42,10 @@ _URL = re.compile(r"ssh://(?:(.*)@)?(\[[^]]*\]|[^:@/\[\]]*)(?::([^:@/]*))?/?")
 class Device:
     """A machine reached over SSH.
 
-    user, port: "" and 0 leave them to ~/.ssh/config, then to the local user and 22. host: an
-    address, a name, or an alias of ~/.ssh/config. target: what the device is, by name or path.
-    identity: file of the private key, "" for the usual ones. jump: the host to go through, a
-    device's name or [user@]host[:port]; "" as ~/.ssh/config says.
+    user, port: "" and 0 mean those of ~/.ssh/config, else the local user and 22. host: an address,
+    a name, or an alias of ~/.ssh/config. target: the device's target, by name or path. identity:
+    file of the private key, "" for the usual ones. jump: the host to go through, a device's name or
+    [user@]host[:port]; "" means that of ~/.ssh/config.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What `devices.json` holds, by the names of devices. paces: of those that were accepted."""
+    """The content of `devices.json`, by the names of devices. paces: the accepted ones."""
 
     devices: dict[str, Device]
     quarantine: dict[str, Quarantine]
@@ -103,7 +103,7 @@ class Inventory:
 
     @classmethod
     def find(cls) -> Inventory:
-        """The user's: in `$XDG_CONFIG_HOME/ansor-deploy`, by default `~/.config/ansor-deploy`.
+        """The user's inventory: in `$XDG_CONFIG_HOME/ansor-deploy` or `~/.config/ansor-deploy`.
 
         UsageError where there is no home directory.
         """
@@ -127,7 +127,7 @@ class Inventory:
         return name in self._read().devices
 
     def put(self, device: Device) -> None:
-        """Keep a device, in place of one of that name. UsageError where that is no name."""
+        """Add a device, or replace the one of its name. UsageError where the name is invalid."""
         check_name(device.name)
         with self._changing() as contents:
             contents.devices[device.name] = device
@@ -167,14 +167,14 @@ class Inventory:
             contents.quarantine.pop(name, None)
 
     def accept(self, name: str, seconds: float) -> None:
-        """End a quarantine; from now on the reference kernel may take so long on the device."""
+        """End a quarantine, and accept this time of the reference kernel on the device."""
         self.get(name)
         with self._changing() as contents:
             contents.quarantine.pop(name, None)
             contents.paces[name] = seconds
 
     def pace(self, name: str) -> float:
-        """Seconds that were accepted of the reference kernel there; 0 where none were."""
+        """The accepted seconds of the reference kernel on a device; 0 where there are none."""
         return self._read().paces.get(name, 0.0)
 
     def reason(self, name: str) -> Quarantine | None:
@@ -200,7 +200,7 @@ class Inventory:
 
     @contextmanager
     def _changing(self) -> Iterator[_Contents]:
-        """The contents of the file, which are written when the block ends well."""
+        """The contents of the file, which are written when the block ends without an error."""
         with self._locked():
             contents = self._read()
             yield contents
@@ -226,7 +226,7 @@ class Inventory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One writer at a time; the lock is a file of its own, because the others are replaced."""
+        """Let one writer in at a time. The lock is a separate file: the others are replaced."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self.path.with_name(".devices.lock").open("a") as lock:
@@ -237,7 +237,7 @@ class Inventory:
 
 
 def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = "") -> Device:
-    """The device at ssh://[user@]host[:port]; UsageError, without its secrets, if it is none."""
+    """The device at ssh://[user@]host[:port]; UsageError, without the URL's secrets, if invalid."""
     hint = "Write ssh://USER@HOST or ssh://USER@HOST:PORT; an IPv6 address in brackets."
     found = _URL.fullmatch(url)
     if not found:
@@ -257,16 +257,16 @@ def parse_url(name: str, url: str, target: str, identity: str = "", jump: str = 
 
 
 def name_of(host: str) -> str:
-    """What a device may be called: the first word of its host's name, or its whole number."""
+    """A name for a device: the first word of its host's name, or its whole numeric address."""
     if ":" in host:
         return host.partition("%")[0].replace(":", "-").strip("-")
     return host if host.replace(".", "").isdecimal() else host.partition(".")[0]
 
 
 def parse_jump(host: str) -> Device:
-    """The device that [user@]host[:port] stands for, under a name that no device can have.
+    """The device of [user@]host[:port], under a name that no device can have.
 
-    So no pinned key is its. UsageError, without the text's secrets, if it is no host.
+    So no pinned key can be that of a jump host. UsageError, without the text's secrets, if invalid.
     """
     return replace(parse_url("jump", f"ssh://{host}", ""), name=f"jump host {host}")
 
@@ -298,5 +298,5 @@ def _unusable(path: Path, error: OSError) -> AnsorError:
 
 
 def target_of(device: Device) -> Target:
-    """The target that a device is; UsageError where it is not known any more."""
+    """The target of a device; UsageError where it is not known any more."""
     return load_target(device.target, Project.find().target_path())

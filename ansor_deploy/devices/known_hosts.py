@@ -17,7 +17,7 @@ REVOKED = "@revoked"
 
 @dataclass(frozen=True)
 class HostKey:
-    """A public key. kind: such as "ssh-ed25519"; blob: its bytes as SSH sends them."""
+    """A public key. kind: such as "ssh-ed25519"; blob: its bytes as SSH encodes them."""
 
     kind: str
     blob: bytes
@@ -31,7 +31,7 @@ class HostKey:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line: a key and the names it is the key of. marker: "" or such as "@revoked"."""
+    """One line: a key and the names of its hosts. marker: "", or such as "@revoked"."""
 
     marker: str
     names: str
@@ -53,7 +53,7 @@ class Entry:
 
 
 def parse(text: str) -> Iterator[Entry]:
-    """The entries of a file. A line that is none is passed over, and its host stays unknown."""
+    """The entries of a file. Invalid lines are skipped, and their hosts stay unknown."""
     for line in text.split("\n"):
         words = line.split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
@@ -64,7 +64,7 @@ def parse(text: str) -> Iterator[Entry]:
 
 
 def parse_public(text: str) -> bytes:
-    """The key of a public half, `key-type base64 [comment]`; b"" if it is none."""
+    """The key of a public half, `key-type base64 [comment]`; b"" if it is invalid."""
     kind, data, *_ = [*text.split(), "", ""]
     try:
         blob = base64.b64decode(data, validate=True)
@@ -84,7 +84,7 @@ def is_revoked(entries: Iterable[Entry], name: str, key: HostKey) -> bool:
 
 
 def host_name(host: str, port: int) -> str:
-    """The name of a host in the file: with the port where it is not the usual one."""
+    """The name of a host in the file: with the port if that is not 22."""
     return host.lower() if port == 22 else f"[{host.lower()}]:{port}"
 
 

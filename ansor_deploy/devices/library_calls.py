@@ -1,4 +1,4 @@
-"""Whole libraries in the run worker of a site; `devices.remote_model` calls these functions."""
+"""Run whole libraries in a site's run worker; `devices.remote_model` calls these functions."""
 
 import itertools
 import json
@@ -22,16 +22,16 @@ from .arrivals import serve as serve_requests
 
 
 def threads(payload: dict[str, Any]) -> int:
-    """The number of threads that a kernel gets; the answer shows that the runtime is whole."""
+    """The number of threads that a kernel gets; an answer shows that the runtime works."""
     return int(native.ffi().get_global_func("runtime.NumThreads")())
 
 
 def run(payload: dict[str, Any]) -> None:
     """Run a library once.
 
-    payload: its "path", "manifest", the JSON text of the parts of its manifest that say its
-    tensors and cores, "interface", the JSON text of what it takes and gives in this run, "inputs",
-    a file of `to_bytes`, and "outputs", a file to write likewise.
+    payload: its "path"; "manifest", the JSON text of the fields of its manifest that calling it
+    needs; "interface", the JSON text of this run's interface; "inputs", a file of `to_bytes`; and
+    "outputs", such a file to write.
     """
     model = _model(payload["path"], payload["manifest"])
     outputs = model.whole(**_given(payload))
@@ -45,15 +45,15 @@ def times(payload: dict[str, Any]) -> list[float]:
 
 
 def profile(payload: dict[str, Any]) -> dict[str, Any]:
-    """A profile's figures, of about "seconds" seconds; the rest of the payload is that of `run`."""
+    """The figures of a profile of about "seconds" seconds; the payload is otherwise as in `run`."""
     model = _model(payload["path"], payload["manifest"])
     return measure(model, _given(payload), payload["seconds"])
 
 
 def serve(payload: dict[str, Any]) -> dict[str, Any]:
-    """What becomes of requests that come at "rate" for "seconds", summed up; each is a run.
+    """The figures of requests that come at "rate" for "seconds"; each is a run.
 
-    "feeds": an "interface" and "inputs" each, as of `run`, which the requests take turns in.
+    "feeds": each has an "interface" and "inputs" as in `run`; the requests take turns in them.
     """
     model = _model(payload["path"], payload["manifest"])
     feeds = [_given(one) for one in payload["feeds"]]
@@ -70,12 +70,12 @@ def serve(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def bytes_of(tensors: Sequence[TensorInfo]) -> int:
-    """How many bytes `to_bytes` writes of these tensors."""
+    """How many bytes `to_bytes` writes for these tensors."""
     return sum(math.prod(info.shape) * numpy_dtype(info.dtype).itemsize for info in tensors)
 
 
 def by_name(tensors: Sequence[TensorInfo], data: bytes) -> dict[str, np.ndarray]:
-    """The arrays that `to_bytes` wrote of these tensors, by their names."""
+    """The arrays that `to_bytes` wrote for these tensors, by their names."""
     arrays = from_bytes(data, [(info.shape, info.dtype) for info in tensors])
     return {info.name: one for info, one in zip(tensors, arrays, strict=True)}
 

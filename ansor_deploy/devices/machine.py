@@ -1,4 +1,4 @@
-"""The machine that runs a build's code: this one, or devices, or none."""
+"""The machine that runs a build's code: this one, devices, or none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Machine:
     """Where code of a target runs. name: "host", or a device's. sites: none for this machine.
 
-    Of several devices, the first also runs the whole model. bare: this machine's process for that.
+    Of several devices, the first one runs the whole model. bare: this machine's process for that.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Machine:
     bare: Bare | None = None
 
     def start(self) -> None:
-        """Start what runs libraries in the background: one will come."""
+        """Start the process for libraries in the background, since a library will come."""
         if self.bare is not None:
             self.bare.start()
 
@@ -49,19 +49,19 @@ class Machine:
         return RemoteModel(self.sites[0], path, manifest)
 
     def holds(self, size: int) -> bool:
-        """Whether libraries that take so many bytes in all can be in memory at once."""
+        """Whether `size` bytes of libraries fit in memory at once."""
         from .room import room_for
 
         room = room_for(self.sites[0], size) if self.sites else None
         return room is None or room.holds(size)
 
     def least_memory(self) -> int | None:
-        """Bytes that are free on the device that has the fewest; None where nobody says."""
+        """The free bytes of the device that has the fewest; None where no device reports them."""
         rooms = [room for site in self.sites if (room := site.room()) is not None]
         return min((room.memory for room in rooms if room.memory is not None), default=None)
 
     def quarantine(self, name: str, reason: str) -> None:
-        """Run nothing on a device any more until `devices doctor` has passed it."""
+        """Run nothing more on a device until `devices doctor` has passed it."""
         if self.sites:
             from .inventory import Inventory
 
@@ -74,7 +74,7 @@ def open_machine(
 ) -> Iterator[Machine | None]:
     """The devices, connected; without any, this machine, or None where it cannot run the target.
 
-    Of several devices those that cannot be used are left out, with a warning.
+    If several devices are named, those that cannot be used are left out, with a warning.
     """
     if not devices:
         from .bare import open_bare
@@ -98,9 +98,9 @@ def runs_here(target: Target) -> bool:
 
 
 def has_instructions(target: Target) -> bool:
-    """Whether this machine's processor has what code of the target needs, however many cores.
+    """Whether this machine's processor has the instructions that the target's code needs.
 
-    And the GPU, where the target is one.
+    The number of cores does not matter. For a GPU target, the GPU must fit as well.
     """
     words = (target.triple, target.cpu, target.vector_bytes, target.features)
     same = architecture(target.triple) == architecture()
@@ -112,7 +112,7 @@ def has_instructions(target: Target) -> bool:
 @cache
 def local_gpu() -> GpuFacts | None:
     """The first GPU of this machine's driver; None where there is none."""
-    from . import probe  # which builds for processors do not need
+    from . import probe  # imported here, since builds for CPUs do not need it
     from .facts import GpuFacts
 
     found: dict[str, Any] | None = probe.gpu()
@@ -120,9 +120,9 @@ def local_gpu() -> GpuFacts | None:
 
 
 def automatic(folders: Sequence[Path]) -> str:
-    """The name of the target that is this machine's GPU; HOST where it has none.
+    """The name of the target of this machine's GPU; HOST where it has none.
 
-    folders: as of `load_target`. UsageError where no target describes the GPU.
+    folders: as in `load_target`. UsageError where no target describes the GPU.
     """
     if (gpu := local_gpu()) is None:
         return HOST
@@ -138,12 +138,12 @@ def automatic(folders: Sequence[Path]) -> str:
 
 
 def this_machine() -> Target:
-    """The target of this machine, whatever a project calls so."""
+    """The target of this machine, even if a project has another target named host."""
     return replace(load_target("host", [shipped("targets")]), name="host")
 
 
 def rated(target: Target) -> Target:
-    """A target with this machine's peak and bandwidth where it, of a frozen build, has none."""
+    """A target with this machine's peak and bandwidth, if it has none, as in a frozen build."""
     if target.peak_gflops is not None:
         return target
     here = this_machine()
@@ -151,7 +151,7 @@ def rated(target: Target) -> Target:
 
 
 def cannot_run(target: Target) -> str:
-    """A sentence that says why this machine does not run code of the target."""
+    """A sentence about why this machine cannot run code of the target."""
     here = detect_host()
     if target.gpu is not None:
         wanted = f"a GPU ({target.gpu.arch}, {target.gpu.sms} multiprocessors)"

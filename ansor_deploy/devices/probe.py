@@ -1,8 +1,8 @@
-"""What a board knows about itself, as one JSON object on stdout.
+"""Print the facts of a board, as one JSON object on stdout.
 
-This file is not imported here but sent to the board's own python3, 3.7 or later: nothing beyond
-the standard library, and no newer syntax. What a board does not report is null or empty; the
-fields are those of `facts.Facts`.
+This file is sent to the board's own python3, 3.7 or later: so it uses only the standard library and
+no newer syntax. Facts that a board does not report are null or empty; the fields are those of
+`facts.Facts`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 SYSTEM = Path("/sys")
 FIRMWARE = SYSTEM / "devices/platform/soc/soc:firmware/get_throttled"
-HOME = Path(os.path.expanduser("~"))  # noqa: PTH111 - which there need not be
+HOME = Path(os.path.expanduser("~"))  # noqa: PTH111 - the folder need not exist
 CACHE = HOME / ".cache/ansor-deploy"
 AT_HWCAP = 16
-HWCAPS = {"asimd": 1, "asimdhp": 10, "asimddp": 20}  # of <asm/hwcap.h>
+HWCAPS = {"asimd": 1, "asimdhp": 10, "asimddp": 20}  # from <asm/hwcap.h>
 DIGEST = re.compile("[0-9a-f]{16,64}")
 
 
@@ -36,7 +36,7 @@ def text(path: Path) -> str:
 
 
 def cpu_flags() -> list[str]:
-    """The instructions of the first processor, as the kernel calls them."""
+    """The instruction sets of the first processor, by the kernel's names."""
     for line in text(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("flags", "Features"):
@@ -45,14 +45,14 @@ def cpu_flags() -> list[str]:
 
 
 def cpu_values(wanted: str) -> list[str]:
-    """What the kernel says of every processor under this key, in their order."""
+    """The kernel's values under this key, for every processor in order."""
     lines = text(Path("/proc/cpuinfo")).splitlines()
     pairs = (line.partition(":") for line in lines)
     return [value.strip() for key, _, value in pairs if key.strip() == wanted]
 
 
 def model() -> str:
-    """The board's name, of its device tree; else its processor's, where that is of x86."""
+    """The board's name in its device tree; else its processor's name, on x86."""
     name = text(Path("/proc/device-tree/model")).strip("\0")
     if not name and platform.machine() == "x86_64":
         name = "".join(cpu_values("model name")[:1])
@@ -60,13 +60,13 @@ def model() -> str:
 
 
 def parts() -> list[str]:
-    """The kinds of core of a processor for Arm, as implementer:part."""
+    """The kinds of core of an Arm processor, as implementer:part."""
     kinds = map("{}:{}".format, cpu_values("CPU implementer"), cpu_values("CPU part"))
     return sorted({*kinds})
 
 
 def hwcaps() -> list[str]:
-    """Instructions of a 64-bit ARM program: under emulation /proc/cpuinfo is the host's."""
+    """Instruction sets of a 64-bit Arm program: under emulation /proc/cpuinfo is the host's."""
     if platform.machine() != "aarch64":
         return []
     try:
@@ -80,7 +80,7 @@ def hwcaps() -> list[str]:
 
 
 def governors() -> list[str]:
-    """What sets the clocks of its cores, each kind once; none where clocks are not adjustable."""
+    """The governors of its cores' clocks, each once; none where clocks are not adjustable."""
     cpus = SYSTEM / "devices/system/cpu"
     found = {text(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return sorted(found - {""})
@@ -97,7 +97,7 @@ def temperatures() -> dict[str, float]:
 
 
 def throttled() -> int | None:
-    """The Raspberry Pi's bits of what held it back; None on other boards."""
+    """The Raspberry Pi's bits about throttling; None on other boards."""
     try:
         return int(text(FIRMWARE) or vcgencmd(), 16)
     except ValueError:
@@ -105,7 +105,7 @@ def throttled() -> int | None:
 
 
 def vcgencmd() -> str:
-    """The same bits as the Raspberry Pi's own tool prints them; "" where there is no such tool."""
+    """The same bits from the Raspberry Pi's own tool; "" where there is no such tool."""
     command = ["vcgencmd", "get_throttled"]
     try:
         process = subprocess.run(command, stdout=subprocess.PIPE, timeout=5, check=False)
@@ -115,7 +115,7 @@ def vcgencmd() -> str:
 
 
 def gpu() -> dict[str, object] | None:
-    """The first GPU of NVIDIA's driver; None where there is none, or no driver."""
+    """The first GPU of NVIDIA's driver; None where there is no GPU or no driver."""
     try:
         import ctypes
 
@@ -142,7 +142,7 @@ def gpu() -> dict[str, object] | None:
 
 
 def memory_free() -> int | None:
-    """Bytes that programs may still have."""
+    """Bytes of memory that are available to programs."""
     for line in text(Path("/proc/meminfo")).splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -150,7 +150,7 @@ def memory_free() -> int | None:
 
 
 def noexec() -> bool:
-    """Whether nothing under the home folder may be run: it is mounted so."""
+    """Whether the home folder is mounted so that nothing under it can be run."""
     return bool(os.statvfs(str(HOME if HOME.exists() else "/")).f_flag & os.ST_NOEXEC)
 
 
@@ -181,5 +181,5 @@ def facts() -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    # A line of its own, whatever a login script has printed.
+    # The newline starts a new line after anything that a login script has printed.
     print("\n" + json.dumps(facts()))  # noqa: T201

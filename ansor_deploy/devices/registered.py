@@ -1,4 +1,4 @@
-"""The user's devices that are a target: what a command runs on where none is named."""
+"""The user's devices for a target, on which commands run where none is named."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def registered_for(target: Target, report: Report) -> tuple[str, ...]:
-    """Names of the devices that are such a machine and may work; none for this machine itself.
+    """Names of the usable devices of a target; none for this machine itself.
 
-    The project may bind some to the target; else all count. One that may not work is named in a
-    warning, with the reason and the way out. No board is asked.
+    A project may bind some devices to the target; otherwise all of them count. Unusable ones are
+    named in a warning, with the reason and the remedy. No board is contacted.
     """
     if target.name == HOST or (inventory := _inventory()) is None:
         return ()
@@ -40,7 +40,7 @@ def unfit(device: Device, inventory: Inventory) -> str:
     if quarantine := inventory.reason(device.name):
         return f"{quarantine.text(device.name)}; {quarantine.remedy(device.name)}"
     if not inventory.keys(device.name):
-        from .ssh import known_keys  # loads more than all the rest here
+        from .ssh import known_keys  # imported here, since it loads a lot
 
         if not known_keys(device, inventory):
             return (
@@ -56,7 +56,7 @@ def how_to_add(target: Target) -> str:
 
 
 def _inventory() -> Inventory | None:
-    """The user's; None where there is no home directory, as in a job of a build service."""
+    """The user's inventory; None without a home directory, as in a build service's jobs."""
     try:
         return Inventory.find()
     except UsageError:
@@ -64,7 +64,7 @@ def _inventory() -> Inventory | None:
 
 
 def _is(device: Device, target: Target) -> bool:
-    """Whether code and records for the target are the device's; not where its target is gone."""
+    """Whether a device has this target; False where the device's target is unknown."""
     try:
         return target_of(device).fingerprint == target.fingerprint
     except UsageError:

@@ -1,4 +1,4 @@
-"""A built library on a board, which is called and timed as `runtime.Model` is here."""
+"""A built library on a board, which is called and timed like a `runtime.Model` here."""
 
 import hashlib
 import json
@@ -23,15 +23,15 @@ from .library_calls import by_name, bytes_of
 from .room import check_room
 from .site import Site
 
-RUN_SECONDS = 600.0  # for the runs of one call
+RUN_SECONDS = 600.0  # the limit for the runs of one call
 _CALLS = "ansor_deploy.devices.library_calls"
 Arrays = dict[str, np.ndarray]
 
 
 class RemoteModel:
-    """A library that was sent to a site. Its inputs stay there for as long as they are the same.
+    """A library that was sent to a site. Its inputs stay there as long as they do not change.
 
-    AnsorError where the library fails there, DeviceLost where the site does. DeviceError where the
+    AnsorError where the library fails there, DeviceLost where the site fails, DeviceError where the
     library does not fit there.
     """
 
@@ -42,7 +42,7 @@ class RemoteModel:
         self.batches = ranges(manifest, declared(manifest))
         self.inputs, self.outputs = self.interfaces[0].inputs, self.interfaces[0].outputs
         self._site = site
-        # Code for several targets is not asked for there.
+        # A board runs the best code: it needs no entries of other codes.
         sent = {**of_calls(manifest), "codes": None}
         self._manifest = json.dumps(sent)
         check_room(site, path, manifest)
@@ -50,7 +50,7 @@ class RemoteModel:
         self._sent: dict[str, str] = {}  # where inputs lie, by their digests
 
     def __call__(self, /, **inputs: np.ndarray) -> Arrays:
-        """Run once, in the shapes that the inputs have; UsageError where it has none such."""
+        """Run once, in the inputs' shapes; UsageError where it does not take these."""
         place = self._site.scratch("outputs")
         self._call("run", inputs, outputs=place)
         outputs = self._fitting(inputs).outputs
@@ -59,9 +59,9 @@ class RemoteModel:
         return of_true_size(outputs, by_name(outputs, data))
 
     def times(self, inputs: Arrays, runs: int) -> list[float]:
-        """Seconds of each of so many runs, one after the other, by the site's clock."""
+        """Seconds of each of `runs` runs, one after the other, by the site's clock."""
         seconds: list[float] = []
-        while len(seconds) < runs:  # in parts, each of which is an answer that a frame holds
+        while len(seconds) < runs:  # in parts, so that each answer fits a frame
             part = min(MOST_ITEMS, runs - len(seconds))
             seconds += self._call("times", inputs, runs=part)
         if wrong := impossible(seconds):
@@ -76,7 +76,7 @@ class RemoteModel:
         return described(figures, self.manifest)
 
     def serve(self, feeds: Sequence[Arrays], rate: float, seconds: float) -> Served:
-        """What becomes of requests at a rate, summed up by the site; they take turns in feeds."""
+        """The site's figures of requests at a rate; the requests take turns in the feeds."""
         words = {"feeds": self._given(*feeds), "rate": rate, "seconds": seconds}
         served = Served(**self._ask("serve", words, seconds + RUN_SECONDS))
         if wrong := impossible(served.running):
@@ -107,7 +107,7 @@ class RemoteModel:
         return fitting(self.path, self.interfaces, inputs, self.batches)
 
     def _given(self, *feeds: Arrays) -> list[dict[str, str]]:
-        """Words of a call for each of the inputs, which lie there; others no longer do."""
+        """The payload for each of these inputs, which are sent if needed; others are removed."""
         shapes = [self._fitting(inputs) for inputs in feeds]
         data = [
             to_bytes([inputs[info.name] for info in one.inputs])

@@ -1,4 +1,4 @@
-"""Does a library fit into a board's memory, and on its disk? That is asked before it is sent."""
+"""Check whether a library fits a board's memory and disk, before it is sent."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _STARTED, _START_SECONDS = "ansor_deploy.devices.library_calls:threads", 60.0
 
 @dataclass(frozen=True)
 class Room:
-    """What a board has left for us, in bytes. memory: None where it does not say."""
+    """The free bytes of a board. memory: None where it does not report it."""
 
     memory: int | None
     disk: int
 
     def holds(self, memory: int) -> bool:
-        """Whether so many bytes of memory are free, as far as is known."""
+        """Whether so many bytes of memory are free, as far as known."""
         return self.memory is None or memory <= self.memory
 
 
 def room_for(site: Site, size: int) -> Room | None:
-    """What a site has left; None where nobody knows.
+    """The free bytes of a site; None where they are unknown.
 
-    Where so many bytes are not free, what its process keeps of former runs is, too.
+    Where `size` bytes are not free, its process is restarted, which frees what it kept.
     """
     room = site.room()
     if room is not None and not room.holds(size):
         site.restart()
-        site.call(_STARTED, {}, _START_SECONDS)  # the new process has taken what it needs
+        site.call(_STARTED, {}, _START_SECONDS)  # afterwards the new process has its memory
         room = site.room()
     return room
 
@@ -65,17 +65,17 @@ def check_room(site: Site, library: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _less_memory(manifest: Mapping[str, Any]) -> str:
-    """What to do where a library takes too much: Winograd's weights are up to 4 times as large."""
+    """The hint for a library that takes too much: Winograd's weights are up to 4 times as large."""
     if any(task.get("rewriting") for task in manifest.get("tasks", ())):
         return f"build it with --precision strict, whose weights take less; or {NO_MEMORY}"
     return NO_MEMORY
 
 
 def memory_of_runs(library: Path, manifest: Mapping[str, Any]) -> int:
-    """Bytes that a process on a board takes for a library beside the runtime.
+    """Bytes that a process on a board takes for a library, besides the runtime.
 
-    Its weights are pages of its file; but a run reads them all, and none must wait for the disk.
-    Inputs come as a file and are arrays then, outputs the other way round.
+    Weights are pages of the library's file, but they count, since a run reads all of them and must
+    not wait for the disk. Inputs and outputs count twice: as files and as arrays.
     """
     from ..runtime.interface import interfaces
     from .library_calls import bytes_of

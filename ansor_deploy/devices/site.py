@@ -1,4 +1,4 @@
-"""The protocol of a site, where code runs, and this machine as one; board.py has the other."""
+"""The protocol of a site, which runs code, and this machine as a site; board.py has boards."""
 
 import itertools
 import platform
@@ -14,7 +14,7 @@ from .answers import check_answer
 from .room import Room
 from .strain import Strain, strain
 
-# What a run worker imports, here and on a board: TVM's runtime, and no compiler.
+# The module that a run worker imports, here and on a board: TVM's runtime, and no compiler.
 RUNS = "ansor_deploy.measure.on_cpu"
 
 
@@ -22,7 +22,7 @@ class Site(Protocol):
     """A machine with a process that runs code and that can be killed alone.
 
     name: for messages. remote: whether it is another machine, which builds here do not disturb.
-    pace: seconds that the reference kernel may take there; 0 where that is to be found.
+    pace: the accepted seconds of the reference kernel there; 0 where they must be measured first.
     """
 
     name: str
@@ -33,31 +33,31 @@ class Site(Protocol):
         """Start the process in the background, unless it lives."""
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """What `Worker.call` does. DeviceLost where the site is at fault and not what ran on it."""
+        """As `Worker.call`. DeviceLost where the site is at fault, and not the code that ran."""
 
     def put(self, path: Path) -> str:
         """Make a file of this machine available on the site; its path there."""
 
     def get(self, place: str, size: int) -> bytes:
-        """What a file of the site contains, which is so many bytes. DeviceLost where it is not."""
+        """The content of a file of the site; DeviceLost where it does not have `size` bytes."""
 
     def drop(self, place: str) -> None:
-        """Remove what `put` or the site's process left at a path, if it is there."""
+        """Remove a file that `put` or the site's process has written, if it is there."""
 
     def scratch(self, name: str) -> str:
         """A path for a file that the site's process writes."""
 
     def room(self) -> Room | None:
-        """What it has left at the moment; None where files are not copied, or nobody knows."""
+        """Its free memory and disk now; None where files are not copied, or it is unknown."""
 
     def strain(self) -> Strain:
-        """What keeps its clock down at the moment."""
+        """What keeps its clock down now."""
 
     def restart(self) -> None:
         """Kill the process, whatever it does, and start a fresh one in the background."""
 
     def interrupt(self) -> None:
-        """End what runs, from another thread than the one that waits for it."""
+        """End the running code, from another thread than the one that waits for it."""
 
     def close(self) -> None:
         """Kill the process and remove every file. May be called twice."""
@@ -73,7 +73,7 @@ class LocalSite:
         self.name = platform.node()
         self._scratch = Scratch()
         self._names = itertools.count()
-        # TVM takes half of the cores on x86 where nothing is set before its first parallel loop.
+        # By default TVM would take half of the cores on x86; it must be set before its first loop.
         env = {"TVM_NUM_THREADS": str(cores), fence.VARIABLE: str(self._scratch.path)}
         self._worker = Worker(RUNS, env)
 
@@ -82,7 +82,7 @@ class LocalSite:
         self._worker.start()
 
     def call(self, function: str, payload: dict[str, Any], timeout: float) -> Any:
-        """What `Worker.call` does, in this site's process."""
+        """As `Worker.call`, in this site's process."""
         value = self._worker.call(function, payload, timeout)
         try:
             check_answer(function, payload, value)
@@ -95,17 +95,17 @@ class LocalSite:
         return str(path)
 
     def get(self, place: str, size: int) -> bytes:
-        """What the file contains."""
+        """The content of the file."""
         with Path(place).open("rb") as file:
             return file.read(size)
 
     def drop(self, place: str) -> None:
-        """Remove a file that the process wrote; what was put is its owner's to remove."""
+        """Remove a file that the process wrote; `put` made no copy, so its file stays."""
         if Path(place).is_relative_to(self._scratch.path):
             Path(place).unlink(missing_ok=True)
 
     def scratch(self, name: str) -> str:
-        """A path in a folder that goes with the site."""
+        """A path in a folder that is removed with the site."""
         return str(self._scratch.path / f"{next(self._names)}-{name}")
 
     def room(self) -> Room | None:
@@ -113,7 +113,7 @@ class LocalSite:
         return None
 
     def strain(self) -> Strain:
-        """What keeps this machine's clock down at the moment."""
+        """What keeps this machine's clock down now."""
         return strain(probe.governors(), probe.temperatures(), probe.throttled())
 
     def restart(self) -> None:

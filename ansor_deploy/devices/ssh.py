@@ -1,8 +1,8 @@
 """Connect to a device over SSH, and to nothing else that answers at its address.
 
-A host key counts if it is pinned for the device or, where none is, if the user's own
-~/.ssh/known_hosts has it; any other is refused before the user is named. No password is asked
-for, sent or kept: keys come from ssh-agent or from files.
+A host key is accepted if it is pinned for the device or, where no key is pinned, if the user's own
+~/.ssh/known_hosts has it; any other is refused before the user name is sent. No password is asked
+for, sent or stored: keys come from ssh-agent or from files.
 """
 
 import logging
@@ -22,19 +22,19 @@ from .ssh_config import Route, resolve, ssh_folder
 CONNECT_SECONDS = 10.0
 HANDSHAKE_SECONDS = 15.0
 _MOST_JUMPS = 8
-_SEND_BUFFER = 1 << 19  # what may wait in the kernel ahead of a sign of life
+_SEND_BUFFER = 1 << 19  # bytes that may wait in the kernel before a sign of life is sent
 # Authenticated ciphers first: one pass over the data instead of two.
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 
-# Errors are raised; paramiko's log of them, tracebacks and all, would go to the user's terminal.
+# Errors are raised; paramiko would also log them, with tracebacks, to the user's terminal.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 def connect(device: Device, inventory: Inventory | None = None) -> SshConnection:
-    """A connection to the device, which has proved that it is the device.
+    """A connection to the device, which has proved its identity.
 
-    DeviceLost where it cannot be reached, DeviceError where its key is not the one known or none
-    of the user's is accepted. inventory: the pinned keys; by default the user's.
+    DeviceLost where it cannot be reached, DeviceError where its host key is not a known one, or it
+    accepts none of the user's keys. inventory: the pinned keys; by default the user's.
     """
     inventory = inventory or Inventory.find()
     peer = _reach(device, inventory, resolve(device).jumps, ())
@@ -42,18 +42,18 @@ def connect(device: Device, inventory: Inventory | None = None) -> SshConnection
 
 
 def offered_key(device: Device, inventory: Inventory) -> HostKey:
-    """The key that is shown at the device's address; it is not verified yet."""
+    """The host key that the device's address offers; it is not verified yet."""
     with closing(_reach(device, inventory, resolve(device).jumps, ())) as peer:
         return peer.key
 
 
 def known_keys(device: Device, inventory: Inventory) -> Sequence[HostKey]:
-    """The pinned keys of a device or, where there is none, those of ~/.ssh/known_hosts."""
+    """The pinned keys of a device or, where there are none, those of ~/.ssh/known_hosts."""
     return inventory.keys(device.name) or keys_of(parse(_user_file()), resolve(device).known_as)
 
 
 def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
-    """DeviceError unless this is a key that the device is known by."""
+    """DeviceError unless this is a known key of the device."""
     refuse_revoked(device, key)
     known = known_keys(device, inventory)
     if not known:
@@ -74,7 +74,7 @@ def verify(device: Device, key: HostKey, inventory: Inventory) -> None:
 
 
 def refuse_revoked(device: Device, key: HostKey) -> None:
-    """DeviceError if ~/.ssh/known_hosts says that this key of the device is not to be accepted."""
+    """DeviceError if ~/.ssh/known_hosts marks this key of the device as revoked."""
     if is_revoked(parse(_user_file()), resolve(device).known_as, key):
         what = f"{device.name}: its host key {key.fingerprint} is revoked in ~/.ssh/known_hosts"
         hint = "Do not connect. Ask whoever revoked it; give the board a new key."
@@ -117,7 +117,7 @@ def _under(
 
 
 def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConnection:
-    """Check the peer first, and log in then: the user is not named to anybody else."""
+    """Check the peer, and only then log in, so that nobody else learns the user name."""
     with ExitStack() as undo:
         undo.callback(peer.close)
         check()
@@ -127,7 +127,7 @@ def _logged_in(peer: Peer, device: Device, check: Callable[[], None]) -> SshConn
 
 
 def _verify_jump(host: Device, key: HostKey, inventory: Inventory) -> None:
-    """Verify a jump host; one that is no device is trusted where the user's ssh trusts it."""
+    """Verify a jump host; one that is not a device is trusted if the user's ssh trusts it."""
     try:
         verify(host, key, inventory)
     except DeviceError as error:
@@ -174,7 +174,7 @@ def _shake_hands(name: str, line: Line, preferred: list[str]) -> paramiko.Transp
 
 
 def _plain(kind: str) -> str:
-    """RSA keys are of one kind, however they sign."""
+    """The kind of a key: RSA keys are of one kind, whatever their signatures use."""
     return "ssh-rsa" if kind.startswith("rsa-sha2-") else kind
 
 

@@ -1,4 +1,4 @@
-"""What ~/.ssh/config says about a device. The device's own address and options come first."""
+"""Read ~/.ssh/config for a device. The device's own address and options come first."""
 
 import getpass
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ _DEPTH = 16  # OpenSSH's own limit of Include
 class Route:
     """Everything that is needed to reach a host.
 
-    identities: files of private keys, to be tried in turn; explicit: they were named, so that one
-    that is missing is an error. only: no other key of ssh-agent is offered. jumps: hosts to go
-    through, the first one first. known_as: the host's name in ~/.ssh/known_hosts.
+    identities: files of private keys, to be tried in turn; explicit: whether the user named them,
+    so that a missing one is an error. only: no other key of ssh-agent is offered. jumps: hosts to
+    go through, the first one first. known_as: the host's name in ~/.ssh/known_hosts.
     """
 
     host: str
@@ -62,7 +62,7 @@ def resolve(device: Device) -> Route:
 
 
 def ssh_folder() -> Path:
-    """~/.ssh; a folder that is not there for a user without a home."""
+    """~/.ssh; a nonexistent folder for a user without a home."""
     try:
         return Path.home() / ".ssh"
     except RuntimeError:
@@ -91,7 +91,7 @@ def _options(host: str) -> dict[str, Any]:
 
 
 def _lines(path: Path, section: str, depth: int) -> list[str]:
-    """The lines with those of included files, which paramiko does not read, in their places."""
+    """The lines, with those of included files in their places, since paramiko does not include."""
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         word, _, rest = line.strip().replace("=", " ", 1).partition(" ")

@@ -1,22 +1,22 @@
-"""What keeps a machine's clock below what it could be, as far as the machine says."""
+"""Find what keeps a machine's clock below its best, as far as the machine reports it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Bits of the Raspberry Pi's firmware: what holds it back now; 16 places up, what has since it
-# was switched on.
+# Bits of the Raspberry Pi's firmware: what throttles it now. The bits 16 places higher are for
+# what has throttled it since it was switched on.
 THROTTLES = ("under-voltage", "frequency capped", "throttled", "soft temperature limit")
 STEADY = "performance"
 
 
 @dataclass(frozen=True)
 class Strain:
-    """Why times that are taken now are not those of the machine at its best.
+    """Why times measured now are not those of the machine at its best.
 
-    reasons: in words; none where nothing is the matter, or the machine does not say. degrees:
-    Celsius, of its hottest sensor; None where it has none.
+    reasons: in words; none where nothing is wrong, or the machine does not report it. degrees: that
+    of its hottest sensor, in Celsius; None where it has no sensor.
     """
 
     reasons: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Strain:
 def strain(
     governors: Sequence[str], temperatures: Mapping[str, float], throttled: int | None
 ) -> Strain:
-    """What these facts of `probe.py` come to."""
+    """The strain that follows from these facts of `probe.py`."""
     reasons = throttles(throttled or 0)
     if others := [name for name in governors if name != STEADY]:
         reasons.append(f"its clock governor is {' and '.join(others)}, not {STEADY}")
@@ -39,5 +39,5 @@ def strain(
 
 
 def throttles(bits: int) -> list[str]:
-    """What the firmware's bits say that holds a board back now."""
+    """What throttles a board now, from the firmware's bits."""
     return [word for place, word in enumerate(THROTTLES) if bits >> place & 1]

@@ -1,10 +1,10 @@
-"""Sent as text to a board's Python: a bundle from stdin into its folder, whole or not at all.
+"""Unpack a bundle from stdin into its folder, whole or not at all. A board's Python runs this text.
 
     python3 -c TEXT CACHE DIGEST < bundle.tar.gz
 
-DIGEST: SHA-256 of the tar archive, and the name of the folder. Ends with a status other than
-zero, and the reason on stderr, where that folder cannot be made. Its digest is known when all of it
-has come; until then nothing but plain files is made, and these nowhere but in the folder.
+DIGEST: SHA-256 of the tar archive, and the name of the folder. It ends with a nonzero status, and
+the reason on stderr, where that folder cannot be made. The digest can be checked only after
+everything has arrived; until then only plain files are made, and only in the folder.
 """
 
 import fcntl
@@ -21,12 +21,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 LEFT = ".upload-"
-MOST = 1 << 30  # bytes of an archive, unpacked: ten times what there is to send
-KEPT = 3  # of the bundles that were used last: hosts may differ in their versions
+MOST = 1 << 30  # bytes of an unpacked archive: ten times a bundle's size
+KEPT = 3  # how many of the last used bundles are kept: hosts may have different versions
 
 
 class Hashed:
-    """A stream that is read once, and its digest."""
+    """A stream that computes the digest of what is read from it."""
 
     def __init__(self, stream: gzip.GzipFile) -> None:
         self.stream = stream
@@ -34,7 +34,7 @@ class Hashed:
         self.left = MOST
 
     def read(self, count: int) -> bytes:
-        """The next bytes; OSError where there are more than any bundle has."""
+        """The next bytes; OSError where there are more than a bundle can have."""
         data = self.stream.read(count)
         self.digest.update(data)
         self.left -= len(data)
@@ -44,12 +44,12 @@ class Hashed:
 
 
 def unpack(cache: Path, digest: str) -> None:
-    """Into a temporary folder that is renamed when its digest is known to be right."""
+    """Unpack into a temporary folder, which is renamed once its digest is right."""
     cache.mkdir(parents=True, exist_ok=True)
     cache.chmod(0o700)
     with (cache / "upload.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in cache.glob(f"{LEFT}*"):  # of an upload that was torn
+        for left in cache.glob(f"{LEFT}*"):  # from interrupted uploads
             shutil.rmtree(left)
         if (cache / digest).is_dir():
             return
@@ -57,7 +57,7 @@ def unpack(cache: Path, digest: str) -> None:
         try:
             fill(made, digest)
             compile_all(made)
-            os.sync()  # the name must not survive a power cut that the files do not
+            os.sync()  # so that a power cut cannot leave the name without the files
             made.rename(cache / digest)
         finally:
             shutil.rmtree(made, ignore_errors=True)
@@ -66,13 +66,13 @@ def unpack(cache: Path, digest: str) -> None:
 
 
 def by_last_use(cache: Path) -> list[Path]:
-    """The bundles, the last first; an agent touches the folder that it runs from."""
+    """The bundles, the last used first; an agent touches the folder that it runs from."""
     bundles = [path for path in cache.iterdir() if len(path.name) == 64]
     return sorted(bundles, key=lambda path: path.stat().st_mtime, reverse=True)
 
 
 def fill(folder: Path, digest: str) -> None:
-    """Extract stdin there; OSError where it is not what it should be."""
+    """Extract stdin into a folder; OSError where it is not the right bundle."""
     stream: Any = Hashed(gzip.GzipFile(fileobj=sys.stdin.buffer))
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for entry in archive:
@@ -88,7 +88,7 @@ def fill(folder: Path, digest: str) -> None:
 
 
 def plain_name(entry: tarfile.TarInfo) -> str:
-    """Where a plain file of a bundle goes in its folder; OSError for any other entry."""
+    """The path of a plain file of a bundle in its folder; OSError for any other entry."""
     path = PurePosixPath(entry.name)
     if not entry.isreg() or entry.issparse() or path.is_absolute() or ".." in path.parts:
         raise OSError(f"{entry.name[:80]!a} is no plain file of a bundle")
@@ -96,10 +96,10 @@ def plain_name(entry: tarfile.TarInfo) -> str:
 
 
 def compile_all(folder: Path) -> None:
-    """Write the bytecode of every module, with its source's hash, by which Python believes it.
+    """Write the bytecode of every module, with its source's hash, by which Python validates it.
 
-    Imports would write it later, and before Python 3.13.2 they leave half of it on a full disk
-    (importlib's `_write_atomic`): then no import works any more. Agents are started with `-B`.
+    Otherwise imports would write it, and before Python 3.13.2 they leave half of it on a full disk
+    (importlib's `_write_atomic`), after which no import works. Agents are started with `-B`.
     """
     for path in folder.rglob("*.py"):
         source = path.read_bytes()
@@ -115,5 +115,5 @@ try:
 except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
     sys.exit(str(error))
 finally:
-    while sys.stdin.buffer.read(1 << 20):  # who writes must not be cut off, but hear the reason
+    while sys.stdin.buffer.read(1 << 20):  # read it all, so that the sender gets the reason
         pass

@@ -1,7 +1,7 @@
 """The packages that a board gets, pinned by digest, as wheels in a folder of this machine.
 
-`wheels.sha256` is a list as `sha256sum` writes it, for 64-bit ARM and x86, and four Pythons.
-Only a set-up step downloads; everything else takes what is there.
+`wheels.sha256` is a list as `sha256sum` writes it, for 64-bit ARM and x86, and four Pythons. Only a
+set-up step downloads wheels; everything else uses those that are there.
 """
 
 import subprocess
@@ -19,8 +19,8 @@ from ..system.host import RUN_64_BITS, no_runtime
 
 _PINS = Path(__file__).with_name("wheels.sha256")
 _SECONDS = 1800.0
-_ANY_PYTHON = "3.11"  # of a package whose libraries alone are wanted
-# What runs a library, by the package that has it.
+_ANY_PYTHON = "3.11"  # any version will do where only a package's libraries are needed
+# The libraries that run a built library, by the package that has them.
 _LIBRARIES = {
     "apache_tvm": "tvm/lib/libtvm_runtime.so",
     "apache_tvm_ffi": "tvm_ffi/lib/libtvm_ffi.so",
@@ -29,14 +29,14 @@ _LIBRARIES = {
 
 @dataclass(frozen=True)
 class Wheel:
-    """A file of a package index, and its SHA-256."""
+    """A file in a package index, and its SHA-256."""
 
     file: str
     sha256: str
 
     @property
     def platforms(self) -> list[str]:
-        """Tags of the systems that it is for."""
+        """The tags of the platforms that it is for."""
         return self.file.removesuffix(".whl").split("-")[-1].split(".")
 
     def fits(self, arch: str, python: str) -> bool:
@@ -47,7 +47,7 @@ class Wheel:
 
 
 def wheels_folder() -> Path:
-    """The folder of this machine where the wheels lie unless another is named."""
+    """The default folder of the wheels on this machine."""
     return cache_folder("wheels")
 
 
@@ -70,9 +70,9 @@ def pinned(arch: str, python: str) -> list[Wheel]:
 def fetch_wheels(
     arch: str, python: str, folder: Path, say: Callable[[str], None] = lambda line: None
 ) -> list[Path]:
-    """Download what is missing, by pip, into the folder; DeviceError where that fails.
+    """Download missing wheels by pip into the folder; DeviceError where that fails.
 
-    say: called with a line before it does.
+    say: called with a line before a download.
     """
     wheels = pinned(arch, python)
     _fetch(wheels, python, folder, lambda: say(f"packages for {arch}, Python {python}"))
@@ -80,7 +80,7 @@ def fetch_wheels(
 
 
 def fetch_runtime(arch: str, folder: Path) -> None:
-    """Download what `runtime_libraries` takes, into the folder; DeviceError where that fails."""
+    """Download the wheels that `runtime_libraries` needs; DeviceError where that fails."""
     wheels = [w for w in pinned(arch, _ANY_PYTHON) if w.file.partition("-")[0] in _LIBRARIES]
     _fetch(wheels, _ANY_PYTHON, folder)
 
@@ -88,7 +88,7 @@ def fetch_runtime(arch: str, folder: Path) -> None:
 def _fetch(
     wheels: Sequence[Wheel], python: str, folder: Path, begin: Callable[[], None] = lambda: None
 ) -> None:
-    """Download those that are missing. begin: called before that."""
+    """Download the wheels that are missing. begin: called before that."""
     missing = [wheel for wheel in wheels if not _is_whole(folder / wheel.file, wheel)]
     if missing:
         begin()
@@ -111,7 +111,7 @@ def present(arch: str, python: str, folder: Path, name: str) -> list[Path]:
 def runtime_libraries(arch: str, wheels: Path, folder: Path) -> bool:
     """Put TVM's runtime for an architecture into a folder; False where no wheels have it.
 
-    wheels: the folder that `fetch_runtime` filled, or `fetch_wheels` for whichever Python.
+    wheels: the folder that `fetch_runtime` filled, or `fetch_wheels` for any Python.
     """
     pairs = (line.split() for line in _PINS.read_text(encoding="utf-8").splitlines())
     pins = [Wheel(file, digest) for digest, file in pairs]
