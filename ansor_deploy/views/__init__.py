@@ -1,4 +1,4 @@
-"""What a person looks at while a build runs: a list of events, a terminal and a plain rendering."""
+"""What a person sees while a build runs: the events, and renderings of them as lines or panels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """Receives what happens, in order, and shows nothing of it.
+    """Receives the events of a build in order, and shows nothing.
 
-    What inherits from it shows the events that it defines, on stderr, never on stdout.
+    Subclasses show the events whose methods they define, on stderr and never on stdout.
     """
 
     def stage(self, name: str, detail: str = "") -> None:
@@ -39,10 +39,10 @@ class Report:
         """A batch of candidates was measured."""
 
     def step(self, what: str, done: int, total: int) -> None:
-        """So many of the stage's parts are done. what: they are, such as "kernels"."""
+        """So many of a stage's parts are done. what: the kind of parts, such as "kernels"."""
 
     def jobs(self, rows: Sequence[Row]) -> None:
-        """The jobs of a farm stand so; it may be as they stood."""
+        """The jobs of a farm are in these states, which may not have changed."""
 
     def printed(self, rule: str, line: str) -> None:
         """A user's rule has printed a line."""
@@ -51,7 +51,7 @@ class Report:
         """The library was compared with the oracle."""
 
     def preset(self, preset: Preset) -> None:
-        """It was measured how many threads and streams are best for what it is used for."""
+        """The best number of threads and streams for the library's use was measured."""
 
     def compared(self, speed: Speed) -> None:
         """The library was timed beside the untuned build."""
@@ -60,18 +60,18 @@ class Report:
         """The library was timed beside another engine."""
 
     def memory(self, figures: Memory) -> None:
-        """What the library takes is known: the manifest's figures, in bytes."""
+        """The library's memory is known: the manifest's figures, in bytes."""
 
     def wrote(self, paths: list[Path]) -> None:
         """The outputs are in place."""
 
     def suggest(self, command: str) -> None:
-        """A person may now want to do this."""
+        """This command may be useful next."""
 
     def warn(self, message: str) -> None:
-        """Something the user should know does not stop the build."""
+        """Something happened that the user should know, and that does not stop the build."""
 
     @cached_property
     def warn_once(self) -> Callable[[str], None]:
-        """The same of what several steps find, each by itself, such as a rule that fails."""
+        """As `warn`, but once for each message: several steps may have the same to say."""
         return cache(self.warn)

@@ -1,4 +1,4 @@
-"""Which rendering fits the terminal."""
+"""Choose the rendering that suits the terminal."""
 
 import os
 import sys
@@ -18,9 +18,9 @@ def report_on_stderr(
     quiet: bool = False,
     verbose: bool = False,
 ) -> Iterator[Report]:
-    """A live report where stderr is a capable terminal, else lines; the terminal is put back.
+    """A live report where stderr is a capable terminal, else lines; it restores the terminal.
 
-    message_format: "json" for lines of JSON. quiet: only what goes wrong. verbose: details, too.
+    message_format: "json" for lines of JSON. quiet: only warnings and errors. verbose: add details.
     """
     if message_format == "json":
         yield JsonReport()
@@ -41,6 +41,6 @@ def _told(plain: bool, *, verbose: bool) -> PlainReport:
 
 
 def redraws() -> bool:
-    """Whether a person watches on a terminal that can draw over itself."""
+    """Whether stderr is a terminal that can redraw, and nobody asked for plain output."""
     asked_plain = os.environ.get("NO_COLOR") or os.environ.get("CI")
     return sys.stderr.isatty() and not asked_plain and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""A report on a terminal: coloured lines, and while tuning a panel that is drawn over."""
+"""A report on a terminal: coloured lines, and during tuning a panel that is redrawn."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class LiveReport(PlainReport):
-    """Draws with rich on stderr; `close` gives the terminal back."""
+    """Draws on stderr with rich; `close` restores the terminal."""
 
     def __init__(self, console: Console | None = None, *, verbose: bool = False) -> None:
         super().__init__(verbose=verbose)
         self._console = console or Console(stderr=True, highlight=False)
         self._live: Live | None = None
-        self._panel: Callable[[], RenderableType] = Text  # what is drawn over, as it is now
+        self._panel: Callable[[], RenderableType] = Text  # draws the current state
 
     def close(self) -> None:
-        """Give the terminal back, whatever happened; the panel stays as it last stood."""
+        """Restore the terminal in any case; the panel stays as it was last drawn."""
         self._stop()
         super().close()
 
@@ -43,27 +43,27 @@ class LiveReport(PlainReport):
             self._live = None
 
     def stage(self, name: str, detail: str = "") -> None:
-        """Print a bold name below the panel of the stage before."""
+        """Print the name in bold, below the panel of the previous stage."""
         self._stop()
         self._begin(name)
         self._console.print(Text.assemble((name, "bold cyan"), "  ", (printable(detail), "dim")))
 
     def plan(self, plan: Plan) -> None:
-        """Print the plan below the steps that led to it."""
+        """Print the plan below the steps before it."""
         self._stop()
         super().plan(plan)
 
     def progress(self, progress: Progress) -> None:
-        """Open the panel at the first batch; the clocks run on between batches."""
+        """Show the panel from the first batch on; its clocks also run between batches."""
         received = time.monotonic()
         self._draw(lambda: panel(progress, time.monotonic() - received))
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Draw how far the stage is over how far it was."""
+        """Redraw the bar of the stage."""
         self._draw(lambda: steps(what, done, total))
 
     def jobs(self, rows: Sequence[Row]) -> None:
-        """Draw the table of a farm's jobs over how it was."""
+        """Redraw the table of a farm's jobs."""
         self._draw(lambda: jobs(rows))
 
     def wrote(self, paths: list[Path]) -> None:
@@ -72,7 +72,7 @@ class LiveReport(PlainReport):
         super().wrote(paths)
 
     def suggest(self, command: str) -> None:
-        """Print the command, as it can be pasted."""
+        """Print the command unwrapped, so that it can be pasted."""
         self._say(f"next     {command}", unbroken=True)
 
     def _draw(self, panel: Callable[[], RenderableType]) -> None:
@@ -95,7 +95,7 @@ class LiveReport(PlainReport):
 
 
 def steps(what: str, done: int, total: int) -> RenderableType:
-    """How far a stage is, as a bar and in numbers."""
+    """The progress of a stage, as a bar and in numbers."""
     grid = Table.grid(padding=(0, 2))
     bar = ProgressBar(total=total, completed=done, width=30)
     grid.add_row(bar, Text(text.steps(what, done, total)))
@@ -103,7 +103,7 @@ def steps(what: str, done: int, total: int) -> RenderableType:
 
 
 def jobs(rows: Sequence[Row]) -> RenderableType:
-    """The table of a farm's jobs; those that failed stand out."""
+    """The table of a farm's jobs, with failed ones in red."""
     grid = Table(*text.JOB_HEADER, box=None, padding=(0, 2, 0, 0))
     for row in rows:
         style = {"done": "green", "failed": "red", "waiting": "dim"}.get(row.state, "")
@@ -112,8 +112,8 @@ def jobs(rows: Sequence[Row]) -> RenderableType:
 
 
 def panel(progress: Progress, since: float = 0.0) -> RenderableType:
-    """How tuning stands, `since` seconds after the batch that is described."""
-    # A run that is limited by time alone has no total: the bar then pulses.
+    """The state of tuning, `since` seconds after the batch that `progress` describes."""
+    # With a time limit alone, the number of trials is unknown: the bar pulses.
     bar = ProgressBar(total=progress.total_trials or None, completed=progress.trials, width=30)
     grid = Table.grid(padding=(0, 2))
     grid.add_row(bar, Text(text.trials(progress), "yellow" if progress.failed else ""))

@@ -34,19 +34,22 @@ class QuietReport(Report):
         self._stream = stream or sys.stderr
 
     def warn(self, message: str) -> None:
-        """Print it marked, so that a log can be searched for it."""
+        """Print the message after "warning:", so that a log can be searched for it."""
         self._say(f"warning: {shown(message)}", "yellow")
 
     def _say(self, line: str, style: str = "", *, unbroken: bool = False) -> None:
-        """Print a line. style: where there are colours. unbroken: so that it can be copied."""
+        """Print a line, wrapped.
+
+        style: used where there are colours. unbroken: do not wrap it, so that it can be copied.
+        """
         for part in [line] if unbroken else text.wrapped(line, "", "  "):
             print(printable(part), file=self._stream, flush=True)
 
 
 class PlainReport(QuietReport):
-    """Each event becomes whole lines of at most 80 columns, at once.
+    """Prints each event at once, as lines of at most 80 columns.
 
-    pause: seconds between two lines about the steps of a stage. verbose: show how long each stage
+    pause: seconds between two lines on the steps of a stage. verbose: show how long each stage
     took, all of a plan, and what rules print.
     """
 
@@ -56,7 +59,7 @@ class PlainReport(QuietReport):
         super().__init__(stream)
         self._pause, self._verbose = pause, verbose
         self._stage, self._began, self._spoke = "", 0.0, 0.0
-        self._jobs: list[str] = []  # a farm's, as they were last shown
+        self._jobs: list[str] = []  # lines on a farm's jobs, as last shown
 
     def stage(self, name: str, detail: str = "") -> None:
         """Print the stage's name in brackets."""
@@ -64,24 +67,24 @@ class PlainReport(QuietReport):
         self._say(f"[{name}] {detail}".rstrip())
 
     def close(self) -> None:
-        """Nothing more happens."""
+        """End the last stage: nothing more happens."""
         self._begin("")
 
     def _begin(self, name: str) -> None:
-        """A stage ends where the next one begins."""
+        """End the stage before, and begin this one."""
         now = time.monotonic()
         if self._verbose and self._stage:
             self._say(f"  {self._stage} took {text.duration(now - self._began)}", "dim")
         self._stage, self._began, self._spoke = name, now, now
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Print how far the stage is, if it has not been said for a while."""
+        """Print how far the stage is, unless that was printed less than `pause` seconds ago."""
         if (now := time.monotonic()) - self._spoke >= self._pause:
             self._spoke = now
             self._say(f"[{self._stage}] {text.steps(what, done, total)}")
 
     def quantised(self, facts: Quantised) -> None:
-        """Print how far outputs are from the float model's, and the layers that cost most."""
+        """Print how far the outputs are from the float model's, and the layers that cost most."""
         for line in quantising.lines(facts):
             self._say(line)
 
@@ -91,7 +94,7 @@ class PlainReport(QuietReport):
         self._say(quantising.gain_text(gain), style)
 
     def plan(self, plan: Plan) -> None:
-        """Print what becomes of the tasks, those that matter most, and the price."""
+        """Print the outcome of each kind of task, the tasks that matter most, and the cost."""
         for line, style in plan_lines(plan, None if self._verbose else ROWS):
             self._say(line, style, unbroken=True)
 
@@ -103,7 +106,7 @@ class PlainReport(QuietReport):
         self._say(f"{state}; {best}; tasks alone about {model}")
 
     def jobs(self, rows: Sequence[Row]) -> None:
-        """Print those that have moved on, a line each."""
+        """Print a line for each job that has changed."""
         lines = ["  ".join(text.job_cells(row)) for row in rows]
         for line, before in zip_longest(lines, self._jobs):
             if line != before:
@@ -111,7 +114,7 @@ class PlainReport(QuietReport):
         self._jobs = lines
 
     def printed(self, rule: str, line: str) -> None:
-        """Print the line after the rule's name, for whoever wants details."""
+        """With --verbose, print the line after the rule's name."""
         if self._verbose:
             self._say(f"{rule}: {line}", "dim", unbroken=True)
 
@@ -121,16 +124,16 @@ class PlainReport(QuietReport):
         self._say(text.verification_text(verification), style)
 
     def preset(self, preset: Preset) -> None:
-        """Print what was chosen, beside the others."""
+        """Print the split that was chosen, beside the others."""
         self._say(text.preset_text(preset))
 
     def compared(self, speed: Speed) -> None:
-        """Print the gain."""
+        """Print what tuning has gained."""
         style = "bold green" if speed.verdict == "faster" else "yellow"
         self._say(text.speed_text(speed), style)
 
     def raced(self, race: Race) -> None:
-        """Print which is faster."""
+        """Print the result of the race."""
         style = "bold green" if race.verdict == "faster" else "yellow"
         self._say(text.race_text(race), style)
 
@@ -148,15 +151,15 @@ class JsonReport(QuietReport):
     """Warnings only, each as a line of JSON, for programs that show them in their own way."""
 
     def warn(self, message: str) -> None:
-        """Print the message alone: a warning is of no file and ends nothing."""
+        """Print the message alone: a warning concerns no file, and has no exit code."""
         self._say(Message("warning", shown(message)).json, unbroken=True)
 
 
 @dataclass(frozen=True)
 class Message:
-    """A line on stderr with `--message-format json`. code: the exit code, of an error.
+    """A line on stderr with `--message-format json`. code: the exit code, for an error.
 
-    file, line: at fault, where it is known.
+    file, line: where the mistake is, if known.
     """
 
     level: Literal["warning", "error"]
@@ -168,5 +171,5 @@ class Message:
 
     @property
     def json(self) -> str:
-        """The line."""
+        """The line as JSON."""
         return json.dumps(asdict(self))

@@ -1,4 +1,4 @@
-"""A plan for people: what becomes of a model's tasks, those that matter most, and the price."""
+"""A plan as text: what becomes of the tasks, which matter most, and what tuning costs."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from ..target import Target
     from ..tune.plan import Plan, PlanRow
 
-    Line = tuple[str, str]  # and its style, where there are colours
+    Line = tuple[str, str]  # with its style, where there are colours
 
-ROWS = 8  # of the tasks, so that a plan fits a screen
-MODELS = 3  # as many have a line of their own
+ROWS = 8  # tasks that are listed, so that a plan fits a screen
+MODELS = 3  # models, at most, that get a line each on memory
 HEADER = (*TASK_HEADER, "outcome", "trials")
-# What becomes of a task, in the order in which a plan sums them up, and what it looks like.
+# What can become of a task, in the order of the summary, with the style of each.
 _NEAR = "one of other sizes, or for other cores and caches"
 STYLES = {"known": "green", "near": "cyan", "again": "yellow", "new": "", "default": "dim"}
 
 
 def lines(plan: Plan, most: int | None = ROWS) -> list[Line]:
-    """The plan as lines that fit a terminal. most: tasks that are shown; None for all."""
+    """The plan as lines that fit a terminal. most: the number of tasks to list; None for all."""
     rows = by_share(plan)
     on = f"{plan.target}{f' ({shown})' if (shown := ', '.join(plan.devices)) else ''}"
     title = f"{count(len(rows), 'task')} of {', '.join(plan.models)} on {on}"
@@ -50,14 +50,14 @@ def by_share(plan: Plan) -> list[PlanRow]:
 
 
 def outcome(row: PlanRow) -> str:
-    """What becomes of a task, in a word of `STYLES`."""
+    """What becomes of a task, as a key of `STYLES`."""
     if row.status == "miss":
         return "again" if row.record else "new"
     return {"hit": "known", "skip": "default"}.get(row.status, row.status)
 
 
 def outcomes(plan: Plan) -> list[Line]:
-    """For each outcome how many tasks have it, their share of the time, and what it means."""
+    """For each outcome: how many tasks have it, their share of the time, and what it means."""
     found = {name: [row for row in plan.rows if outcome(row) == name] for name in STYLES}
     said = _meaning if plan.trials else _unmeasured
     return [
@@ -89,7 +89,7 @@ def _meaning(name: str, rows: Sequence[PlanRow]) -> str:
 
 
 def _unmeasured(name: str, rows: Sequence[PlanRow]) -> str:
-    """As `_meaning`, where nothing is measured."""
+    """As `_meaning`, for a plan that measures nothing."""
     if name == "again":
         return f"reused as it is, untuned: {_reasons(rows)}"
     if name in ("new", "near") and any(row.trials for row in rows):
@@ -105,7 +105,10 @@ def _reasons(rows: Sequence[PlanRow]) -> str:
 
 
 def tasks(rows: Sequence[PlanRow], most: int | None, *, measures: bool) -> list[Line]:
-    """The table of tasks; those that are not shown are one line. measures: whether any is tuned."""
+    """The table of tasks, and a line on those that are left out.
+
+    most: how many to list; None for all. measures: whether any task is tuned.
+    """
     if not rows:
         return []
     cells = fitted([HEADER, *(_cells(row, measures) for row in rows[:most])], 1)
@@ -131,7 +134,7 @@ def _cells(row: PlanRow, measures: bool) -> tuple[str, ...]:
 
 
 def sums(plan: Plan, most: int | None) -> Iterator[Line]:
-    """What the plan costs, and what of the models is known beforehand."""
+    """What the plan costs, and what is known about the models in advance."""
     yield f"hits     {origins_text(plan.origins, len(plan.rows))}", ""
     cost = f"at most {count(plan.trials, 'trial')}, about {duration(plan.seconds)}"
     yield f"cost     {cost if plan.trials else 'nothing to measure'}", "bold"
@@ -148,7 +151,7 @@ def sums(plan: Plan, most: int | None) -> Iterator[Line]:
 
 
 def _basis(measured: float) -> str:
-    """What the time of a plan is made of. measured: the share of it that was."""
+    """The basis of a plan's time. measured: the share of the time that was measured."""
     if not measured:
         return "by the roofline: nothing was measured"
     forecast = "" if measured > 0.999 else f", {share(1 - measured)} of that by forecast"
@@ -156,12 +159,12 @@ def _basis(measured: float) -> str:
 
 
 def _untimed(others: Sequence[str]) -> str:
-    """Operators by how often they are there, such as "2 TopK, 1 CumSum"."""
+    """The operators with their numbers, such as "2 TopK, 1 CumSum"."""
     return ", ".join(f"{number} {op}" for op, number in Counter(others).items())
 
 
 def memory(plan: Plan) -> list[str]:
-    """What each model takes, as far as it is known without its kernels."""
+    """Each model's memory, as far as it is known without its kernels."""
     figures = (memory.figures() for memory in plan.memory)
     several = len(plan.models) > 1
     return [
@@ -173,7 +176,7 @@ def memory(plan: Plan) -> list[str]:
 
 
 def stale_lines(plan: Plan) -> list[str]:
-    """How many tasks might be served by records of another TVM, and the command that tries."""
+    """How many tasks have records of another TVM, and the command that tries these records."""
     if not plan.stale:
         return []
     have = "task to tune has" if plan.stale == 1 else "tasks to tune have"
@@ -184,8 +187,8 @@ def stale_lines(plan: Plan) -> list[str]:
 
 
 def details(plan: Plan) -> list[str]:
-    """What models take and give; of tasks why again, what they are near to, and their nodes."""
-    taken = zip(plan.models, plan.interfaces, strict=False)  # of a plan that was not read: none
+    """The models' inputs and outputs; why tasks are tuned again, their neighbours and nodes."""
+    taken = zip(plan.models, plan.interfaces, strict=False)  # an unread plan has none
     models = [(f"{name} takes {one.takes}", f"  gives {one.gives}") for name, one in taken]
     return [*chain(*models), *(line for row in by_share(plan) for line in _detail(row))]
 
@@ -204,7 +207,7 @@ def _detail(row: PlanRow) -> Iterator[str]:
 
 
 def _cores(machine: Target) -> str:
-    """What a machine has that another of its instructions may not have."""
+    """The cores and caches of a machine, by which it differs from others of its instructions."""
     sizes = (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
     caches = ", ".join(f"{size >> 10}" for size in sizes)
     return f"{count(machine.cores, 'core')} and caches of {caches} KiB"

@@ -1,4 +1,4 @@
-"""A library's profile for people: kernels, operators, and a timeline."""
+"""A library's profile as text: kernels, operators, and a timeline."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 HEADER = ("key", "kernel", "time", "share", "GFLOP/s", "GB/s", "limit")
 ROW = f"{{:{KEY}}} {{:{TITLE}}} {{:>8}} {{:>6}} {{:>7}} {{:>5}} {{:>5}}"
-NODES = 52  # characters of a line on a group of nodes
+NODES = 52  # characters that describe a group of nodes
 
 
 def title(kernel: KernelTime) -> str:
-    """What a kernel computes, in a line."""
+    """A kernel's computation, in a line."""
     if kernel.task:
         return str(kernel.task["title"])
     result = shape_text(kernel.shapes[-1]) if kernel.shapes else ""
@@ -32,14 +32,14 @@ def title(kernel: KernelTime) -> str:
 
 
 def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
-    """Kernels in the order of the network, then operators, those that take longest first.
+    """Kernels in the order of the network, then operators, the slowest first.
 
-    nodes: whether those of the model that a kernel computes stand below it. Limit is the share of
-    the time that the arithmetic of the run's threads, or the caches that can hold its tensors,
-    would need at least; room is what all kernels take beyond that. All kernels of bytes together
-    have a line with their share of what the processor can do.
+    nodes: list below each kernel the model's nodes that it computes. "limit" is the share of the
+    time that the arithmetic of the run's threads, or the caches that can hold the tensors, would
+    need at least; "room" is what all kernels take beyond that. All int8 kernels together have a
+    line with their share of what the processor can do.
     """
-    rest = max(0.0, profile.rest)  # less is noise
+    rest = max(0.0, profile.rest)  # a negative rest is noise
     whole = profile.seconds
     kernels = (
         line
@@ -60,13 +60,13 @@ def lines(profile: Profile, roof: Roof, *, nodes: bool = False) -> list[str]:
 
 
 def _room(profile: Profile, roof: Roof) -> list[str]:
-    """What tuning could find at most, where anything is known of it."""
+    """The most that tuning could save, if that is known."""
     room = roof.room(profile)
     return [f"room: {latency(room)} of a run lie above the kernels' limits"] if room else []
 
 
 def _of_bytes(profile: Profile, roof: Roof) -> list[str]:
-    """How fast products of bytes are added up, if any are."""
+    """The speed of int8 dot products, if there are any."""
     kernels = [kernel for kernel in profile.kernels if products(kernel)]
     if not kernels:
         return []
@@ -82,7 +82,7 @@ def _nodes(kernel: KernelTime) -> list[str]:
 
 
 def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
-    """A profile's kernels by what they compute, those that take longest first."""
+    """A profile's kernels by operator, the slowest operator first."""
     groups: dict[str, list[KernelTime]] = {}
     for kernel in profile.kernels:
         groups.setdefault(kernel.op, []).append(kernel)
@@ -90,7 +90,10 @@ def by_operator(profile: Profile) -> list[tuple[str, list[KernelTime]]]:
 
 
 def beside_lines(name: str, groups: Sequence[Group]) -> list[str]:
-    """Groups of nodes, with the times of our kernels and of another engine's, its profiler on."""
+    """Groups of nodes, with the times of our kernels and of another engine's.
+
+    The other engine's profiler was on.
+    """
     found = [(_about(one), one.ours_ms, one.theirs_ms) for one in groups]
     found.append(("all", sum(a for _, a, _ in found), sum(b for _, _, b in found)))
     rows = [(text, _ms(ours), _ms(theirs), _ratio(ours, theirs)) for text, ours, theirs in found]
@@ -107,7 +110,7 @@ def _ratio(ours: float, theirs: float) -> str:
 
 
 def _about(group: Group) -> str:
-    """A group in a few words: its first node, and how many there are."""
+    """A group in short: its first node, and the number of others."""
     if not group.nodes:
         return "layouts, and what is of no known node"
     more = f" and {len(group.nodes) - 1} more" if group.nodes[1:] else ""
@@ -115,9 +118,9 @@ def _about(group: Group) -> str:
 
 
 def write_trace(profiles: Sequence[tuple[str, Profile]], path: Path) -> None:
-    """A run of each as a timeline, in the format that Perfetto and Chrome's tracing read.
+    """Write a run of each profile as a timeline that Perfetto and Chrome's tracing can read.
 
-    Kernels stand one after another, as they are timed; times are in microseconds.
+    Kernels follow one another, as they were timed; times are in microseconds.
     """
     events = [event for at, one in enumerate(profiles) for event in _events(at, *one)]
     write_whole(path, json.dumps({"traceEvents": events}).encode())
@@ -145,7 +148,7 @@ def _cells(kernel: KernelTime, whole: float, roof: Roof) -> tuple[str, ...]:
 
 
 def _times(group: Sequence[KernelTime], whole: float) -> tuple[str, str, str]:
-    """Time, share of the whole and GFLOP/s."""
+    """The time, its share of the whole, and GFLOP/s."""
     seconds = sum(kernel.seconds for kernel in group)
     flops = sum((kernel.task or {}).get("flops", 0.0) for kernel in group)
     speed = f"{flops / seconds / 1e9:.1f}" if flops and seconds else ""

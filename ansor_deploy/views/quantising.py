@@ -1,4 +1,4 @@
-"""What quantising a model did to its outputs, and what it gained, in words."""
+"""Text on what quantising did to a model's outputs, and what it gained."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .text import latency, share
 if TYPE_CHECKING:
     from ..ship.quantised import Distance, Gain, Layer, Quantised
 
-SHOWN = 5  # layers
-LEAST = 0.01  # of the error: what costs less is no layer to leave
+SHOWN = 5  # layers that are listed
+LEAST = 0.01  # of the error; a layer that causes less is not worth keeping in float
 
 
 def lines(facts: Quantised) -> Iterator[str]:
-    """How far each output is from the float model's, and which layers cost most of that."""
+    """How far each output is from the float model's, and which layers cause most of it."""
     yield (
         f"quantised by {count(facts.samples, 'sample')}: {size_text(facts.quantised.bytes)} "
         f"instead of {size_text(facts.float_bytes)}"
@@ -28,7 +28,7 @@ def lines(facts: Quantised) -> Iterator[str]:
 
 
 def distance_text(one: Distance) -> str:
-    """How far an output is."""
+    """How far an output is from the float model's."""
     if one.rms is None:
         return "how far it is from the float model's is not known"
     largest = "" if one.max_abs_err is None else f", at most {one.max_abs_err:.3g}"
@@ -37,12 +37,12 @@ def distance_text(one: Distance) -> str:
 
 
 def costliest(facts: Quantised) -> list[Layer]:
-    """The layers that are worth a look, the costliest first."""
+    """The layers that cause a noticeable part of the error, the largest first."""
     return [one for one in facts.layers if one.share >= LEAST]
 
 
 def gain_text(gain: Gain) -> str:
-    """How much faster and smaller the library is."""
+    """How much faster and smaller the library has become."""
     sizes = f"{size_text(gain.int8_bytes)} instead of {size_text(gain.float_bytes)}"
     times = f"{latency(gain.int8_ms / 1e3)} instead of {latency(gain.float_ms / 1e3)} a run"
     said = {"faster": "faster than", "slower": "slower than", "as fast": "as fast as"}

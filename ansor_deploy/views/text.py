@@ -1,4 +1,4 @@
-"""Figures and tables as text: shared by every rendering of a report."""
+"""Figures and tables as text, for all renderings of a report."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from ..tune.scheduler import Progress
 
 WIDTH = 80
-KEY = 6  # digits of a task's key that tables show, enough to find it by
-TITLE = 36  # characters of its title
-_LEAST = 24  # characters of a column that is cut
-_MOST_NAMED = 3  # tensors of a sentence
+KEY = 6  # digits of a task's key in tables, enough to find it by
+TITLE = 36  # characters of a task's title
+_LEAST = 24  # characters, at least, of a column that is cut
+_MOST_NAMED = 3  # tensors that a sentence names, at most
 TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
 
 
 def duration(seconds: float) -> str:
-    """A stretch of time, such as "4.2 s", "3m 05s" or "1h 02m"."""
+    """A duration, such as "4.2 s", "3m 05s" or "1h 02m"."""
     if not math.isfinite(seconds):
         return "unknown"
     if seconds < 10:
@@ -64,7 +64,7 @@ def _three_digits(value: float) -> str:
 
 
 def memory_text(figures: Memory) -> str:
-    """What a library takes, in one line. figures: of its manifest, in bytes."""
+    """A library's memory in one line. figures: those of its manifest, in bytes."""
     library, weights, workspace, peak = (
         size_text(size)
         for size in (figures.library, figures.weights, figures.workspace, figures.peak)
@@ -78,7 +78,7 @@ def share(fraction: float) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` printable characters; the end stays, since two tasks differ there."""
+    """At most `width` printable characters; the middle is cut, as ends tell tasks apart."""
     text = printable(text)
     if len(text) <= width:
         return text
@@ -87,25 +87,25 @@ def shortened(text: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` printable characters, the first ones."""
+    """The first `width` printable characters, at most."""
     text = printable(text)
     return text if len(text) <= width else f"{text[: width - 2]}.."
 
 
 def called(name: str, digest: str) -> str:
-    """A name that others may share, with the beginning of its digest: "host 20fbb9"."""
+    """A name that is not unique, with the beginning of its digest, such as "host 20fbb9"."""
     return f"{name} {digest[:KEY]}"
 
 
 def unique_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Names by digest; one that several digests share gets the beginning of its own (`called`)."""
+    """Names by digest; names that several digests share are made unique by `called`."""
     times = Counter(names.values())
     return {one: name if times[name] == 1 else called(name, one) for one, name in names.items()}
 
 
 def fitted(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]]:
-    """The rows of a table, its column `at` cut so that a line of it fits the terminal."""
-    from shutil import get_terminal_size  # it imports every compression that Python has
+    """A table's rows, with column `at` cut so that a line fits the terminal."""
+    from shutil import get_terminal_size  # slow: it imports all of Python's compression modules
 
     widths = [max(map(len, map(printable, column))) for column in zip(*rows, strict=True)]
     others = sum(widths) - widths[at] + 2 * (len(widths) - 1)
@@ -114,7 +114,7 @@ def fitted(rows: Sequence[tuple[str, ...]], at: int) -> list[tuple[str, ...]]:
 
 
 def wrapped(text: str, first: str, rest: str) -> list[str]:
-    """The text on lines of the width of a terminal, with an indent for the first and the rest."""
+    """The text wrapped to lines of 80 columns. first, rest: indents of the lines."""
     wrap = partial(textwrap.wrap, width=WIDTH, break_long_words=False, break_on_hyphens=False)
     return wrap(text, initial_indent=first, subsequent_indent=rest)
 
@@ -122,13 +122,13 @@ def wrapped(text: str, first: str, rest: str) -> list[str]:
 def task_cells(
     key: str, title: str, weight: int, part: float, seconds: float, record: object
 ) -> tuple[str, ...]:
-    """A task as text, below `TASK_HEADER`; "~" marks an estimate, where it has no record."""
+    """A task's cells below `TASK_HEADER`; "~" marks an estimate, for a task without a record."""
     time = latency(seconds) if record else f"~{latency(seconds)}"
     return (key[:KEY], title, f"x{weight}", share(part), time)
 
 
 def node_lines(nodes: Iterable[tuple[str, str]], indent: int) -> list[str]:
-    """Nodes of a model, each an operator and a name, on lines of the width of a terminal."""
+    """Nodes of a model, as pairs of operator and name, on lines of 80 columns."""
     text = ", ".join(f"{op} {name}" for op, name in nodes)
     return wrapped(printable(text), " " * indent, " " * (indent + 2))
 
@@ -139,12 +139,12 @@ def named(task: Task) -> str:
 
 
 def steps(what: str, done: int, total: int) -> str:
-    """How far a stage is: "tasks 12/57"."""
+    """The progress of a stage, such as "tasks 12/57"."""
     return f"{what} {done}/{total}"
 
 
 def trials(progress: Progress) -> str:
-    """How far tuning is: "128/640 trials, 3 failed"; limited by time alone, it has no total."""
+    """The progress of tuning: "128/640 trials, 3 failed"; no total if time alone limits it."""
     total = f"/{progress.total_trials}" if progress.total_trials else ""
     failed = f", {progress.failed} failed" if progress.failed else ""
     of = progress.total_trials or progress.trials
@@ -152,20 +152,20 @@ def trials(progress: Progress) -> str:
 
 
 def clock(progress: Progress, since: float = 0.0) -> str:
-    """The clocks, `since` seconds after the batch: "1m 05s gone, 4m 00s left"."""
+    """The time spent and left, `since` seconds after the batch: "1m 05s gone, 4m 00s left"."""
     left = duration(max(0.0, progress.left - since))
     return f"{duration(progress.elapsed + since)} gone, {left} left"
 
 
 def best(progress: Progress) -> str:
-    """What the task has reached, and why it had its turn: "best 810 us (largest gradient)"."""
+    """A task's best time, and why it had its turn: "best 810 us (largest gradient)"."""
     found = progress.round
     reached = f"best {latency(found.best_ms / 1e3)}" if math.isfinite(found.best_ms) else "none ran"
     return reached + (f" ({found.why})" if found.why else "")
 
 
 def origins_text(found: Origins, tasks: int) -> str:
-    """How much of a model was known, and from where, in one line."""
+    """How many of a model's tasks have a record, and from where, in one line."""
     layers = [(found.team, "of the team"), (found.base, "shipped"), (found.near, "near")]
     parts = [f"{found.exact} exact", *(f"{number} {what}" for number, what in layers if number)]
     known = found.exact + found.team + found.base
@@ -184,17 +184,17 @@ def tune_summary(result: TuneResult) -> str:
 
 
 def _tuned(result: TuneResult) -> str:
-    """How many of the tasks that were to be tuned were, and how many got no trial."""
+    """How many of the tasks to tune were tuned, and how many got no trial."""
     if not result.trials:
         return f"{result.misses} untuned"
-    # What came back from a pack has no rounds.
+    # A result that came from a pack has no rounds.
     tuned = len({one.key for one in result.rounds}) or result.misses
     left = result.misses - tuned
     return f"{tuned} tuned" + (f", {left} not reached" if left > 0 else "")
 
 
 def job_cells(row: Row) -> tuple[str, ...]:
-    """A farm's job as text, below `JOB_HEADER`; its worker by its board where it has one."""
+    """A farm's job as cells below `JOB_HEADER`; its worker is named by its board if it has one."""
     where = shortened(row.device or row.worker or "-", 20)
     trials = f"{row.trials}/{row.total}" if row.total else str(row.trials)
     names = shortened(row.model, 20), shortened(row.target, 12)
@@ -202,7 +202,7 @@ def job_cells(row: Row) -> tuple[str, ...]:
 
 
 def jobs_lines(rows: Sequence[Row]) -> list[str]:
-    """The table of a farm's jobs, and why some failed, each with the remedy."""
+    """The table of a farm's jobs, then the errors of those that failed, with remedies."""
     cells = [JOB_HEADER, *map(job_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
@@ -211,7 +211,7 @@ def jobs_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def verification_text(verification: Verification, *, seeded: bool = True) -> str:
-    """Whether the numbers are right, in one sentence. seeded: they are of seeded inputs."""
+    """Whether the outputs are right, in a sentence. seeded: whether the inputs were seeded."""
     verdict = "outputs agree with" if verification.ok else "OUTPUTS DIFFER from"
     exact = _exact_text(verification)
     of = f"seed {verification.seed}" if seeded else "the inputs that were given"
@@ -230,7 +230,7 @@ def _unreached_text(verification: Verification) -> str:
 
 
 def _exact_text(verification: Verification) -> str:
-    """Which tensors were proved bit for bit; "" where none was."""
+    """Which tensors proved to be exact, or "" if none was checked."""
     if not (verification.ok and verification.exact):
         return ""
     names, count = verification.exact, len(verification.exact)
@@ -239,7 +239,7 @@ def _exact_text(verification: Verification) -> str:
 
 
 def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:
-    """The nodes of a model by what they are off by, the worst first, a line each."""
+    """A line for each node with its error, the largest first."""
     for node in sorted(nodes, key=lambda node: -node.verdict.rel_err):
         verdict = node.verdict
         fault = "" if verdict.ok else f"  OFF: rounding explains {verdict.allowed:.2g}"
@@ -247,7 +247,7 @@ def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:
 
 
 def race_text(race: Race, again: str = "") -> str:
-    """What a race has found, in one sentence. again: how to see more where that is not sure."""
+    """A race's result in a sentence. again: how to get a sure result, where this one is not."""
     gain, spread = gain_texts(race)
     link = {"cannot say": " whether it is faster than", "as fast": " as"}.get(race.verdict, " than")
     ours, theirs = latency(race.ours_ms / 1e3), latency(race.theirs_ms / 1e3)
@@ -258,23 +258,23 @@ def race_text(race: Race, again: str = "") -> str:
 
 
 def again(seconds: float) -> str:
-    """How to see more than a race of so many seconds has shown."""
+    """The option for a longer race. seconds: how long the race took."""
     return f"again with --time {max(30, 4 * math.ceil(seconds))}s"
 
 
 def run_text(shapes_ms: Sequence[float]) -> str:
-    """What a run takes, in each shape: "1.20 ms a run", or "1.20 ms, 4.80 ms a run by shape"."""
+    """The time of a run in each shape: "1.20 ms a run", or "1.20 ms, 4.80 ms a run by shape"."""
     times = ", ".join(latency(ms / 1e3) for ms in shapes_ms)
     return f"{times} a run{' by shape' if len(shapes_ms) > 1 else ''}"
 
 
 def rate_text(per_second: float) -> str:
-    """How many a second, in four digits at least: "9.5", "412.3", "28,960"."""
+    """A rate with at least four digits: "9.5", "412.3", "28,960"."""
     return f"{per_second:.4g}" if per_second < 1e4 else f"{per_second:,.0f}"
 
 
 def preset_text(preset: Preset) -> str:
-    """Which split of the cores is best for what a library is used for, and what others do."""
+    """The best split of the cores for a library's use, and the results of the others."""
     best = ", ".join(preset_texts(preset))
     others = "; ".join(", ".join(split_texts(one, preset.name)) for one in preset.tried[1:])
     return f"for {preset.name}: {best}" + (f" (beside {others})" if others else "")
@@ -289,7 +289,7 @@ def split_texts(split: Split, preset: str) -> tuple[str, str]:
 
 
 def preset_texts(preset: Preset) -> tuple[str, str]:
-    """The split of a preset, and its figure where it was measured for this very library."""
+    """A preset's split, and its figure where that was measured for this very library."""
     if preset.tried:
         return split_texts(preset.tried[0], preset.name)
     return _split_name(preset, preset.name), "as the lock says"
@@ -301,7 +301,7 @@ def _split_name(split: Split | Preset, preset: str) -> str:
 
 
 def gain_texts(race: Race) -> tuple[str, str]:
-    """What a race has found, such as "1.52x faster", and where that is: "1.41x to 1.61x, 99%"."""
+    """A race's result, such as "1.52x faster", and its interval: "1.41x to 1.61x, 99%"."""
     ratio, interval, verdict = race.ratio, race.interval, race.verdict
     if interval is None:
         return verdict, f"{count(race.turns, 'turn')}: too few to be sure"
@@ -314,7 +314,7 @@ def gain_texts(race: Race) -> tuple[str, str]:
 
 
 def _why_unsure(race: Race) -> str:
-    """What was seen that may explain it."""
+    """What the machine did meanwhile that may explain an unsure result."""
     if race.seen is None:
         return ""
     seen = seen_text(race.seen)
@@ -322,7 +322,7 @@ def _why_unsure(race: Race) -> str:
 
 
 def seen_text(seen: OtherWork) -> str:
-    """What else a machine did, such as "load 3.1 on 2 cores, 12% of its time stolen"."""
+    """A machine's other work, such as "load 3.1 on 2 cores, 12% of its time stolen"."""
     return (
         f"load {seen.load:.1f} on {count(seen.cores, 'core')}, {seen.stolen:.0%} of its time "
         f"stolen, a reference loop up to {seen.spread:.1f}x its time"
@@ -330,7 +330,7 @@ def seen_text(seen: OtherWork) -> str:
 
 
 def change_cells(task: TaskChange) -> tuple[str, str, str]:
-    """A task's times in one library and in the next, and the change; "" where it was not timed."""
+    """A task's time in both libraries, and the change; "" where it was not timed."""
     times = (task.before_ms, task.after_ms)
     old, new = (latency(ms / 1e3) if ms is not None else "" for ms in times)
     change = f"{task.share:+.0%}" if all(times) else ""
@@ -338,7 +338,7 @@ def change_cells(task: TaskChange) -> tuple[str, str, str]:
 
 
 def speed_text(speed: Speed) -> str:
-    """Whether tuning was worth it, and so what is shipped, in one sentence."""
+    """Whether tuning made the library faster, and so which is shipped, in a sentence."""
     run = run_text(speed.shapes_ms)
     if speed.verdict == "same":
         return f"the same as untuned, byte by byte: {run}"

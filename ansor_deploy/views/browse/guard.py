@@ -1,4 +1,4 @@
-"""Between the pages and a browser: nothing of other sites or to be written, and short hashes."""
+"""A filter between pages and browser: refuses other sites and writes, and shortens hashes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-# Nothing is loaded, and nothing runs, even if a name in the registry came through as a tag.
+# Pages load and run nothing, even if a name in the registry should get through as a tag.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; form-action 'self'"
 _REFUSED = {
     400: b"This server answers as 127.0.0.1 or localhost only.\n",
     405: b"This server is only read.\n",
 }
 _OURS = re.compile(rb"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
-# What a page shows; links keep the whole hash, and so does what somebody is writing.
+# The text that a page shows; links and text being edited keep whole hashes.
 _SHOWN = re.compile(rb"<textarea.*?</textarea>|(?<=>)[^<]+", re.DOTALL)
 _HASH = re.compile(rb"\b([0-9a-f]{6})[0-9a-f]{58}\b")
 
 
 def guarded(application: Application) -> Application:
-    """The application, which other sites cannot ask under a name of theirs for this machine."""
+    """The application, which refuses writes, and requests under another name than localhost's."""
 
     async def guard(scope: Message, receive: Receive, send: Send) -> None:
         host = dict(scope.get("headers", ())).get(b"host", b"")
@@ -39,7 +39,7 @@ def guarded(application: Application) -> Application:
 
 
 def shortened(page: bytes) -> bytes:
-    """An HTML page that shows six digits of each hash."""
+    """An HTML page, with six digits of each hash that it shows."""
     return _SHOWN.sub(_short, page)
 
 
@@ -49,7 +49,7 @@ def _short(found: re.Match[bytes]) -> bytes:
 
 
 def _shown(send: Send) -> Send:
-    """To send pages with short hashes and the policy; what is no page goes as it is."""
+    """A `send` that shortens the hashes of HTML pages, and adds the policy to every response."""
     page = False
 
     async def through(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""What each page shows, asked of the registry as the commands ask it."""
+"""The content of each page, read from the registry by the functions that commands use."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from ..text import KEY, duration, gain_texts, latency, share
 Page = Callable[[Registry, Mapping[str, str]], dict[str, Any]]
 Rows = list[dict[str, Any]]
 
-LINK = 12  # digits of a key in an address
-_BUILDS, _RECORDS, _HISTORY, _CURVES, _WEEKS = 20, 300, 50, 24, 104  # most rows of each
+LINK = 12  # digits of a key in a URL
+_BUILDS, _RECORDS, _HISTORY, _CURVES, _WEEKS = 20, 300, 50, 24, 104  # the most rows of each
 _TRIED = "SELECT seconds, error FROM measurements WHERE target = ? AND workload = ? ORDER BY id"
 _TRIED_MOST = """
     SELECT m.target AS fingerprint, w.key, w.op, w.name, w.shapes, m.trials
@@ -50,12 +50,12 @@ _OPERATORS = "SELECT DISTINCT op FROM workloads ORDER BY op"
 
 
 def overview(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
-    """What there is, and what sharing it has saved."""
+    """Totals of the registry, what sharing it has saved, and the newest builds."""
     return {"stats": store.stats(), "builds": _builds(store, "")}
 
 
 def operators(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
-    """By target and operator: a run's time over all models, and the trials that went there."""
+    """By target and operator: the time of a run, over all models, and the trials spent."""
     measured = {(row["target"], row["op"]): row for row in store.rows(_TRIALS_BY_OPERATOR)}
     found: dict[str, dict[str, Any]] = {}
     for part in _on_targets(store):
@@ -114,7 +114,7 @@ def model(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
 
 
 def task(store: Registry, asked: Mapping[str, str]) -> dict[str, Any]:
-    """All that is known of a task."""
+    """Everything known about a task."""
     found = history(store, asked["key"], "", _HISTORY)
     drawn = [
         {**row, **_drawn(store, row["fingerprint"], found["workload"])}
@@ -131,7 +131,7 @@ def _on_targets(store: Registry) -> Iterator[dict[str, Any]]:
 
 
 def _add_operators(found: dict[str, dict[str, Any]], tasks: Rows) -> dict[str, dict[str, Any]]:
-    """Add to each operator the time of its tasks, by `coverage`."""
+    """Add the times of tasks, as `coverage` lists them, to their operators."""
     for row in tasks:
         known = {"op": row["op"], "tasks": set(), "untuned": set(), "latency_ms": 0.0}
         one = found.setdefault(row["op"], known)
@@ -141,7 +141,7 @@ def _add_operators(found: dict[str, dict[str, Any]], tasks: Rows) -> dict[str, d
 
 
 def _by_time(found: Mapping[str, dict[str, Any]]) -> Rows:
-    """The operators, those with the most time first, with their shares of it."""
+    """The operators with their shares of the time, the largest first."""
     whole = sum(row["latency_ms"] for row in found.values())
     rows = sorted(found.values(), key=lambda row: (-row["latency_ms"], row["op"]))
     counts = ("tasks", "untuned")
@@ -152,7 +152,7 @@ def _by_time(found: Mapping[str, dict[str, Any]]) -> Rows:
 
 
 def _builds(store: Registry, model: str) -> Rows:
-    """The newest builds of a model, by the beginning of its digest, with what each has gained."""
+    """The newest builds of a model, given by the beginning of its digest, with their gains."""
     return [store.decoded(_raced, row, "id") for row in store.builds_of(model, _BUILDS)]
 
 
@@ -161,8 +161,11 @@ def _raced(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gain(manifest: Any) -> str:
-    """What a race with the untuned library has found, such as "1.52x faster"; "" without one."""
-    with suppress(ValidationError):  # of a build that says nothing of it
+    """The result of the race with the untuned library, such as "1.52x faster".
+
+    "" if there was none.
+    """
+    with suppress(ValidationError):  # a build without a race
         speed = convert(manifest.get("speed"), Speed | None)
         if speed and speed.race:
             return gain_texts(speed.race)[0]
@@ -180,7 +183,7 @@ def _rated(row: dict[str, Any], size: Mapping[str, float], target: Target) -> di
 def _drawn(
     store: Database, target: str, workload: Mapping[str, Any], *, small: bool = False
 ) -> dict[str, Any]:
-    """The curve of a task on a target; "" where nothing that was measured was right."""
+    """The curve of a task on a target; "" where no measurement succeeded."""
     rows = store.rows(_TRIED, (target, workload["key"]))
     points = falling([_latency(row) for row in rows])
     return {"title": workload["title"], "chart": _chart(points, workload["title"], small=small)}

@@ -1,4 +1,4 @@
-"""What Datasette asks of a plugin: our pages, and tables that link to them."""
+"""A Datasette plugin: our pages, and tables that link to them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from ..text import KEY, called, unique_names
 from . import pages
 from .guard import guarded
 
-NAME = "registry"  # of the database in addresses, and in the metadata
-PATIENCE = 5  # seconds for a query of somebody's own
+NAME = "registry"  # of the database, in URLs and in the metadata
+PATIENCE = 5  # seconds that a user's own query may take
 _HASH = re.compile("[0-9a-f]{64}")
-# Columns that name a task, or a record of one, and those that name a model.
+# Columns with the key of a task or a record of one, and columns with that of a model.
 _PLACES = {
     **dict.fromkeys(("key", "workload", "id", "loser", "winner"), "tasks"),
     **dict.fromkeys(("model", "digest"), "models"),
@@ -37,7 +37,7 @@ _PLACES = {
 
 
 def _page(name: str, find: pages.Page) -> Callable[..., Awaitable[Response]]:
-    """The view of a page: what `find` finds, in the template of that name."""
+    """The view of a page: the result of `find`, rendered by the template of that name."""
 
     async def view(datasette: Any, request: Any) -> Response:
         path = _path(datasette)
@@ -50,7 +50,7 @@ def _page(name: str, find: pages.Page) -> Callable[..., Awaitable[Response]]:
 
 
 def _look(path: Path, find: pages.Page, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Opened for every page: the file may be another one by then, such as one that was repaired."""
+    """The data of a page. The registry is opened anew each time, as its file may be replaced."""
     with Registry.open(path, write=False) as store:
         return {**find(store, asked), "names": unique_names(store.target_names())}
 
@@ -59,8 +59,8 @@ def _path(datasette: Any) -> Path:
     return Path(datasette.databases[NAME].path)
 
 
-# Tags of Datasette's pages by how they begin, and what they lack for those who do not see what
-# stands around them. In names and values `<` is escaped.
+# Beginnings of tags in Datasette's pages, and the labels that they lack for screen readers. In
+# names and values `<` is escaped, so only tags match.
 _LABELS = (
     ("select", 'name="_filter_column', 'aria-label="Column to filter by"'),
     ("select", 'name="_filter_op', 'aria-label="How to compare it"'),
@@ -86,9 +86,9 @@ def register_routes() -> list[tuple[str, Any]]:
 
 @hookimpl
 def render_cell(value: Any, column: str) -> Markup | None:
-    """A key as a link to the page of its task or model."""
+    """A cell with a key becomes a link to the page of its task or model."""
     key, label = value, ""
-    if isinstance(value, dict):  # a foreign key, with what Datasette found to call it
+    if isinstance(value, dict):  # a foreign key, with the label that Datasette found
         key, label = value["value"], str(value["label"])
     if not (isinstance(key, str) and column in _PLACES and _HASH.fullmatch(key)):
         return None
@@ -97,14 +97,14 @@ def render_cell(value: Any, column: str) -> Markup | None:
     return Markup('<a href="{}"><code>{}</code>{}</a>').format(place, key[:KEY], said)
 
 
-_MOST_BYTES = 1 << 24  # of a value or a row: a page of it is made in a moment
+_MOST_BYTES = 1 << 24  # of a value or a row, so that a page of it is quick to make
 
 
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection) -> None:
-    """Let queries name tasks, `task_title(op, name, shapes)`, and models and targets.
+    """Define functions for queries: `task_title(op, name, shapes)` and `called(name, digest)`.
 
-    These are `called(name, digest)`. No query makes a value without end.
+    The latter names models and targets. Also limit how long a value in a query can become.
     """
     conn.create_function("task_title", 3, _title, deterministic=True)
     conn.create_function("called", 2, called, deterministic=True)
@@ -118,12 +118,12 @@ def _title(op: str, name: str, shapes: str) -> str:
 
 @hookimpl
 def prepare_jinja2_environment(env: Any) -> None:
-    """Figures as the commands print them."""
+    """Filters that format figures as the commands do."""
     env.filters.update(pages.FILTERS, labelled=_labelled)
 
 
 def _labelled(made: Markup) -> Markup:
-    """A page of Datasette's with its controls named."""
+    """A page of Datasette's, with labels on its controls."""
     for tag, rest, more in _LABELS:
         plain, full = Markup(f"<{tag} {rest}"), Markup(f"<{tag} {more} {rest}")  # noqa: S704 - ours
         made = made.replace(plain, full)
@@ -132,19 +132,19 @@ def _labelled(made: Markup) -> Markup:
 
 @hookimpl
 def extra_template_vars(datasette: Any) -> dict[str, Any]:
-    """What every page has: its style, and whose registry it is."""
+    """Variables of every page: its style, and the registry's path."""
     return {"style": Markup(STYLE), "registry": str(_path(datasette))}  # noqa: S704 - ours
 
 
 @hookimpl
 def asgi_wrapper() -> Callable[..., Any]:
-    """No page leaves without the guard."""
+    """Every response passes the guard."""
     return guarded
 
 
 @hookimpl
 def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Say what is wrong, as a page or as JSON. Datasette's own would print tracebacks."""
+    """Show an error as a page or as JSON, in place of Datasette's tracebacks."""
 
     async def answer() -> Response:
         text, hint, status = _problem(_path(datasette), exception)
@@ -159,14 +159,14 @@ def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
 
 
 def _problem(path: Path, exception: Exception) -> tuple[str, str, int]:
-    """What went wrong, what to do next, and the status."""
+    """What went wrong, what to do next, and the HTTP status."""
     try:
         with explained(path):
-            raise exception  # noqa: TRY301 - for what these blocks know of it
+            raise exception  # noqa: TRY301 - so that the handlers below sort it
     except AnsorError as error:
         return error.message, error.hint, 404 if isinstance(error, UsageError) else 500
     except DatasetteError as error:
-        if error.message_is_html:  # its one message of many lines
+        if error.message_is_html:  # its only message of several lines
             return f"the query took longer than {PATIENCE} s", "Ask for less of it.", error.status
         return str(error.message), "", error.status
     except Base400 as error:

@@ -1,4 +1,4 @@
-"""Start Datasette on a registry: read only, and for this machine alone."""
+"""Start Datasette on a registry: read-only, and for this machine alone."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ _SETTINGS = {
     "sql_time_limit_ms": 1000 * plugin.PATIENCE,
     "truncate_cells_html": 200,
 }
-_TO_END = 1  # seconds for answers that are under way when the server is to end
-_DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # without any, a browser takes the terminal
+_TO_END = 1  # seconds that responses in progress get when the server ends
+# If none of these variables is set, a browser would take over the terminal.
+_DESKTOP = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
 class ReadOnly(Database):
-    """A registry's file: nothing that is asked of it can change it, whatever its path."""
+    """A registry's file that no query can change, whatever its path."""
 
     def connect(self, write: bool = False) -> sqlite3.Connection:
-        """One connection of a thread. Datasette's own would read `?` in a path as its end."""
+        """A connection for one thread. Datasette's own would end the path at a `?` in it."""
         uri = f"{Path(self.path).resolve().as_uri()}?mode=ro"
         connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
         for setting in ("query_only = ON", "cell_size_check = ON"):
@@ -48,30 +49,30 @@ class ReadOnly(Database):
 
 
 def serve(registry: Path, port: int, started: Callable[[str], None], *, opens: bool) -> None:
-    """Show a registry until a signal comes, which is raised again once the server has ended.
+    """Show a registry until a signal arrives, which is raised again once the server has ended.
 
-    port: 0 for any that is free. started: is called with the address. opens: in the browser, too.
+    port: 0 for any free one. started: called with the URL. opens: whether to open a browser, too.
     """
     with Registry.open(registry, write=False):
-        pass  # damaged, of a newer tool, or none
+        pass  # only to report a file that is damaged, of a newer tool, or no registry
     with _listening(port) as door:
         url = f"http://{HOST}:{door.getsockname()[1]}/"
         config = uvicorn.Config(
             application(registry),
-            log_level="critical",  # else it prints a traceback of what it cuts off at the end
+            log_level="critical",  # otherwise it prints tracebacks when it cuts connections off
             lifespan="on",
             timeout_graceful_shutdown=_TO_END,
         )
         started(url)
         if opens and any(map(os.environ.get, _DESKTOP)):
-            Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # may wait for its end
+            Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # it may block
         uvicorn.Server(config).run(sockets=[door])
 
 
 def application(registry: Path) -> Any:
     """Datasette on a registry, as an ASGI application."""
     if not pm.is_registered(plugin):
-        pm.unregister(name="datasette.handle_exception")  # it prints tracebacks
+        pm.unregister(name="datasette.handle_exception")  # prints tracebacks
         pm.register(plugin)
     metadata = parse_metadata((shipped("registry") / "datasette.yml").read_text(encoding="utf-8"))
     made = Datasette(metadata=metadata, template_dir=str(_TEMPLATES), settings=_SETTINGS)

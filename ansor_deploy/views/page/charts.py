@@ -1,7 +1,7 @@
-"""Charts as SVG that takes its colours from the page: light, dark and printed.
+"""Charts as SVG, with colours from the page's style: light, dark and printed.
 
-There are two kinds, of some dozen marks each: a library that draws them would bring a megabyte of
-script into every report, or a stack of packages to make pictures that cannot be restyled.
+There are two kinds, of some dozen marks each. A library for them would add a megabyte of script to
+every report, or a stack of packages that make pictures without style sheets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axis:
-    """From numbers to pixels. name: with its unit. logarithmic: powers of ten are as far apart."""
+    """Maps numbers to pixels.
+
+    name: with its unit. logarithmic: powers of ten have equal distances.
+    """
 
     name: str
     low: float
@@ -43,13 +46,13 @@ class Axis:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value stands."""
+        """The pixel of a value."""
         low, high, here = (self._scaled(one) for one in (self.low, self.high, value))
         share = (here - low) / (high - low or 1.0)
         return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Values that are marked, two to six of them."""
+        """The values of two to six tick marks."""
         if self.logarithmic:
             least, most = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             every = max(1, math.ceil((most - least) / 5))
@@ -63,10 +66,10 @@ class Axis:
 
 
 def roofline(marks: Sequence[Mark], peak: float, bandwidths: Sequence[float]) -> str:
-    """Kernels by what they compute for each byte, below what a machine can do.
+    """Kernels by their FLOP for each byte, below the limits of a machine.
 
-    marks: x in FLOP a byte, y in GFLOP/s. peak: in GFLOP/s. bandwidths: of each cache and of
-    memory, in GB/s; each has a roof.
+    marks: x in FLOP a byte, y in GFLOP/s. peak: in GFLOP/s. bandwidths: those of each cache and of
+    memory, in GB/s; a roof is drawn for each.
     """
     ridges = [peak / one for one in bandwidths]
     xs, ys = [one.x for one in marks] + ridges, [one.y for one in marks] + [peak]
@@ -85,7 +88,7 @@ def _roof(x: Axis, y: Axis, peak: float, bandwidth: float) -> list[Point]:
 
 
 def steps(points: Sequence[Point], title: str, *, small: bool = False, unit: str = "trials") -> str:
-    """A latency that falls with the trials. points: (trials, or another unit, milliseconds)."""
+    """A latency that falls over trials. points: (trials or another unit, milliseconds)."""
     end, worst = points[-1][0], max(value for _, value in points)
     size = (WIDTH // 2, HEIGHT // 2) if small else (WIDTH, HEIGHT)
     x, y = _across(unit, 0.0, end or 1.0, size[0]), _up("ms", 0.0, worst * 1.05, size[1])
@@ -143,6 +146,6 @@ def _dot(one: Mark, x: Axis, y: Axis) -> str:
 
 
 def _round_step(step: float) -> float:
-    """The next step that is one, two or five of a power of ten."""
+    """The least step of one, two or five times a power of ten that is no smaller."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= step * 0.999)

@@ -1,4 +1,4 @@
-"""What a new build of a model changed, as one HTML file."""
+"""The page on what a new build of a model changed, as one HTML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sections import Row, table
 
 
 def comparison_page(found: Changes, before: str, after: str) -> str:
-    """The whole file. before, after: the libraries' paths."""
+    """The HTML of the page. before, after: the libraries' paths."""
     return document("What a build changed", f"{before} → {after}", _body(found))
 
 

@@ -1,4 +1,4 @@
-"""What there is to say about a finished library: from its manifest, the registry and a profile."""
+"""The content of a report on a library: from its manifest, the registry and a profile."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _DERIVED = """
 
 @dataclass(frozen=True)
 class Facts:
-    """What a report shows. manifest: the library's. profile: None where it does not run here.
+    """The content of a report. manifest: the library's. profile: None where it does not run here.
 
-    roof: what its kernels take at least, where there is a profile. reused: how many of its tasks
-    with a record other models have, too, by their names. saved: what the registry says of the model
-    on this target, as `Listing.stats` has it; None if nothing. quantised: how the model was, where
-    the file that says so lies beside the library. derived: names of the rules that made a task's
-    record, by the task's key.
+    roof: the machine's limits for its kernels, where there is a profile. reused: by the names of
+    other models, how many of its tasks with a record they have, too. saved: the registry's totals
+    for the model on this target, as in `Listing.stats`; None if it has none. quantised: how the
+    model was quantised, where the file about it lies beside the library. derived: by a task's key,
+    the names of the rules that made its record.
     """
 
     artifact: Path
@@ -62,7 +62,7 @@ class Facts:
 
     @property
     def answer(self) -> Page:
-        """The same for programs."""
+        """The same content as JSON shows it."""
         same = ("artifact", "manifest", "tuning", "reused", "saved", "quantised", "derived")
         return Page(**{name: getattr(self, name) for name in same}, profile=self._profile)
 
@@ -74,9 +74,9 @@ class Facts:
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """A report as JSON. reused: tasks that other models have, too, by their names.
+    """A report as JSON. reused: by the names of other models, the number of tasks shared.
 
-    derived: names of the rules that made a task's record, by the task's key.
+    derived: by a task's key, the names of the rules that made its record.
     """
 
     artifact: Path
@@ -96,7 +96,7 @@ class Report(Page, frozen=True, kw_only=True):
 
 
 def facts(artifact: Path, registry: Path, seconds: float) -> Facts:
-    """What there is to say of a library. seconds: to run it for its profile."""
+    """Collect a library's facts. seconds: how long it runs to be profiled."""
     from ...measure.roof import roof_of
     from ...runtime.model import load
     from ...ship.race.timing import profile
@@ -147,5 +147,5 @@ def _reused(registry: Registry, manifest: Manifest) -> dict[str, int]:
 
 
 def untuned(manifest: Manifest) -> Sequence[Task]:
-    """Its tasks with the default schedule."""
+    """The tasks that have the default schedule."""
     return [task for task in manifest.tasks if task.record == "default"]

@@ -1,4 +1,4 @@
-"""How a model became faster while it was tuned, from what the registry measured."""
+"""How a model became faster during tuning, from the measurements in the registry."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from itertools import accumulate, pairwise
 from ...registry.record import Measurement, TaskKey
 from ...registry.store import Registry
 
-PAUSE = 300.0  # seconds without a measurement after which another run of tuning began
+PAUSE = 300.0  # seconds without a measurement that separate two tuning runs
 
 Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """A task of a model, by a manifest or by the registry. latency_ms: None where not known."""
+    """A task of a model, from a manifest or the registry.
+
+    latency_ms: None where it is not known.
+    """
 
     key: str
     title: str
@@ -28,9 +31,9 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Curve:
-    """A task's or a model's best latency.
+    """The best latency of a task or a model, over trials.
 
-    points: (trials, milliseconds), one for each time that it fell, and the last trial.
+    points: (trials, milliseconds), one for each time that it fell, and one for the last trial.
     """
 
     key: str
@@ -42,9 +45,9 @@ class Curve:
 class Tuning:
     """A model's tuning.
 
-    model: its estimated latency over all tasks' trials. seconds: of tuning when each of these had
-    been made, without the pauses between its runs. tasks: those that were tuned, the ones with most
-    of the time first.
+    model: its estimated latency over the trials of all tasks. seconds: the tuning time at each of
+    these trials, without the pauses between runs. tasks: the curves of those that were tuned, in
+    the order of their share of the time, the largest first.
     """
 
     model: Curve
@@ -60,7 +63,7 @@ class Tuning:
 def tuning(registry: Registry, model: str, target: str, tasks: Sequence[Weighed]) -> Tuning | None:
     """How a model's tasks were tuned on a target; None where nothing was measured.
 
-    model: its name. target: by its fingerprint.
+    model: its name. target: its fingerprint.
     """
     found = {
         task.key: list(registry.measurements(target, TaskKey(task.key, target))) for task in tasks
@@ -76,7 +79,7 @@ def tuning(registry: Registry, model: str, target: str, tasks: Sequence[Weighed]
 
 
 def falling(latencies: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """The points of a curve, of each trial's seconds: infinity where it failed."""
+    """The points of a curve. latencies: the seconds of each trial; infinity where it failed."""
     best, points = math.inf, []
     for number, seconds in enumerate(latencies, start=1):
         if seconds < best:
@@ -92,7 +95,10 @@ def _of_task(task: Weighed, trials: Sequence[Measurement]) -> Curve:
 def _of_model(
     tasks: Sequence[Weighed], trials: Sequence[Measurement]
 ) -> tuple[tuple[float, float], ...]:
-    """Once each task that has measurements has one; the others count as the manifest says."""
+    """The points from where each measured task has a success.
+
+    Tasks without measurements count with the latency in the manifest.
+    """
     weights = {task.key: float(task.weight) for task in tasks}
     measured = {one.key.workload for one in trials}
     rest = sum(task.weight * (task.latency_ms or 0.0) for task in tasks if task.key not in measured)
@@ -118,5 +124,5 @@ def _seconds(trials: Iterable[Measurement]) -> tuple[float, ...]:
 
 
 def _when(one: Measurement) -> float:
-    """Seconds since 1970."""
+    """The time of a measurement, in seconds since 1970."""
     return datetime.fromisoformat(one.provenance.created.replace("Z", "+00:00")).timestamp()

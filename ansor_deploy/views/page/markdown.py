@@ -12,12 +12,12 @@ from .content import Facts
 from .page import figures
 
 MOST_KERNELS = 10
-# What begins a tag, a link, a mention, a cell or an emphasis in what a model's author wrote.
+# Characters that could begin markup in text by a model's author: tags, links, mentions and others.
 _MARKUP = re.compile(r"[\\`*\[\]<>&|!#@~]|:(?=//)")
 
 
 def markdown(facts: Facts) -> str:
-    """The whole text: figures, operators and the kernels that take longest."""
+    """The whole text: figures, operators and the slowest kernels."""
     return "\n".join(_lines(facts)) + "\n"
 
 
@@ -38,5 +38,5 @@ def _lines(facts: Facts) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """A text that says what it says, and is no markup."""
+    """A text with its markup escaped."""
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", printable(text))

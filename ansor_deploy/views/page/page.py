@@ -1,4 +1,4 @@
-"""A report as one HTML file: nothing is loaded from anywhere, and no script runs."""
+"""A report as one HTML file, which loads nothing and runs no script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .content import Facts
 from .quantised import quantisation
 from .style import STYLE
 
-QUANTISATION = "quantisation"  # a section of models that a build has quantised
+QUANTISATION = "quantisation"  # the section that only quantised models have
 SECTIONS: dict[str, tuple[str, Callable[[Facts], Iterator[str]]]] = {
     "verdict": ("Was it worth it?", sections.verdict),
     "time": ("Where the time goes", sections.where_time_goes),
@@ -30,13 +30,13 @@ Figure = tuple[str, str, str]  # a name, a value and a remark
 
 
 def page(facts: Facts) -> str:
-    """The whole file."""
+    """The HTML of the report."""
     name = f"{facts.manifest.model.name} on {facts.target.name}"
     return document(name, str(facts.artifact), _body(facts))
 
 
 def document(name: str, below: str, body: Iterable[str]) -> str:
-    """An HTML file. name: its heading. below: a line below that. body: lines of HTML."""
+    """An HTML file. name: its heading. below: the line below it. body: lines of HTML."""
     title = escape(name)
     lines = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -50,7 +50,7 @@ def document(name: str, below: str, body: Iterable[str]) -> str:
 
 
 def headline(figures: Iterable[Figure]) -> Iterator[str]:
-    """What a reader wants to know first, in large type."""
+    """The most important figures, in large type."""
     yield '<dl class="figures">'
     for name, value, more in figures:
         small = f"<small>{escape(more)}</small>" if more else ""
@@ -59,7 +59,7 @@ def headline(figures: Iterable[Figure]) -> Iterator[str]:
 
 
 def section(key: str, heading: str, lines: Iterable[str]) -> Iterator[str]:
-    """A part of a page, with a heading that links lead to."""
+    """A section of a page, with a heading that can be linked to."""
     yield f'<section aria-labelledby="{key}"><h2 id="{key}">{escape(heading)}</h2>'
     yield from lines
     yield "</section>"
@@ -75,7 +75,7 @@ def _body(facts: Facts) -> Iterator[str]:
 
 
 def figures(facts: Facts) -> Iterator[Figure]:
-    """What a report begins with."""
+    """The figures at the top of a report."""
     manifest = facts.manifest
     verify, memory = manifest.verify, manifest.memory
     if speed := manifest.speed:

@@ -1,4 +1,4 @@
-"""A report's section of how the model was quantised: how far off, by which layers, its gain."""
+"""The section on quantisation: the errors, the layers that cause most of them, and the gain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LAYERS = 15
 
 
 def quantisation(facts: Facts) -> Iterator[str]:
-    """What the samples say of it; nothing of a model that no build has quantised."""
+    """What the samples show; empty for a model that no build has quantised."""
     if (found := facts.quantised) is None:
         return
     if found.gain:

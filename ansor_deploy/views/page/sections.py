@@ -1,4 +1,4 @@
-"""A report's sections: each has a heading, and what is said there as lines of HTML."""
+"""The sections of a report, each as lines of HTML."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .charts import Mark, roofline, steps
 from .content import Facts, untuned
 
 Row = Sequence[str]
-MOST_KERNELS = 40  # that the table of kernels shows, those that take longest
+MOST_KERNELS = 40  # rows of the table of kernels, the slowest
 MOST_CURVES = 12
 
 
 def verdict(facts: Facts) -> Iterator[str]:
-    """What tuning gained, how fast the library is beside another engine, and what is shipped."""
+    """What tuning gained, the race with another engine, and what is shipped."""
     if (speed := facts.manifest.speed) is None:
         yield "<p>Nothing was timed: the manifest has no times.</p>"
         return
@@ -33,7 +33,7 @@ def verdict(facts: Facts) -> Iterator[str]:
 
 
 def where_time_goes(facts: Facts) -> Iterator[str]:
-    """Operators, and the kernels that take longest."""
+    """The operators, and the slowest kernels."""
     profile = facts.profile
     if profile is None:
         yield "<p>This machine cannot run the library, and so it has no profile.</p>"
@@ -59,7 +59,7 @@ def where_time_goes(facts: Facts) -> Iterator[str]:
 
 
 def roofline_plot(facts: Facts) -> Iterator[str]:
-    """Each kernel by what it computes for each byte."""
+    """The roofline plot: each kernel by its FLOP for each byte."""
     marks = [mark for one in _kernels(facts) if (mark := _mark(one, facts))]
     if not (marks and facts.roof):
         yield "<p>There is nothing to plot without a profile.</p>"
@@ -74,7 +74,7 @@ def roofline_plot(facts: Facts) -> Iterator[str]:
 
 
 def tuning_curves(facts: Facts) -> Iterator[str]:
-    """The model's latency over the trials, and each task's."""
+    """The latency of the model over the trials, and that of each task."""
     tuning = facts.tuning
     if tuning is None or not tuning.model.points:
         yield "<p>Nothing of this model was measured into this registry.</p>"
@@ -100,11 +100,11 @@ def tuning_curves(facts: Facts) -> Iterator[str]:
 
 
 def what_was_reused(facts: Facts) -> Iterator[str]:
-    """Tasks with a record, those that other models have as well, and what that saved."""
+    """How many tasks have a record, how many other models share, and what that saved."""
     tasks, tuning = facts.manifest.tasks, facts.manifest.tuning
     tuned = len(tasks) - len(untuned(facts.manifest))
     yield f"<p>{tuned} of {count(len(tasks), 'task')} have a record.</p>"
-    if tuning:  # a frozen build says nothing of it
+    if tuning:  # a frozen build has none
         known = tuning.origins and origins_text(tuning.origins, tuning.tasks)
         yield (
             f"<p>The build found {known or count(tuning.hits, 'record')}. It tuned "
@@ -123,7 +123,7 @@ def what_was_reused(facts: Facts) -> Iterator[str]:
 
 
 def memory(facts: Facts) -> Iterator[str]:
-    """What it takes, on disk and in a run."""
+    """The library's sizes, on disk and in a run."""
     taken = facts.manifest.memory
     yield from plain(
         [
@@ -136,7 +136,7 @@ def memory(facts: Facts) -> Iterator[str]:
 
 
 def verification(facts: Facts) -> Iterator[str]:
-    """What its numbers were compared with, and by how much they differ."""
+    """What its outputs were compared with, and how much they differ."""
     found, known = facts.manifest.verify, facts.manifest.verification
     if not found:
         yield f"<p>{escape(known.reason or 'The errors are not in the manifest.')}</p>"
@@ -153,7 +153,7 @@ def verification(facts: Facts) -> Iterator[str]:
 
 
 def provenance(facts: Facts) -> Iterator[str]:
-    """What it was made from, and by what."""
+    """What the library was made from, and by which tools."""
     known, target = facts.manifest, facts.target
     shapes = [f"{one.name}: {one.dtype} {shape_text(one.shape)}" for one in known.inputs]
     yield from plain(
@@ -171,7 +171,7 @@ def provenance(facts: Facts) -> Iterator[str]:
 
 
 def table(caption: str, heads: Row, rows: Iterable[Row]) -> Iterator[str]:
-    """A table; a head that begins with # is of numbers, an empty one of bars."""
+    """A table; heads that begin with # are for numbers, empty ones for bars."""
     yield f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
     yield f"<caption>{escape(caption)}</caption><thead><tr>"
     kinds = ["number" if head[:1] == "#" else "" if head else "bars" for head in heads]
@@ -186,7 +186,7 @@ def table(caption: str, heads: Row, rows: Iterable[Row]) -> Iterator[str]:
 
 
 def plain(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Names and values."""
+    """A list of names and values."""
     yield '<dl class="plain">'
     for name, value in pairs:
         yield f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
@@ -198,7 +198,7 @@ def _sentence(text: str) -> str:
 
 
 def _room(facts: Facts) -> str:
-    """What better kernels could save at most, where anything is known of it."""
+    """The most that better kernels could save, or "" if that is not known."""
     room = facts.roof.room(facts.profile) if facts.roof and facts.profile else 0.0
     return f" Better kernels could save {latency(room)} of a run at most." if room else ""
 
@@ -230,7 +230,7 @@ def _kind(one: KernelTime) -> str:
 def _mark(one: KernelTime, facts: Facts) -> Mark | None:
     task: Any = one.task or {}
     if not (task.get("flops") and task.get("bytes") and facts.profile) or products(one):
-        return None  # products of bytes have a roof of their own
+        return None  # int8 dot products have another roof
     size = 3.0 + 22.0 * (one.seconds / facts.profile.seconds) ** 0.5
     computed = flops(task)
     speed = computed / one.seconds / 1e9
@@ -251,6 +251,6 @@ def _machine(facts: Facts) -> str:
     peak, memory = target.peak_gflops, target.memory_gbs
     if roof and roof.levels:
         peak, memory = roof.gflops, roof.levels[-1][1] / 1e9
-    if peak is None:  # of a frozen build, which this machine does not run
+    if peak is None:  # a frozen build's library that this machine does not run
         return f"{target.cores}, not known"
     return f"{target.cores}, {peak:.0f} GFLOP/s, {memory:.0f} GB/s"

@@ -1,4 +1,4 @@
-"""How a report looks: on a screen, light or dark, narrow or wide, and on paper."""
+"""A report's style: on screens, light or dark, narrow or wide, and on paper."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --soft: #5a6675; --rule: #d5dbe3;

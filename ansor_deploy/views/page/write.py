@@ -1,4 +1,4 @@
-"""A report in one of its formats."""
+"""Write a report in one of its formats."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ FORMATS = {
 def write_report(
     artifact: Path, registry: Path, seconds: float, output: Path | None, form: str
 ) -> tuple[Path, Facts]:
-    """Write what there is to say of a library; the file, and what is in it.
+    """Write a report on a library; return its path, and its content.
 
-    seconds: to run it for its profile. output: None for a file beside it. form: of `FORMATS`.
+    seconds: how long the library runs to be profiled. output: None for a file beside the library.
+    form: one of `FORMATS`.
     """
     found = facts(artifact, registry, seconds)
     path = output or artifact.with_suffix(f".report.{form}")
