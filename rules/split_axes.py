@@ -50,7 +50,7 @@ def _split(view):
 
 
 def _strides(view, axis, axes):
-    """Divisors that an axis is read at both the quotient and the remainder of, largest first."""
+    """Numbers that an index both divides an axis by and takes its remainder of, largest first."""
     others = [one.var for one in axes if not one.var.same_as(axis)]
 
     def divisors(kind):

@@ -313,7 +313,7 @@ def _pad(sch, padding, strip, target):
     sch.compute_at(padding.rv, strip, preserve_unit_loops=True)
     *_, row, column = sch.get_loops(padding.rv)
     if _pads_columns(padding):
-        partitioned(sch, column)  # LLVM makes vectors of the part that is only moved
+        partitioned(sch, column)  # LLVM vectorises the part that is only copied
     else:
         partitioned(sch, row)
         vectorized(sch, column, target, padding.bits)

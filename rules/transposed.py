@@ -30,7 +30,7 @@ def apply(state, block, target):
 
 
 def _phases(view):
-    """The strides of axes with a remainder that decides, with another axis's, what is zero."""
+    """The axes in tests such as (h + r) % stride == 0 that decide where zeros are; the strides."""
     found = {}
     if not view.calls(["if_then_else"]):
         return found

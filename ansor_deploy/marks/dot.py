@@ -221,7 +221,7 @@ class _Sums:
         return cls(loop, value.a, given, weights, lanes) if fits else None
 
     def widened(self, lanes: int) -> _Sums | None:
-        """The same steps with more lanes, of which the last ones are not used, and sums of zero.
+        """The same steps with more lanes, and sums that start at zero. The last lanes are not used.
 
         None where these lanes cannot be read.
         """

@@ -17,7 +17,7 @@ from ..system.machine_fault import RESUMES, about, raise_if_fault
 from ..system.worker import Worker, WorkerFailure
 from ..target import Target
 
-BUILDS = "ansor_deploy.codegen.kernels.candidate"  # what a build worker imports: the compiler
+BUILDS = "ansor_deploy.codegen.kernels.candidate"  # the build workers' module, with the compiler
 BUILD_SECONDS = 30.0  # processor time of a build, so that a busy machine fails no candidate
 _BUSY = 10  # a build may last this many times its processor time, on a busy machine
 _this_thread = threading.local()

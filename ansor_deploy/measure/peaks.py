@@ -25,7 +25,7 @@ from ..target import Target
 
 _STEPS, _REPEATS = 10_000, 500  # steps and calls for arithmetic; a call takes some 50 us
 _SUMS, _STREAMS = 8, 4
-# Numbers of places for a part that is read over and over: first caches read some at half speed.
+# A small part is read at this many places in turn, since first caches read some at half speed.
 _PLACES = 3
 _FILLED = 4  # to measure a cache, one of this many parts of it is read
 _LARGEST = 1 << 24  # most bytes that are read to measure a cache

@@ -59,7 +59,7 @@ def _by_words(view: BlockView) -> bool:
 
 
 def tile_block_sums(state: State, view: BlockView, target: Target) -> None:
-    """Tile a product with blockwise weights, and its epilogue. ValueError where it is none."""
+    """Tile a product with blockwise weights, and its epilogue. ValueError for another block."""
     sch, sums = state.sch, block_sums(view)
     if sums is None:
         raise ValueError("it adds up no sums of blocks")

@@ -166,9 +166,10 @@ def _fetch_steps(
 
 
 def _fetch_rows(state: State, view: BlockView, order: list[Any], size: int, target: Target) -> None:
-    """Choose whether each tile of rows prefetches the next tile's rows, where caches hold not all.
+    """Choose whether each tile of rows prefetches the next tile's rows.
 
-    The rows must be contiguous, and a tile complete before the next begins. size: rows of a tile.
+    It is offered where the second cache does not hold all rows. The rows must be contiguous, and
+    each tile must be complete before the next begins. size: rows of a tile.
     """
     sch, depth = state.sch, math.prod(view.reduced)
     elements = math.prod(view.spatial[:-1]) * depth

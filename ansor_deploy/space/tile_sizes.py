@@ -127,7 +127,7 @@ def _ranked(model: _Model, cores: int, part: int = 1) -> tuple[tuple[int, ...], 
 class _Model:
     """Everything that decides how good a tile is.
 
-    extents: of the result's axes. steps: what a tile's size along each must be a multiple of.
+    extents: those of the result's axes. steps: a tile's size along each is a multiple of these.
     operands: for each operand, which of these axes its indices use, not counting the division into
     groups. taps: how many taps positions `steps` apart share. registers: for accumulators and
     operands. ahead: for how many steps registers hold the panel's vectors. sums: the most
@@ -297,7 +297,7 @@ def _tiles_of(model: _Model, columns: int, limit: int) -> list[tuple[int, ...]]:
 
 
 def indexing_axes(view: BlockView) -> list[list[bool]]:
-    """For each operand, which of the result's axes its indices use; a group's number is no use."""
+    """For each operand, which of the result's axes its indices use, not counting group numbers."""
     spatial = [axis.var for axis in view.axes(SPATIAL)]
     found = []
     for _, indices in view.operands:
