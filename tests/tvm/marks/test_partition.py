@@ -6,7 +6,7 @@ from helpers import built
 from helpers.graphs import model, node
 
 from ansor_deploy._tvm import collect, structural_equal, tirx, tvm
-from ansor_deploy.marks.partition import PARTITION, hidden, shown
+from ansor_deploy.marks.partition import PARTITION, hidden, parted, shown
 
 
 def rolled(columns, shift):
@@ -74,3 +74,20 @@ def test_what_depends_on_a_loop_around_is_hidden_and_shown_again(condition, hide
         collect(after, tirx.BufferStore), collect(before.body, tirx.BufferStore)
     )
     assert collect(after, tirx.AttrStmt) == []
+
+
+def test_a_rest_of_one_step_is_as_wide_as_what_a_run_counts():
+    at, row = tirx.Var("at", "int64"), tirx.Var("row", "int64")
+    begin, four, size, whole = (tirx.const(n, "int64") for n in (0, 4, 8, 29))
+    count, made = tirx.decl_buffer((1,), "int64"), tirx.decl_buffer((29,), "float32")
+    store = tirx.BufferStore(made, tirx.FloatImm("float32", 1.0), [at * size + row])
+    tile = tirx.IfThenElse(at * size + row < whole, store, None)
+    rows = tirx.For(row, begin, size, tirx.ForKind.UNROLLED, tile)
+    counts = at * size % whole < tirx.floordiv(tirx.BufferLoad(count, [begin]) + four, four)
+    loop = tirx.For(at, begin, four, tirx.ForKind.SERIAL, tirx.IfThenElse(counts, rows, None))
+    body = tirx.AttrStmt(at, PARTITION, tirx.IntImm("bool", 1), loop)
+    after = tvm.IRModule({"main": parted(tirx.PrimFunc([count, made], body))})
+    after = tvm.s_tir.transform.StmtSimplify()(after)["main"]  # TVM fails on types that differ
+    ends = {int(one.extent) for one in collect(after.body, tirx.For) if one.loop_var.name == "row"}
+    assert len(collect(after.body, tirx.BufferStore)) == 2
+    assert ends == {8}
