@@ -10,6 +10,9 @@ condition is known. Ranges of conditions that also depend on outer loops have no
 for all steps of those loops. TVM orders them by memory addresses, and so skips steps or repeats
 them (`loop_partition.cc`). Cutting off a tile does not need such conditions, since a tile's own
 condition depends on no other loop. They are therefore hidden from TVM during the pass.
+
+So are conditions that leave out steps of a loop by what a run counts. TVM would make one copy of
+the loop for each order in which their bounds may come.
 """
 
 from typing import Any
@@ -64,7 +67,7 @@ def _on_its_loop(mark: Any) -> Any:
 def hidden(func: Any) -> Any:
     """The function without comparisons that depend on a marked loop and on an unmarked outer loop.
 
-    These are hidden in calls.
+    These are hidden in calls, and so are conditions of statements that read from memory.
     """
     loops = {loop.loop_var for loop in collect(func.body, tirx.For)}
     marked = [one for one in collect(func.body, tirx.AttrStmt) if one.attr_key == PARTITION]
@@ -83,7 +86,15 @@ def hidden(func: Any) -> Any:
         condition, *rest = call.args
         return tirx.if_then_else(structural_map(condition, (kinds, called)), *rest)
 
-    return func.with_body(structural_map(func.body, (tvm.ir.Call, chosen)))
+    def counted(comparison: Any) -> Any:
+        return undivided(comparison) if collect(comparison, tvm.ir.TensorLoad) else comparison
+
+    def guarded(guard: Any) -> Any:
+        condition = structural_map(guard.condition, (kinds, counted))
+        return tirx.IfThenElse(condition, guard.then_case, guard.else_case)
+
+    body = structural_map(func.body, (tirx.IfThenElse, guarded))
+    return func.with_body(structural_map(body, (tvm.ir.Call, chosen)))
 
 
 def undivided(comparison: Any) -> Any:
