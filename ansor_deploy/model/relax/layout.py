@@ -366,7 +366,7 @@ def _permute(walk: _Walk, call: Any) -> Value | None:
 
 
 _UNARY = "abs ceil clip cos erf exp floor isnan log logical_not negative round rsqrt sigmoid sign"
-_UNARY += " sin sqrt square tanh"
+_UNARY += " sin sqrt square tanh acos acosh asin asinh atan atanh cosh sinh tan"
 _BINARY = "add subtract multiply divide maximum minimum power"
 _COMPARING = "equal greater greater_equal less less_equal logical_and logical_or not_equal"
 _NN_UNARY = "relu relu6 leakyrelu gelu gelu_tanh selu silu softplus"

@@ -216,3 +216,13 @@ def test_elements_of_a_constant_are_its_values(kind):
     found = elements(relax.const(tvm.runtime.tensor(values)))
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, values)
+
+
+def test_an_angle_of_an_image_is_computed_where_it_lies():
+    operators = "Tan Sinh Cosh Atan Asinh".split()
+    nodes = [node("Conv", "x w", "c", pads=[1] * 4), *(node(one, "c", one) for one in operators)]
+    nodes += [node("Sum", " ".join(operators), "s"), node("Conv", "s w2", "y", pads=[1] * 4)]
+    constants = {"w": randn(0, 16, 6, 3, 3) * 0.01, "w2": randn(1, 16, 16, 3, 3)}
+    proto = model(nodes, {"x": (1, 6, 12, 12)}, constants=constants)
+    assert transposes(built.count_ops(proto)) == 2  # of the input and of the output
+    built.assert_like_oracle(proto)
