@@ -15,10 +15,11 @@ Work that is too small for a second core is done by one (`small_loops.py`). Vect
 would write to the same memory become loops (`shared_lanes.py`).
 
 NaN, infinities and zero divisors give the results that ONNX defines (`edge_values.py`). Functions
-such as exp become arithmetic on vectors (`vector_math.py`); those of dequantised bytes need no
-checks at the ends of their range (`bounded_powers.py`, which runs after `own_roundings.py`, since
-its sums round once). A softmax divides once a row (`row_quotients.py`), and floats are multiplied
-by reciprocals of scales where the last bit may differ (`reciprocals.py`).
+such as exp become arithmetic on vectors (`vector_math.py`), and so do sines and cosines near zero
+(`periodic.py`). Functions of dequantised bytes need no checks at the ends of their range
+(`bounded_powers.py`, which runs after `own_roundings.py`, since its sums round once). A softmax
+divides once a row (`row_quotients.py`), and floats are multiplied by reciprocals of scales where
+the last bit may differ (`reciprocals.py`).
 
 For floats that stand for integers, each operation rounds by itself (`own_roundings.py`). Quotients
 by a scale are rounded by an addition (`rounding.py`; it runs later, since `own_roundings.py` looks
@@ -44,6 +45,7 @@ from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity, negations
 from ..passes.flattening import flattened
 from ..passes.own_roundings import own_roundings
+from ..passes.periodic import periodic
 from ..passes.reciprocals import reciprocals
 from ..passes.rounding import rounding
 from ..passes.row_quotients import row_quotients
@@ -171,7 +173,7 @@ def flattening() -> list[Any]:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.VectorMath")
 def _math(func: Any, _mod: Any, _context: Any) -> Any:
-    return func.with_body(on_vectors(func.body))
+    return func.with_body(on_vectors(periodic(func.body)))
 
 
 def _on_processors() -> list[Any]:

@@ -124,7 +124,7 @@ def _without_division(value: Expr) -> Expr:
     if not isinstance(value, tirx.Div):
         return value
     divisor = lane(value.b)
-    return value.a * _like(value, 1 / divisor.value) if has_reciprocal(divisor) else value
+    return value.a * like(value, 1 / divisor.value) if has_reciprocal(divisor) else value
 
 
 def has_reciprocal(divisor: Expr) -> bool:
@@ -151,7 +151,7 @@ def exp_within(x: Expr) -> Expr:
 
 def _held(x: Expr, least: float, most: float) -> Expr:
     """A number limited to a range; NaN stays, as the second argument of min and max."""
-    return tirx.max(_like(x, least), tirx.min(_like(x, most), x))
+    return tirx.max(like(x, least), tirx.min(like(x, most), x))
 
 
 def _power(x: Expr, sign: float, coefficients: Sequence[float], biased: float) -> Expr:
@@ -165,9 +165,9 @@ def _power(x: Expr, sign: float, coefficients: Sequence[float], biased: float) -
 
     def product(turns: Expr) -> Expr:
         rest = shared(turns - biased, lambda n: (x - n * high) - n * low)
-        bits = _as("int32", turns)
-        power = _as("float32", bits << _like(bits, _MANTISSA))
-        return shared(rest, lambda r: _polynomial(r, coefficients)) * power
+        bits = as_type("int32", turns)
+        power = as_type("float32", bits << like(bits, _MANTISSA))
+        return shared(rest, lambda r: polynomial(r, coefficients)) * power
 
     high, low = sign * _LN2_HIGH, sign * _LN2_LOW
     return shared(x * (sign * math.log2(math.e)) + biased, product)
@@ -177,31 +177,31 @@ def _log(x: Expr) -> Expr:
     """log(x) = e ln 2 + log(m), with x = m 2^e and m from sqrt(1/2) to sqrt(2)."""
     small = x < _LEAST_NORMAL
     normal = tirx.Select(small, x * 2.0**_MANTISSA, x)
-    surplus = tirx.Select(small, _like(x, float(_MANTISSA)), _like(x, 0.0))
-    finite = shared(_as("int32", normal), lambda bits: _log_of(bits, surplus))
-    below = tirx.Select(tirx.EQ(x, _like(x, 0.0)), _like(x, -math.inf), _like(x, math.nan))
+    surplus = tirx.Select(small, like(x, float(_MANTISSA)), like(x, 0.0))
+    finite = shared(as_type("int32", normal), lambda bits: _log_of(bits, surplus))
+    below = tirx.Select(tirx.EQ(x, like(x, 0.0)), like(x, -math.inf), like(x, math.nan))
     # All comparisons with NaN are false, so NaN gives itself.
     proper = tirx.Select(x < math.inf, finite, x)
     return tirx.Select(x <= 0.0, below, proper)
 
 
 def _log_of(bits: Expr, surplus: Expr) -> Expr:
-    half = _like(bits, 0x3F3504F3)  # sqrt(1/2)
-    shift = _like(bits, _MANTISSA)
+    half = like(bits, 0x3F3504F3)  # sqrt(1/2)
+    shift = like(bits, _MANTISSA)
     exponent = (bits - half) >> shift
-    fraction = _as("float32", bits - (exponent << shift)) - 1.0
+    fraction = as_type("float32", bits - (exponent << shift)) - 1.0
     power = _cast("float32", exponent) - surplus
     return shared(power, lambda e: shared(fraction, lambda f: _log_near_one(f) + e * math.log(2)))
 
 
 def _log_near_one(f: Expr) -> Expr:
-    return f + f * f * (_polynomial(f, _LOG) * f - 0.5)
+    return f + f * f * (polynomial(f, _LOG) * f - 0.5)
 
 
 def _sigmoid(x: Expr) -> Expr:
     near = _held(x, -_INFINITE, EXP_ENDS)
     power = shared(near, lambda v: _power(v, -1.0, _EXP_NEGATIVE, ROUNDING + _BIAS))
-    return _like(x, 1.0) / (power + 1.0)
+    return like(x, 1.0) / (power + 1.0)
 
 
 def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable[[Expr], Expr]:
@@ -210,25 +210,25 @@ def _odd(parts: tuple[Sequence[float], Sequence[float]], one: float) -> Callable
 
     def function(x: Expr) -> Expr:
         # NaN stays, as the second argument of min and max.
-        near = tirx.max(_like(x, -one), tirx.min(_like(x, one), x))
-        return tirx.max(_like(x, -1.0), tirx.min(_like(x, 1.0), shared(near, quotient)))
+        near = tirx.max(like(x, -one), tirx.min(like(x, one), x))
+        return tirx.max(like(x, -1.0), tirx.min(like(x, 1.0), shared(near, quotient)))
 
     def quotient(x: Expr) -> Expr:
-        return shared(x * x, lambda t: x * _polynomial(t, above) / _polynomial(t, below))
+        return shared(x * x, lambda t: x * polynomial(t, above) / polynomial(t, below))
 
     return function
 
 
-def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
+def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
     """Horner's scheme, one multiply-add a coefficient. coefficients: the lowest power first."""
     *lower, value = coefficients
-    result = _like(x, value)
+    result = like(x, value)
     for value in reversed(lower):
-        result = result * x + _like(x, value)
+        result = result * x + like(x, value)
     return result
 
 
-def _like(x: Expr, value: float) -> Expr:
+def like(x: Expr, value: float) -> Expr:
     """A constant with another value's type and lanes."""
     return tirx.const(value, x.ty.dtype)
 
@@ -237,7 +237,8 @@ def _cast(dtype: str, x: Expr) -> Expr:
     return tirx.Cast(_wide(dtype, x), x)
 
 
-def _as(dtype: str, x: Expr) -> Expr:
+def as_type(dtype: str, x: Expr) -> Expr:
+    """The bits of a value as a value of another type."""
     return tirx.reinterpret(_wide(dtype, x), x)
 
 

@@ -9,8 +9,9 @@ from helpers.built import HOST
 from helpers.graphs import model, node
 from tvm import te
 
-from ansor_deploy._tvm import collect, tirx, tvm
+from ansor_deploy._tvm import collect, op_name, structural_equal, tirx, tvm
 from ansor_deploy.codegen.kernels.lowering import code_generation, compiled
+from ansor_deploy.codegen.passes.periodic import periodic
 from ansor_deploy.codegen.passes.vector_math import ERF_ONE, TANH_ONE, on_vectors
 
 ULP, LEAST = 2.0**-23, 2.0**-125
@@ -27,6 +28,8 @@ REFERENCES = {
     "Tanh": np.tanh,
     "Erf": np.vectorize(math.erf),
     "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Sin": np.sin,
+    "Cos": np.cos,
 }
 
 
@@ -54,6 +57,17 @@ def test_it_is_right_to_a_few_units_in_the_last_place(results, op):
 def test_what_tends_to_one_stays_below(results):
     for op in ("Tanh", "Erf", "Sigmoid"):
         assert np.nanmax(np.abs(results[op])) == 1
+
+
+@pytest.mark.parametrize("function", [tirx.sin, tirx.cos])
+def test_what_turns_is_arithmetic_near_zero_and_a_call_far_from_it(function):
+    (x, y), at = (tirx.decl_buffer((16,), "float32") for _ in range(2)), tirx.Ramp(0, 1, 16)
+    store = tirx.BufferStore(y, function(tirx.BufferLoad(x, [at])), [at])
+    made = periodic(store)
+    assert structural_equal(made.then_case, store)
+    calls = collect(made.else_case, tvm.ir.Call)
+    assert {op_name(one) for one in calls}.isdisjoint({"tirx.sin", "tirx.cos"})
+    assert collect(made.else_case, tirx.BufferStore)
 
 
 def test_a_divisor_becomes_a_factor_within_a_function_alone():

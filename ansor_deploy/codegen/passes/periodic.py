@@ -1,0 +1,83 @@
+"""Sine and cosine as arithmetic on whole vectors, of numbers that are not too far from zero.
+
+    y[ramp] = sin(x)   -->   if the largest of |x| is far: y[ramp] = sin(x) ; else: y[ramp] = p(x)
+
+What is far from zero takes more digits of pi than a few multiplications have. The C library is
+called for it as before, once a lane, which takes some ten times as long as what is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from ..._tvm import collect, op_name, structural_map, tirx, tvm, uses
+from .vector_math import ROUNDING, as_type, like, polynomial, shared
+
+# sin(r) / r - 1 in r^2, without its constant, for |r| <= pi / 2: 6.1e-9.
+_SINE = (
+    -0.16666659521015548,
+    0.00833306542664245,
+    -0.000198095387635819,
+    2.6056307269039353e-06,
+)
+# Pi in three parts: of the first two, so many halves of a turn or fewer are exact in float32.
+_MOST_HALVES = 256
+_PI = (3.1414794921875, 0.0001131594181060791, 1.984187159361081e-09)
+FAR = _MOST_HALVES * 3.14
+_SIGN = 31  # bit of a float32
+
+Expr = Any
+
+
+def periodic(body: Any) -> Any:
+    """A lowered program with sines and cosines of vectors of float32 written out."""
+    return structural_map(body, (tirx.BufferStore, _written_out))
+
+
+def _written_out(store: Any) -> Any:
+    calls = [one for one in collect(store.value, tvm.ir.Call) if _function(one) is not None]
+    inner = [let.var for let in collect(store.value, tirx.Let)]
+    if not calls or any(uses(one.args[0], var) for one in calls for var in inner):
+        return store
+    distance = reduce(tirx.max, (tirx.abs(one.args[0]) for one in calls))
+    most = tirx.call_llvm_pure_intrin("float32", "llvm.vector.reduce.fmax", distance)
+    value = structural_map(store.value, (tvm.ir.Call, _arithmetic))
+    near = tirx.BufferStore(store.buffer, value, store.indices)
+    return tirx.IfThenElse(most > tirx.FloatImm("float32", FAR), store, near)
+
+
+def _arithmetic(call: Any) -> Any:
+    function = _function(call)
+    return call if function is None else shared(call.args[0], function)
+
+
+def _function(call: Any) -> Callable[[Expr], Expr] | None:
+    """What computes a call; None of others."""
+    kind = call.ty.dtype if op_name(call) in _FUNCTIONS else None
+    wide = kind is not None and kind.lanes > 1 and kind.with_lanes(1) == "float32"
+    return _FUNCTIONS[op_name(call)] if wide else None
+
+
+def _shifted(ahead: float) -> Callable[[Expr], Expr]:
+    """The sine of x and so many halves of a turn. NaN goes through the remainder."""
+
+    def function(x: Expr) -> Expr:
+        turns = x * (1 / math.pi) + ahead if ahead else x * (1 / math.pi)
+        return shared(turns + ROUNDING, lambda rounded: halves(x, rounded))
+
+    def halves(x: Expr, turns: Expr) -> Expr:
+        rest = shared(turns - ROUNDING - ahead, lambda n: remainder(x, n))
+        odd = as_type("int32", turns) << like(as_type("int32", turns), _SIGN)
+        value = shared(rest, lambda r: shared(r * r, lambda t: r + r * t * polynomial(t, _SINE)))
+        return as_type("float32", tirx.bitwise_xor(as_type("int32", value), odd))
+
+    def remainder(x: Expr, n: Expr) -> Expr:
+        return reduce(lambda rest, part: rest - n * like(x, part), _PI, x)
+
+    return function
+
+
+_FUNCTIONS = {"tirx.sin": _shifted(0.0), "tirx.cos": _shifted(0.5)}
