@@ -148,6 +148,8 @@ class _Walk:
         to = real_of(self.graph, emit.node)
         if to is not None and name in self.graph.constants:
             return self._known_integers(emit.node, to)
+        if to is not None and to.is_whole and to.is_words:
+            return self._words(emit, to) or [emit.node]
         if to is None or not (to.is_whole and to.is_bytes):
             return [emit.node]
         data = self._bytes(emit, name, to if to.kind == UINT8 else _turned(to, ""))
@@ -157,6 +159,19 @@ class _Walk:
             return _named(emit, data)
         signed = emit("Sub", emit.cast(data, INT32), emit.constant(_TURN, INT32))
         return _named(emit, emit.cast(signed, TensorProto.INT8))
+
+    def _words(self, emit: Emitter, to: Real) -> list[NodeProto]:
+        """The nodes for 16-bit integers that were only moved; none if their scale is another."""
+        real, made = self.reals.get(emit.node.input[0]), emit.node.output[0]
+        unsigned = to.kind == TensorProto.UINT16
+        signed = replace(to, zero=to.zero - _TURN_WORDS, kind=TensorProto.INT16) if unsigned else to
+        if real is None or not (real.is_whole and real.is_of(signed)):
+            return []
+        if not unsigned:
+            return _named(emit, real.data)
+        self.signed[made] = real.data
+        wide = emit("Add", emit.cast(real.data, INT32), emit.constant(_TURN_WORDS, INT32))
+        return _named(emit, emit.cast(wide, TensorProto.UINT16))
 
     def _known_integers(self, node: NodeProto, to: Real) -> list[NodeProto]:
         """A constant's integers as a constant, such as weights that the file has as float32."""

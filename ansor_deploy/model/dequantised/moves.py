@@ -1,4 +1,4 @@
-"""Operators that move or choose elements: the same on bytes as on the numbers they stand for."""
+"""Operators that move or choose elements: the same on integers as on the numbers they stand for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ _MOVES = frozenset((
     "ReduceMax", "ReduceMin", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze",
     "Tile", "Transpose", "Unsqueeze", "Upsample",
 ))  # fmt: skip
+# Moves that are made of bytes alone, and not of 16-bit integers.
+_OF_BYTES = frozenset((
+    "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin", "Resize", "Upsample",
+))  # fmt: skip
 
 
 def moved(emit: Emitter, reals: Mapping[str, Real]) -> list[Real] | None:
-    """What the outputs of a node that moves bytes stand for; None for any other node."""
+    """What the outputs of a node that moves bytes or words stand for; None for any other node."""
     node = emit.node
     if node.domain not in ("", "ai.onnx") or not node.input:
         return None
@@ -29,11 +33,17 @@ def moved(emit: Emitter, reals: Mapping[str, Real]) -> list[Real] | None:
     if node.op_type == "Where":
         return _chosen(emit, reals.get(node.input[1]))
     real = reals.get(node.input[0])
-    if node.op_type not in _MOVES or real is None or not real.is_bytes:
+    if real is None or not _moves(node, real):
         return None
     if real.is_whole:
         return _on_bytes(emit, real) if _only_moves(emit) else None
     return _turned(emit, real) if node.op_type == "Transpose" else None
+
+
+def _moves(node: NodeProto, real: Real) -> bool:
+    """Whether a node may move integers as wide as these."""
+    words = real.is_words and node.op_type not in _OF_BYTES
+    return node.op_type in _MOVES and (real.is_bytes or words)
 
 
 def _only_moves(emit: Emitter) -> bool:
@@ -84,7 +94,8 @@ def _turned(emit: Emitter, real: Real) -> list[Real] | None:
 
 
 def _beside(emit: Emitter, parts: list[Real | None]) -> list[Real] | None:
-    known = [one for one in parts if one is not None and one.is_whole and one.is_bytes]
+    whole = [one for one in parts if one is not None and one.is_whole]
+    known = [one for one in whole if one.is_bytes or one.is_words]
     if len(known) < len(parts) or not all(one.is_of(known[0]) for one in known):
         return None
     data = emit("Concat", *(one.data for one in known), axis=emit.attribute("axis"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import graphs
-from helpers.graphs import model, node
+from helpers.graphs import model, node, randn
 from onnx import TensorProto
 
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -96,6 +96,28 @@ def test_activations_of_two_bytes(kind, bias):
     ]
     known["vz"] = np.zeros(4, "int8")
     assert_integers(around(nodes, shape, (weight, 0, 4), kind, **known), shape)
+
+
+@pytest.mark.parametrize("kind", ["uint16", "int16"])
+@pytest.mark.parametrize(("times", "rounded"), [(1, 1), (2, 2)])
+def test_words_that_are_moved_are_rounded_again_for_another_scale_alone(kind, times, rounded):
+    most, shape = np.iinfo(kind).max, (2, 6)
+    scale = np.float32(8 / most)
+    known = {"s": scale, "o": scale * np.float32(times), "z": np.array(most // 3, kind)}
+    nodes = [
+        node("QuantizeLinear", "x s z", "a"),
+        node("DequantizeLinear", "a s z", "b"),
+        node("Transpose", "b", "c", perm=[1, 0]),
+        node("QuantizeLinear", "c o z", "d"),
+        node("DequantizeLinear", "d o z", "e"),
+        node("Concat", "e e", "f", axis=1),
+        node("QuantizeLinear", "f o z", "g"),
+        node("DequantizeLinear", "g o z", "y"),
+    ]
+    proto, feed = model(nodes, {"x": shape}, constants=known, opset=21), {"x": randn(1, *shape)}
+    graph = canonical_graph(proto)
+    assert sum(one.op_type == "Round" for one in graph.nodes) == rounded
+    np.testing.assert_array_equal(evaluated(graph, feed, ["y"])["y"], *graphs.run(proto, feed))
 
 
 @pytest.mark.parametrize(("depth", "products"), [(516, "MatMulInteger"), (517, "MatMul")])
