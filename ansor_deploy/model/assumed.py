@@ -76,7 +76,7 @@ def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
     """The shapes that the graph was exported with, if a node holds that length and it fits."""
     first: Asked = dict(next(proposals(proto, given), {}))
     axes = [axis for axis in open_axes(proto) if axis.value.name in first]
-    lengths = [axis for axis in axes if not _is_batch(axis, first)]
+    lengths = [axis for axis in axes if not _is_batch(axis, first)] or axes
     with suppress(ModelError):
         sizes = held(proto, {**given, **first})  # type: ignore[dict-item]
         tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
@@ -203,7 +203,7 @@ def _names(proto: ModelProto, given: Asked) -> dict[str, int | Span]:
 
 def _is_batch(axis: Axis, shapes: Asked) -> bool:
     size, one_image = shapes[axis.value.name][axis.at], is_side(axis, shapes)
-    return size == 1 and (is_of_batch(axis.name) or (axis.at == 0 and not one_image))
+    return is_of_batch(axis.name) or (size == 1 and axis.at == 0 and not one_image)
 
 
 def _least(

@@ -96,6 +96,14 @@ def test_images_are_those_that_a_graph_was_exported_with_where_it_holds_their_pl
     assert assumed(proto, {}) == {"x": (1, 3, 48, 48)}
 
 
+def test_a_batch_is_that_which_a_graph_was_exported_with_where_a_reshape_holds_it():
+    """As the exporter of torch writes the heads of an attention of few rows."""
+    nodes = [node("MatMul", "x w", "m"), node("Reshape", "m heads", "y")]
+    constants = {"w": randn(0, 5, 16), "heads": np.array([3, 2, 8])}
+    proto = model(nodes, {"x": ("batch", 5)}, constants=constants)
+    assert assumed(proto, {}) == {"x": (3, 5)}
+
+
 def test_images_have_the_channels_that_their_convolution_takes():
     """A decoder of latents, of which diffusers leaves all axes open; and names such as 8H."""
     nodes = [node("Mul", "x s", "z"), node("Conv", "z w", "y", strides=[2, 2])]
