@@ -6,9 +6,13 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import onnx
+from onnx.helper import make_tensor_value_info
 
 from ..onnx.skeleton import uses
+from .cleanup import drop_dead, sort_nodes
+from .fold import fold_constants
 from .graph import BYTES, FLOATS
+from .graph import Graph as Folded
 from .noise import varying_tensors
 
 
@@ -33,8 +37,14 @@ class Graph:
     @cached_property
     def _values(self) -> dict[str, onnx.ValueInfoProto]:
         """The tensors of known type and static shape that depend on inputs."""
-        graph = onnx.shape_inference.infer_shapes(self.proto).graph
-        known = (value for value in (*graph.value_info, *graph.output) if _is_static(value))
+        graph = Folded.of(self.proto)  # shapes may follow from constants that are computed
+        for value in filter(_is_static, self.proto.graph.value_info):
+            kind = value.type.tensor_type
+            graph.declare(value.name, kind.elem_type, tuple(d.dim_value for d in kind.shape.dim))
+        for change in (sort_nodes, drop_dead, fold_constants):
+            change(graph)
+        kinds = ((name, graph.dtypes.get(name), shape) for name, shape in graph.shapes.items())
+        known = (make_tensor_value_info(*one) for one in kinds if one[1] and all(one[2]))
         return {value.name: value for value in known if value.name in self._varying}
 
     @cached_property

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.graphs import contrib, model, node, randn, random_feeds, run, typed
+from onnx import TensorProto, helper
 
 from ansor_deploy.model.canonicalize import canonical_graph, canonicalize
 from ansor_deploy.model.graph.cuts import Graph
@@ -38,3 +39,20 @@ def test_group_normalization_of_which_onnx_infers_no_shape(opset, scales):
     np.testing.assert_allclose(have[0], want[0], rtol=1e-5)
     declare_foreign(proto, canonical_graph(proto))
     assert Graph(proto).shown == {0: "n", 1: "t", 2: "y"}
+
+
+def test_shapes_that_follow_from_what_constants_come_to_are_known_to_cuts():
+    """As exporters write pads: a list that nodes put together, of which ONNX infers no values."""
+    nodes = [
+        node("ConstantOfShape", "two", "zeros"),
+        node("Concat", "three zeros one", "pads", axis=0),
+        node("Pad", "x pads", "p"),
+        node("Exp", "p", "y"),
+    ]
+    zero = helper.make_tensor("zero", TensorProto.INT64, [1], [0])
+    nodes[0].attribute.append(helper.make_attribute("value", zero))
+    constants = {"two": np.array([2]), "three": np.array([3]), "one": np.array([1])}
+    proto = model(nodes, {"x": (2, 4)}, constants=constants)
+    del proto.graph.value_info[:]
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    assert Graph(proto).shown == {2: "p", 3: "y"}
