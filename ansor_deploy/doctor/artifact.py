@@ -1,4 +1,4 @@
-"""Checks of a library from its files: whether it is whole, and whether a machine can run it."""
+"""Checks of a library's files: that they are complete, and that a machine can run the library."""
 
 import json
 from collections.abc import Iterator
@@ -47,13 +47,13 @@ def check_whole(artifact: Path) -> Iterator[Check]:
 
 
 def check_valid(artifact: Path, device: str) -> Iterator[Check]:
-    """Check that a machine can run it, one of its codes where it has several.
+    """Check that a machine can run the library, or one of its codes if it has several.
 
     device: of the user's inventory; "" for this machine.
 
     Raises:
         UsageError: there is no such device.
-        DeviceError: it cannot be asked.
+        DeviceError: the device cannot be asked.
     """
     manifest = read_manifest(artifact)
     target = manifest.target.machine
@@ -69,7 +69,7 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
 
 
 def _check_architecture(machine: str, target: Target) -> Check:
-    """The remedy is another machine: there is a library, and no device to be added."""
+    """Check the architecture. The remedy is another machine, as the library exists already."""
     check = check_architecture(machine, target)
     if check.level == "ok" or no_runtime(machine):
         return check
@@ -78,14 +78,14 @@ def _check_architecture(machine: str, target: Target) -> Check:
 
 
 def _check_features(flags: list[str], manifest: Manifest) -> Check:
-    """Check of the first code that the machine runs, else of the last."""
+    """Check the first code that the machine can run, or else the last code."""
     targets = [one.target.machine for one in manifest.codes or (manifest,)]
     checks = [check_features(flags, target) for target in targets]
     return next((one for one in checks if one.level == "ok"), checks[-1])
 
 
 def check_glibc(artifact: Path, name: str, version: str) -> Check:
-    """Check that the C library there has the symbols that the artifact needs."""
+    """Check that a machine's C library has the symbol versions that the library needs."""
     needed = needed_glibc(artifact)
     asked = f"needs glibc {'.'.join(map(str, needed))}" if any(needed) else "needs no version"
     found = f"{asked}, found {name} {version}".rstrip()
@@ -94,7 +94,7 @@ def check_glibc(artifact: Path, name: str, version: str) -> Check:
 
 
 def check_runtime(built_with: str) -> Check:
-    """Check that the runtime here, which devices get too, has the version it was built with."""
+    """Check that the runtime here, which devices get too, has the version built with."""
     found = version("apache-tvm") or "none"
     both = f"built with TVM {built_with}, found {found}"
     remedy = f"build it again, or install that version: pip install apache-tvm=={built_with}"

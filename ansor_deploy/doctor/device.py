@@ -30,14 +30,14 @@ from .host import GIB, Check, Level, judged
 MIB = 2**20
 _HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
 _SKEW_SECONDS = 60.0
-# For a board without python3: enough to say what kind of machine it is.
+# The commands for a board without python3: its architecture and its word size.
 _SHELL = "uname -m; getconf LONG_BIT 2>/dev/null || echo '?'"
 
 
 def diagnose(
     target: Target, connect: Callable[[], SshConnection], extra: Iterable[Check] = ()
 ) -> Iterator[Check]:
-    """Every check, the basic ones first. extra: further ones, if nothing has failed before."""
+    """All checks, the basic ones first. extra: further checks, made if none has failed before."""
     try:
         connection = connect()
     except DeviceError as error:
@@ -60,7 +60,7 @@ def diagnose(
 
 
 def examine(connection: Connection, target: Target, name: str) -> Iterator[Check]:
-    """The checks of a device that answers. name: what the user calls it."""
+    """The checks of a device that can be reached. name: the user's name for it."""
     before = time.time()
     ran = run_probe(connection)
     after = time.time()
@@ -73,13 +73,13 @@ def examine(connection: Connection, target: Target, name: str) -> Iterator[Check
         else:
             yield from without_python(connection, target, ran)
         return
-    # Python's start and the way there lie between the two: where in between is not known.
+    # Python's start and the transfer lie between `before` and `after`, in unknown parts.
     skew = max(before - facts.time, facts.time - after, 0.0)
     yield from judge(facts, target, name, skew)
 
 
 def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
-    """The checks of what `probe.py` found. skew: seconds between its clock and ours."""
+    """The checks of the facts from `probe.py`. skew: seconds between its clock and ours."""
     return [
         check_architecture(facts.machine, target),
         check_word_size(str(facts.bits)),
@@ -101,7 +101,7 @@ def judge(facts: Facts, target: Target, name: str, skew: float) -> list[Check]:
 
 
 def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator[Check]:
-    """The checks that a shell can make where python3 is not there, or ended as `ran` says."""
+    """The checks that a shell can make where python3 is missing, or failed as `ran` shows."""
     if refused := refused_by_shell(connection):
         yield Check("shell", "FAIL", f"its account runs no commands: {refused}", GIVE_SHELL)
         return
@@ -115,7 +115,7 @@ def without_python(connection: Connection, target: Target, ran: Ran) -> Iterator
 
 
 def check_architecture(machine: str, target: Target) -> Check:
-    """Check that its processor is of the target's kind."""
+    """Check that the processor has the target's architecture."""
     wanted = architecture(target.triple)
     other = f"add the device with a target for {machine}; {target.name} is for {wanted}"
     remedy = RUN_64_BITS if no_runtime(machine) else other
@@ -123,13 +123,13 @@ def check_architecture(machine: str, target: Target) -> Check:
 
 
 def check_word_size(bits: str) -> Check:
-    """Check that programs are of 64 bits: a kernel of 64 bits runs others, too."""
+    """Check that the system's programs are 64-bit: a 64-bit kernel can also run a 32-bit system."""
     remedy = "install a 64-bit system: its kernel alone does not suffice"
     return judged("word size", bits in ("64", "?"), f"{bits} bits", remedy)
 
 
 def check_glibc(name: str, version: str) -> Check:
-    """Check that what is linked elsewhere can be loaded."""
+    """Check that the C library can load code that was linked on other machines."""
     oldest = ".".join(map(str, OLDEST_GLIBC))
     if name != "glibc":
         remedy = f"use a system with glibc {oldest} or later, such as Debian"
@@ -139,7 +139,7 @@ def check_glibc(name: str, version: str) -> Check:
 
 
 def check_python(version: str, machine: str) -> Check:
-    """Check that there is a runtime for its Python: in wheels, or among this machine's packages."""
+    """Check that a runtime exists for its Python: in wheels, or in this machine's packages."""
     short = version.split(".")[:2]
     try:
         if (short, machine) != ([*platform.python_version_tuple()[:2]], platform.machine()):
@@ -150,14 +150,14 @@ def check_python(version: str, machine: str) -> Check:
 
 
 def check_cores(cores: int, target: Target) -> Check:
-    """Check that a run may have as many as the target says."""
+    """Check that a run can use as many cores as the target has."""
     found = f"{cores} online, {target.cores} in {target.name}"
     remedy = f"bring the others online, or use a target with cores = {cores}"
     return judged("cores", cores >= target.cores, found, remedy)
 
 
 def check_features(flags: list[str], target: Target) -> Check:
-    """Check that it has the instructions that code for the target will use."""
+    """Check that the processor has the instructions that the target's code uses."""
     words = (target.triple, target.cpu, target.vector_bytes, target.features)
     needed = least_flags(*words)
     missing = [flag for flag in needed if flag not in flags]
@@ -167,7 +167,7 @@ def check_features(flags: list[str], target: Target) -> Check:
 
 
 def check_gpu(gpu: GpuFacts | None, wanted: GpuLimits) -> Check:
-    """Check that there is a GPU such as the target's, and a driver for it."""
+    """Check that there is a GPU like the target's, with a driver."""
     if gpu is None:
         remedy = "install NVIDIA's driver: libcuda.so.1 must find a GPU"
         return Check("GPU", "FAIL", "none, or no driver for it", remedy)
@@ -176,7 +176,7 @@ def check_gpu(gpu: GpuFacts | None, wanted: GpuLimits) -> Check:
 
 
 def check_governor(governors: list[str]) -> Check:
-    """Check that the clock does not follow the load."""
+    """Check that the clock does not vary with the load."""
     found = ", ".join(governors) or "none: the clock is not adjustable"
     remedy = (
         "for steady times, as root on the board: "
@@ -186,7 +186,7 @@ def check_governor(governors: list[str]) -> Check:
 
 
 def check_temperature(temperatures: dict[str, float]) -> Check:
-    """Check that the hottest sensor is well below where processors slow down."""
+    """Check that the hottest sensor is well below the point where processors slow down."""
     if not temperatures:
         return Check("temperature", "ok", "no sensor")
     name, degrees = max(temperatures.items(), key=lambda item: item[1])
@@ -196,7 +196,7 @@ def check_temperature(temperatures: dict[str, float]) -> Check:
 
 
 def check_throttling(bits: int | None) -> Check:
-    """Check that the firmware does not slow it down."""
+    """Check that the firmware does not throttle the processor."""
     if not bits:
         return Check("throttling", "ok", "not reported" if bits is None else "none")
     now, before = throttles(bits), throttles(bits >> 16)
@@ -206,7 +206,7 @@ def check_throttling(bits: int | None) -> Check:
 
 
 def check_memory(free: int | None) -> Check:
-    """Check that weights and inputs have room."""
+    """Check that there is memory for weights and inputs."""
     if free is None:
         return Check("memory", "ok", "not reported")
     level: Level = "warn" if free >= 96 * MIB else "FAIL"
@@ -215,25 +215,25 @@ def check_memory(free: int | None) -> Check:
 
 
 def check_disk(free: int) -> Check:
-    """Check that the runtime and the candidates have room under the home folder."""
+    """Check that the home folder has space for the runtime and for candidates."""
     level: Level = "warn" if free >= 256 * MIB else "FAIL"
     remedy = "free at least 1 GiB under the home folder"
     return judged("disk", free >= GIB, f"{free / GIB:.1f} GiB free at home", remedy, level)
 
 
 def check_clock(skew: float) -> Check:
-    """Check that its clock is about ours. skew: seconds."""
+    """Check that the clock agrees with ours. skew: seconds."""
     remedy = "on the board: timedatectl set-ntp true"
     return judged("clock", skew <= _SKEW_SECONDS, f"{skew:.0f} s off", remedy, "warn")
 
 
 def check_load(load: float) -> Check:
-    """Check that nobody else computes on it. load: of the last minute."""
+    """Check that no other program computes there. load: the average over a minute."""
     remedy = "end other programs: times would not be steady"
     return judged("load", load < 1, f"{load:.2f}", remedy, "warn")
 
 
 def check_runtime(runtimes: list[str], name: str) -> Check:
-    """Check that something is installed; whether it is the right one is seen when it is used."""
+    """Check that some runtime is installed; its version is checked when it is used."""
     found = ", ".join(digest[:12] for digest in runtimes) or "not installed"
     return judged("runtime", bool(runtimes), found, f"ansor-deploy devices install {name}", "warn")

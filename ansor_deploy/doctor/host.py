@@ -1,4 +1,4 @@
-"""Checks of this machine, which is to build; each says what it found and what to do about it."""
+"""Checks of this machine as one that builds; each has its finding and a remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at. remedy: empty where all is well."""
+    """The result of one check. remedy: "" where all is well."""
 
     name: str
     level: Level
@@ -47,17 +47,17 @@ class Checks:
 
     @classmethod
     def of(cls, checks: list[Check]) -> Checks:
-        """The answer of these checks."""
+        """The answer that lists these checks."""
         return cls(all(check.level != "FAIL" for check in checks), checks)
 
 
 def judged(name: str, good: bool, found: str, remedy: str, otherwise: Level = "FAIL") -> Check:
-    """A check by its outcome. otherwise: the level, with the remedy, where it is not good."""
+    """A check from its outcome. otherwise: its level if it failed; only then it has the remedy."""
     return Check(name, "ok", found) if good else Check(name, otherwise, found, remedy)
 
 
 def diagnose(project: Project, registry: Path) -> Iterator[Check]:
-    """Every check, in the order in which a build would meet the trouble."""
+    """All checks, in the order in which a build would run into the problems."""
     yield check_python()
     yield check_packages()
     yield check_tvm()
@@ -73,12 +73,12 @@ def diagnose(project: Project, registry: Path) -> Iterator[Check]:
 
 
 def check_python() -> Check:
-    """Report which Python this is; one that is too old could not have come this far."""
+    """Report the Python version; one that is too old could not have come this far."""
     return Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
 
 
 def check_packages() -> Check:
-    """Check that what a build imports is installed, without importing it."""
+    """Check that the packages that a build imports are installed, without importing them."""
     names = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime")
     versions = {name: version(name) for name in names}
     missing = [name for name, found in versions.items() if not found]
@@ -89,14 +89,14 @@ def check_packages() -> Check:
 
 
 def check_tvm() -> Check:
-    """Check that TVM and its FFI fit together."""
+    """Check that TVM and its FFI work together."""
     reason = tvm_pairing.why_it_fails()
     found = f"{tvm_pairing.pair()}{f': {reason}' if reason else ' answers'}"
     return judged("tvm", not reason, found, tvm_pairing.PIN)
 
 
 def check_compiler() -> Check:
-    """Check that there is a C++ compiler, with which TVM links a library."""
+    """Check that there is a C++ compiler, which TVM links libraries with."""
     chosen = os.environ.get("CXX", "")
     found = next(filter(None, map(shutil.which, [chosen] if chosen else COMPILERS)), None)
     if chosen and not found:
@@ -105,7 +105,7 @@ def check_compiler() -> Check:
 
 
 def check_cross_linkers() -> list[Check]:
-    """Check the linkers for the architectures of shipped targets that are not this machine's."""
+    """Check the linkers for shipped targets whose architecture is not this machine's."""
     folders = [shipped("targets")]
     targets = [load_target(name, folders) for name in list_targets(folders) if name != "host"]
     names = {architecture(target.triple) for target in targets if target.kind == "llvm"}
@@ -113,7 +113,7 @@ def check_cross_linkers() -> list[Check]:
 
 
 def check_cross_linker(machine: str) -> Check:
-    """Check that there is a linker for machines of another kind; only their builds need it."""
+    """Check that there is a linker for another architecture; only builds for it need one."""
     name = f"linker for {machine}"
     try:
         return Check(name, "ok", " ".join(cross_linker(machine)))
@@ -122,14 +122,14 @@ def check_cross_linker(machine: str) -> Check:
 
 
 def check_sqlite() -> Check:
-    """Check that SQLite is 3.37 or later, which brought the STRICT tables of the registry."""
+    """Check that SQLite is 3.37 or later, the first with the registry's STRICT tables."""
     good = sqlite3.sqlite_version_info >= (3, 37)
     found = sqlite3.sqlite_version + (", with a rollback journal" if good else "")
     return judged("sqlite", good, found, "use a Python with SQLite 3.37 or later")
 
 
 def check_host(project: Project) -> Check:
-    """Report as what this machine was detected."""
+    """Report what this machine was detected as."""
     try:
         host = load_target("host", project.target_path())
     except AnsorError as error:
@@ -139,7 +139,7 @@ def check_host(project: Project) -> Check:
 
 
 def check_fence() -> Check:
-    """Report whether the kernel can keep candidates, built or run, from files and the network."""
+    """Report whether the kernel can fence candidates off from files and the network."""
     if not (known := abi()):
         return Check("fence", "ok", "the kernel has no Landlock: candidates are not fenced")
     return Check("fence", "ok", f"Landlock {known}, for files{' and TCP' * (known >= 4)}")
@@ -151,7 +151,7 @@ def check_registry(path: Path) -> Check:
         place, needed = path, os.R_OK | os.W_OK
     else:
         place, needed = nearest(path.parent), os.W_OK | os.X_OK
-    # SQLite makes its journal beside the file, so the directory must be writable too.
+    # SQLite makes its journal beside the file, so the directory must be writable, too.
     if os.access(place, needed) and os.access(nearest(path.parent), os.W_OK):
         return Check("registry", "ok", str(path) if path.exists() else f"{path} (none yet)")
     if path.exists() and os.access(path, os.R_OK):
@@ -160,7 +160,7 @@ def check_registry(path: Path) -> Check:
 
 
 def check_records(path: Path) -> Check:
-    """Check that the records are of this version of TVM: builds use no others."""
+    """Check that tasks have records of this TVM version, as builds use no others."""
     tvm = version("apache-tvm")
     try:
         with Registry.open(path, write=False) as registry:

@@ -1,4 +1,4 @@
-"""Which target a board is, as far as what it says of itself decides it."""
+"""Propose the target that a board is, from the facts that it reports."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from ..system.words import count
 from ..target import HOST, Target, with_cores
 from .device import check_architecture, check_features, check_word_size
 
-# Arm's own processors, as LLVM calls them, by what the kernel calls implementer and part.
+# LLVM's names of Arm's own cores, by the kernel's "implementer:part".
 _CORES = {
     "0x41:0xd03": "cortex-a53",
     "0x41:0xd04": "cortex-a35",
@@ -28,12 +28,12 @@ Likeness = tuple[bool, bool, bool, int]
 
 
 def core(facts: Facts) -> str:
-    """LLVM's name of the board's cores; "" where it is not known, or they are of two kinds."""
+    """LLVM's name of the board's cores; "" if it is unknown, or the board has several kinds."""
     return _CORES.get(facts.parts[0], "") if len(facts.parts) == 1 else ""
 
 
 def summary(facts: Facts) -> str:
-    """The board in one line."""
+    """A board's facts in one line."""
     cores = count(facts.cores, "core")
     words = [facts.model, facts.machine, core(facts), cores]
     words += [facts.gpu.name] if facts.gpu else []
@@ -44,9 +44,10 @@ def summary(facts: Facts) -> str:
 
 
 def proposals(facts: Facts, targets: Iterable[Target]) -> list[Target]:
-    """Those that the board may be, the likeliest first.
+    """The targets that the board may be, the likeliest first.
 
-    Of one with more cores than it has, or of a level of x86, what it is with the board's.
+    A target with more cores than the board, or of an x86 level, is proposed with the board's number
+    of cores.
     """
     fitted = [_fitted(facts, target) for target in targets if target.name != HOST]
     alike = [(likeness(facts, target), target) for target in fitted]
@@ -58,7 +59,7 @@ def proposals(facts: Facts, targets: Iterable[Target]) -> list[Target]:
 
 
 def clear(facts: Facts, likely: Sequence[Target]) -> bool:
-    """Whether the first of the proposals is what the board is, and no guess."""
+    """Whether the first proposal is certain, and not a guess."""
     if not likely:
         return False
     named, same_core, same_count, _ = first = likeness(facts, likely[0]) or (False, False, False, 0)
@@ -74,10 +75,10 @@ def _fitted(facts: Facts, target: Target) -> Target:
 
 
 def likeness(facts: Facts, target: Target) -> Likeness | None:
-    """Whether the board's name, kind of core and number of cores are the target's.
+    """How well a target fits: whether the board's name, core and number of cores are the target's.
 
-    And how many instructions it names beyond the core's. None where code for the target would not
-    run there, or is surely for another core.
+    The last number is how many instruction-set features the target names beyond its cpu. None where
+    code for the target would not run there, or the target surely has another core.
     """
     checks = (
         check_architecture(facts.machine, target),
@@ -89,7 +90,7 @@ def likeness(facts: Facts, target: Target) -> Likeness | None:
     if target.kind != "llvm" or wrong or any(check.level == "FAIL" for check in checks):
         return None
     name = target.description.partition(" (")[0]
-    # Of x86 a level is sure; which core of a maker's it is, instructions do not say.
+    # On x86 the level is certain; instructions do not show which of a maker's cores it is.
     widest = (x86_vector_bytes(facts.flags) or 16) == target.vector_bytes
     same = known == target.cpu or (bool(x86_level(target.cpu)) and widest)
     named = bool(name) and facts.model.startswith(name)

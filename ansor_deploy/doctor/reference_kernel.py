@@ -1,4 +1,4 @@
-"""The last check of a device: the reference kernel, whose result is known, runs steadily."""
+"""The last check of a device: it runs the reference kernel correctly, and at a steady speed."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +17,15 @@ from ..target import Target
 from .host import Check, judged
 
 TIMES = 5
-PATIENCE_SECONDS = 10.0  # for another host to be done with the device
+PATIENCE_SECONDS = 10.0  # that another host may keep using the device
 _NAME = "reference kernel"
 
 
 def check_kernel(name: str, target: Target, connect: Callable[[], Connection]) -> Iterator[Check]:
-    """Run the kernel a few times on a device, once something is installed there to run it with.
+    """Run the kernel a few times on a device that has a runtime.
 
-    warn where its times spread, or another host has the device; FAIL where it does not run.
+    The check is a warning where the times vary, or another host uses the device; FAIL where the
+    kernel does not run.
     """
     holders: list[str] = []
     try:
@@ -47,9 +48,9 @@ def kernel_times(
     connect: Callable[[], Connection],
     waiting: Callable[[str], None] = lambda holder: None,
 ) -> list[float]:
-    """Seconds that the kernel takes on a device, several times; what it computes is checked.
+    """Run the kernel several times on a device, check its results, and return the seconds.
 
-    waiting: called with who has the device, while another has it.
+    waiting: called with the name of another host, while that uses the device.
 
     Raises:
         WorkerFailure: the kernel fails.
@@ -65,7 +66,7 @@ def kernel_times(
 
 
 def check_times(times: Sequence[float]) -> Check:
-    """Check that the device is always as fast. times: of the kernel, in seconds."""
+    """Check that the device's speed is steady. times: of the kernel, in seconds."""
     found = f"{min(times) * 1e3:.3g} to {max(times) * 1e3:.3g} ms"
     remedy = "times measured now are not steady: check its clock governor, load and cooling"
     return judged(_NAME, drift(min(times), max(times)) <= DRIFT, found, remedy, "warn")

@@ -1,8 +1,8 @@
-"""One tuning job, a model on a target: in a child process of the worker that took it.
+"""One tuning job, for a model and a target, in a child process of the worker that took it.
 
-It measures into a registry in its user's cache, which all jobs of a machine share: a job that is
-done again finds there what was measured before, and of two jobs with the same task one leaves it
-to the other.
+The job measures into a registry in the cache of the worker's user, which all jobs of a machine
+share: a job that is started again finds there what was measured before, and of two jobs with the
+same task one leaves it to the other.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from ..tune.scheduler import Progress
 
 CALLED_OFF = "it was called off"
-NEWS = "news.jsonl"  # a bundle, in a job's folder
+NEWS = "news.jsonl"  # the file of a job's new records, a bundle, in its folder
 _JOB = "job"
 _KNOWN = "known.jsonl"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is sent, beside the files that the request names.
+    """A job as it is sent to a worker, besides the files that its request names.
 
-    number: its row in the table. model: path of the model among the files. known: a bundle of what
-    its user knows of the target.
+    number: the job's row in the table. model: path of the model among the files. known: a bundle of
+    what the user's registry knows of the target.
     """
 
     number: int
@@ -49,9 +49,10 @@ class Job:
     known: bytes
 
     def write(self, folder: Path, files: Mapping[str, bytes], device: str) -> None:
-        """Lay out in a folder what `run` reads.
+        """Write to a folder the files that `run` reads.
 
-        files: contents by their paths in the folder. device: runs candidates; "" for this machine.
+        files: contents by their paths in the folder. device: the board that runs candidates; "" for
+        the worker's machine.
         """
         for name, content in {**files, _KNOWN: self.known}.items():
             path = folder / name
@@ -67,12 +68,12 @@ class Job:
 
 
 def run(payload: dict[str, Any]) -> dict[str, Any]:
-    """Tune what lies in "folder"; the figures, or the "error". The child's side."""
+    """Tune the job in "folder"; return the figures, or the "error". Runs in the child."""
     from ..pipeline import tune
 
     signal.signal(signal.SIGTERM, lambda _, frame: interrupt(KeyboardInterrupt, frame))
     folder = Path(payload["folder"])
-    # Its parent wrote it, of what Dask had passed.
+    # The parent wrote this file, from what Dask had passed to it.
     model, request = pickle.loads((folder / _JOB).read_bytes())  # noqa: S301
     known = (folder / _KNOWN).read_bytes()
     import_bytes(request.registry, known, "what the user knows")
@@ -90,30 +91,30 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def failed(error: AnsorError) -> dict[str, Any]:
-    """An error as an answer: the table's fields of a job."""
+    """An error as a job's answer: the fields of its row."""
     return {"error": error.message, "hint": error.hint, "exit_code": error.exit_code}
 
 
 class _Events(Report):
-    """Sends what happens to the parent, and what is new in the registry with it."""
+    """Sends events to the parent, along with new content of the registry."""
 
     def __init__(self, request: Request, news: Path, known: bytes) -> None:
         self._request, self._news = request, news
         self._sent = [read_bundle(known, "what the user knows")]
         self._workloads: set[str] = set()
-        self._lock = threading.Lock()  # sites warn in threads of their own
+        self._lock = threading.Lock()  # sites warn from threads of their own
 
     def stage(self, name: str, detail: str = "") -> None:
-        """Send its name."""
+        """Send the stage's name."""
         self._say(state=name)
 
     def plan(self, plan: Plan) -> None:
-        """Send how much is to be done."""
+        """Send how many trials are planned."""
         self._workloads = {row.task.key.workload for row in plan.rows}
         self.send(total=plan.trials, latency_ms=plan.latency * 1e3)
 
     def progress(self, progress: Progress) -> None:
-        """Send how far it is."""
+        """Send how many trials are done."""
         now = progress.round.end_to_end_ms
         total = progress.total_trials
         self.send(state="tune", trials=progress.trials, total=total, latency_ms=now)
@@ -123,7 +124,7 @@ class _Events(Report):
         self._say(warning=message)
 
     def send(self, **figures: Any) -> None:
-        """Send figures, and what was found of the model's tasks and not sent before."""
+        """Send figures, and what is new of the model's tasks since the last time."""
         target, wanted = self._request.target.fingerprint, self._workloads
         found, _ = contents(self._request.registry, lambda w, t: t == target and w in wanted)
         news = found.without(self._sent)

@@ -1,4 +1,4 @@
-"""Models x targets on a farm: a job each, all in one table; what they find ends in one registry."""
+"""Tune models for targets on a farm: a job for each pair, one table, and one registry."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .table import Row
 if TYPE_CHECKING:
     from ..views import Report
 
-PATIENCE = 120.0  # seconds that a target's jobs wait for a worker, as for one that starts again
+PATIENCE = 120.0  # seconds that jobs wait for a worker of their target, which may be starting again
 _GLANCE_SECONDS = 0.2
-_LOOK_SECONDS = 5.0  # between two looks for who offers what
-_TRIES = 3  # of a job of which the board or the process fails; a lost worker's are Dask's to count
+_LOOK_SECONDS = 5.0  # between two looks at which machines are offered
+_TRIES = 3  # of a job whose board or process fails; Dask counts those whose worker is lost
 
 
 def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Report) -> list[Row]:
-    """Tune each model for the target of each request; what has become of each job.
+    """Tune each model for the target of each request; return the rows of all jobs.
 
     All requests have the same farm, registry and rules. What a job finds is in the registry a
-    moment later; what it has measured when a worker or this process ends is kept where it was
-    measured.
+    moment later. Where a worker or this process ends early, the measurements stay in the registry
+    of the machine that made them.
 
     Raises:
         UsageError, ModelError, DeviceError: before anything was sent.
@@ -60,7 +60,7 @@ def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Re
 
 
 class _Run:
-    """The jobs of a command, and what has become of them."""
+    """The jobs of a command, and their states."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class _Run:
         self._jobs = [(request, number) for request in requests for number in range(len(models))]
         self.rows = [Row(str(models[k]), request.target.name) for request, k in self._jobs]
         self._futures: dict[int, Any] = {}
-        self._served: dict[str, float] = {}  # when a target last was, by its name
+        self._served: dict[str, float] = {}  # when a target last had a worker, by its name
         self._looked = 0.0
 
     def submit(self, files: Sequence[Mapping[str, bytes]]) -> None:
-        """Queue all jobs. files: of each model.
+        """Queue all jobs. files: those of each model.
 
-        DeviceError where nobody can do one.
+        DeviceError where no worker can do one of the jobs.
         """
         from .worker import carry_out, resource
 
@@ -91,8 +91,8 @@ class _Run:
                 raise _nobody(row.target)
         known = {request.target.fingerprint: _known(request) for request, _ in self._jobs}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of weights: that they are large
-            # Tasks of their own: each model is there once, and is made again where it was lost.
+            warnings.simplefilter("ignore", UserWarning)  # that weights are large
+            # Sending files is a Dask task: each model is stored once, and sent again if it is lost.
             sent = [self._client.submit(dict, one, pure=False) for one in files]
             for number, (request, k) in enumerate(self._jobs):
                 job = _job(number, self._models[k], request, k, known[request.target.fingerprint])
@@ -107,10 +107,10 @@ class _Run:
                 )
 
     def watch(self) -> None:
-        """Until all have ended, well or not."""
+        """Follow the jobs until all have ended, with success or not."""
         while self._futures:
             ended = [number for number, future in self._futures.items() if future.done()]
-            self._read()  # what they have sent before they ended is here by now
+            self._read()  # messages sent before the end have arrived by now
             for number in ended:
                 self._end(number, _answer(self._futures.pop(number)))
             self._report.jobs(self.rows)
@@ -119,7 +119,7 @@ class _Run:
                 time.sleep(_GLANCE_SECONDS)
 
     def call_off(self) -> None:
-        """End the jobs that have not ended, and take in what is here of them."""
+        """End the jobs that still run, and take in what has arrived from them."""
         if self._client.status == "running":
             self._client.cancel(list(self._futures.values()), force=True)
             self._read()
@@ -141,7 +141,7 @@ class _Run:
         self.rows[number] = replace(row, **fields)
 
     def _take_in(self, row: Row, news: bytes) -> dict[str, Any]:
-        """Take in a bundle, all or nothing; the fields of the row that change by it."""
+        """Take in a bundle, all or nothing; return the fields of the row that this changes."""
         registry, name = self._jobs[0][0].registry, f"{row.name}, from {row.worker}"
         try:
             return {"records": row.records + import_bytes(registry, news, name).records}
@@ -159,7 +159,7 @@ class _Run:
         self.rows[number] = replace(row, state="failed" if row.error else "done")
 
     def _give_up_unserved(self) -> None:
-        """End the jobs for which there has been no worker for too long."""
+        """End the jobs whose target has had no worker for too long."""
         if time.monotonic() - self._looked > _LOOK_SECONDS:
             self._look()
         for number in list(self._futures):
@@ -169,7 +169,7 @@ class _Run:
                 self._end(number, failed(_nobody(target)))
 
     def _look(self) -> None:
-        """See which targets' machines are offered now, and which workers are lost."""
+        """Note for which targets machines are offered now, and which workers are lost."""
         from .worker import offered, resource
 
         offers = dict(self._client.run(offered, on_error="ignore").values())
@@ -186,7 +186,7 @@ class _Run:
 
 @contextmanager
 def _still_there(client: Any, farm: str) -> Iterator[None]:
-    """DeviceError for what goes wrong because the scheduler went away."""
+    """DeviceError for errors that follow from the loss of the scheduler."""
     try:
         yield
     except Exception as error:
@@ -198,7 +198,7 @@ def _still_there(client: Any, farm: str) -> Iterator[None]:
 
 @contextmanager
 def _inbox(client: Any) -> Iterator[Any]:
-    """A queue for what jobs say, gone at the end."""
+    """A queue for the jobs' messages, which is removed at the end."""
     from distributed import Queue
 
     inbox = Queue(f"ansor-deploy-{secrets.token_hex(8)}", client=client)
@@ -210,7 +210,7 @@ def _inbox(client: Any) -> Iterator[Any]:
 
 @contextmanager
 def _offers(client: Any, name: str, requests: Sequence[Request]) -> Iterator[None]:
-    """Meanwhile workers, also new ones, offer their machines of these targets."""
+    """Within it, all workers, new ones too, offer their machines of these targets."""
     from .worker import Offers
 
     client.register_plugin(Offers(name, tuple(request.target for request in requests)))
@@ -222,25 +222,28 @@ def _offers(client: Any, name: str, requests: Sequence[Request]) -> Iterator[Non
 
 
 def _files(model: Path, rules: Sequence[Path]) -> dict[str, bytes]:
-    """A model and the rules, contents by their paths in a job's folder. ModelError as of `load`."""
+    """The files of a model and of rules: contents by their paths in a job's folder.
+
+    ModelError as from `load`.
+    """
     files = {path.relative_to(model.parent): path for path in (model, *load(model).external)}
     found = {f"model/{name}": path.read_bytes() for name, path in files.items()}
     return found | {str(_place(k, rule)): rule.read_bytes() for k, rule in enumerate(rules)}
 
 
 def _place(number: int, rule: Path) -> Path:
-    """Where a rule lies in a job's folder: two may have one name."""
+    """A rule's path in a job's folder. The number keeps rules of the same name apart."""
     return Path("rules", str(number), rule.name)
 
 
 def _known(request: Request) -> bytes:
-    """A bundle of what the user knows of a target."""
+    """A bundle of what the user's registry knows of a target."""
     target = request.target.fingerprint
     return contents(request.registry, lambda _, on: on == target)[0].to_bytes()
 
 
 def _job(number: int, model: Path, request: Request, k: int, known: bytes) -> Job:
-    """What a worker is sent. k: which of the command's models it is."""
+    """The job for a worker. k: the number of its model in the command."""
     own = replace(
         request,
         objective=request.objective.of_model(k),
@@ -253,7 +256,7 @@ def _job(number: int, model: Path, request: Request, k: int, known: bytes) -> Jo
 
 
 def _answer(future: Any) -> Mapping[str, Any]:
-    """What a job that has ended says, or what its end means."""
+    """The answer of a job that has ended, or the failure that its end means."""
     if future.status == "finished":
         answer: Mapping[str, Any] = future.result()
         return answer

@@ -14,12 +14,12 @@ from ..system.json_types import Count, MsIfKnown
 
 @dataclass(frozen=True)
 class Row:
-    """A job: a model on a target.
+    """A job, for a model and a target.
 
-    state: "waiting", the stage that it is at, "done" or "failed". worker: Dask's name for who has
-    it. device: its board, "" for the worker's own machine. begun: how often. latency_ms: of the
-    model, as far as is known. records: that came in and were new. tuned: the figures of `tune`.
-    error, hint, exit_code: of a job that failed.
+    state: "waiting", the job's current stage, "done" or "failed". worker: Dask's name of its
+    worker. device: its board, "" for the worker's own machine. begun: how often it was started.
+    latency_ms: that of the model, as far as it is known. records: how many new ones arrived. tuned:
+    the figures of `tune`. error, hint, exit_code: those of a job that failed.
     """
 
     model: str
@@ -39,7 +39,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The job's name in messages."""
         return f"{self.model} for {self.target}"
 
 

@@ -1,4 +1,4 @@
-"""What a farm's workers do: offer boards and their machine, and carry out jobs, a child each."""
+"""A farm's worker: it offers boards and its own machine, and runs each job in a child process."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from ..views import Report
 from .job import CALLED_OFF, NEWS, Job
 
 _CHILD = "ansor_deploy.farm.job"
-_LOOK_SECONDS = 1.0  # between two looks for whether a job is still wanted, or a board free
-_END_SECONDS = 10.0  # for a job that is called off to keep what it has measured
+_LOOK_SECONDS = 1.0  # between two looks at whether a job is still wanted, or a board is free
+_END_SECONDS = 10.0  # that a job which is called off has to keep its measurements
 
 
 def resource(target: Target) -> str:
-    """What Dask calls the machines of a target."""
+    """The name of a target's machines as a Dask resource."""
     return f"ansor-deploy {target.fingerprint}"
 
 
 @dataclass(frozen=True)
 class Offers(WorkerPlugin):
-    """Makes the boards that a worker reaches resources of its, also of one that comes later.
+    """Declares the boards that a worker reaches as its resources, also on workers that join later.
 
-    name: of the run that asks for them. A worker that reaches no board of a target offers its own
-    machine where that can run the target's code, as `tune` does.
+    name: that of the tuning run. A worker that reaches no board of a target offers its own machine
+    if that can run the target's code, as `tune` would.
     """
 
     name: str
     targets: tuple[Target, ...]
 
     async def setup(self, worker: Any) -> None:
-        """Announce them; boards may have been added since the last time."""
+        """Declare the resources anew: boards may have been added since the last time."""
         found = {resource(target): float(_machines(target)) for target in self.targets}
         await worker.set_resources(**found)
 
 
 def offered(dask_worker: Any) -> tuple[str, dict[str, float]]:
-    """The name of the worker that this runs on, and its resources."""
+    """The name and the resources of the worker that this runs on."""
     return str(dask_worker.name), dict(dask_worker.state.total_resources)
 
 
@@ -62,7 +62,7 @@ def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any
     inbox: name of the queue for its messages.
 
     Raises:
-        DeviceError, MachineError: another worker, or the same once more, may do it.
+        DeviceError, MachineError: the job may be tried again, here or by another worker.
     """
     queue, here = Queue(inbox), get_worker()
 
@@ -77,7 +77,7 @@ def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any
         def pass_on(words: dict[str, Any]) -> None:
             if words.get("news"):
                 words["news"] = (folder / NEWS).read_bytes()
-            with suppress(KeyError):  # nobody reads any more, and the job is about to be called off
+            with suppress(KeyError):  # the queue is gone: the job is about to be called off
                 say(**words)
 
         answer = _tuned_in_child(folder, pass_on)
@@ -100,7 +100,7 @@ def _tuned_in_child(folder: Path, pass_on: Callable[[dict[str, Any]], None]) -> 
 
 @contextmanager
 def _ended_when_unwanted(child: Worker) -> Iterator[None]:
-    """Call the child off once nobody waits for the task of this thread any more."""
+    """Call the child off when nobody waits for this thread's Dask task any more."""
     wanted, ended = _wanted(), threading.Event()
 
     def watch() -> None:
@@ -119,22 +119,22 @@ def _ended_when_unwanted(child: Worker) -> Iterator[None]:
 
 
 def _wanted() -> Callable[[], bool]:
-    """Whether somebody waits for the task of this thread still; any thread may ask."""
+    """A function that tells any thread whether this thread's Dask task is still wanted."""
     worker = get_worker()
     task = worker.state.tasks[worker.get_current_task()]
-    return lambda: task.state == "executing"  # then "cancelled"
+    return lambda: task.state == "executing"  # later "cancelled"
 
 
 @contextmanager
 def _machine_for(target: Target, say: Callable[..., None]) -> Iterator[str]:
-    """The name of a board that is this job's alone meanwhile; "" for this machine."""
+    """A board that only this job uses within the block; "" for this machine."""
     boards = registered_for(target, Report())
     if not (boards or _is_here(target)):
         raise DeviceError(f"this worker reaches no board of target {target.name} any more")
     if not boards:
         yield ""
         return
-    # Dask gives up the lease of a worker that is lost.
+    # Dask ends the lease of a worker that is lost.
     leases = {board: Semaphore(1, name=f"ansor-deploy {_identity(board)}") for board in boards}
     if (free := _leased(leases)) is None:
         say(state="wait")
@@ -151,7 +151,7 @@ def _machine_for(target: Target, say: Callable[..., None]) -> Iterator[str]:
 
 
 def _leased(leases: Mapping[str, Semaphore]) -> str | None:
-    """The first board that nobody has, which is then taken."""
+    """Take the first free board, and return its name; None where none is free."""
     return next((board for board, one in leases.items() if one.acquire(timeout=0)), None)
 
 
@@ -160,7 +160,7 @@ def _machines(target: Target) -> int:
 
 
 def _is_here(target: Target) -> bool:
-    """Whether `tune` would measure on this machine. The "host" of others may be another one."""
+    """Whether `tune` would measure on this machine. The "host" of others may be another machine."""
     own = (
         target.name != HOST
         or target.fingerprint == load_target(HOST, [shipped("targets")]).fingerprint
@@ -169,7 +169,7 @@ def _is_here(target: Target) -> bool:
 
 
 def _identity(board: str) -> str:
-    """What a board is called wherever it is reached from: its host key."""
+    """A name for a board that is the same on every worker: its host key's fingerprint."""
     from ..devices.ssh import known_keys
 
     inventory = Inventory.find()

@@ -1,4 +1,4 @@
-"""The contract of a measurer: what a search may rely on, whatever builds and runs the programs."""
+"""The contract of a measurer: what a search relies on, however programs are built and run."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,11 +12,11 @@ NO_PROGRAM = "no trace of anything"
 
 
 class MeasurerContract(ABC):
-    """Tests that every measurer passes; a subclass says which one is tested, and with what.
+    """Tests that every measurer passes; a subclass provides the measurer and its input.
 
     A measurer is a context manager with a method `measure(task, traces, best)`, which returns an
-    `Outcome` for each trace, in order; `best` is the fewest seconds known, and only a hint. What
-    goes wrong with a program is an outcome with an error, and never an exception.
+    `Outcome` for each trace, in order; `best`, the least seconds known, is only a hint. A program's
+    failure is an outcome with an error, and never an exception.
     """
 
     @abstractmethod
@@ -25,14 +25,14 @@ class MeasurerContract(ABC):
 
     @abstractmethod
     def task(self) -> Task:
-        """A task that it can measure."""
+        """A task that the measurer can measure."""
 
     @abstractmethod
     def traces(self) -> Sequence[str]:
-        """Two schedules of the task, or more, that build and run."""
+        """At least two schedules of the task that build and run."""
 
     def test_each_trace_gets_an_outcome_in_order(self) -> None:
-        """The same trace twice gets two outcomes, whatever becomes of another between them."""
+        """A trace that is given twice gets two outcomes, even with a failure between them."""
         first, second, *_ = self.traces()
         asked = [second, first, NO_PROGRAM, first]
         with self.measurer() as measurer:
@@ -43,7 +43,7 @@ class MeasurerContract(ABC):
             check_outcome(outcome)
 
     def test_a_failure_hinders_no_later_batch(self) -> None:
-        """An empty batch has no outcomes, and a best that no program reaches hinders none."""
+        """Neither a failure, an empty batch nor an unreachable `best` affects later programs."""
         first, *_ = self.traces()
         with self.measurer() as measurer:
             (failed,) = measurer.measure(self.task(), [NO_PROGRAM])
@@ -53,14 +53,14 @@ class MeasurerContract(ABC):
         assert after.seconds, "a program that is slower than the best is measured all the same"
 
     def test_it_can_be_closed_twice(self) -> None:
-        """The second time is the end of its block."""
+        """It is closed inside its block, and again at the block's end."""
         with self.measurer() as measurer:
             measurer.close()
         measurer.close()
 
 
 def check_outcome(outcome: Outcome) -> None:
-    """Either there are times, all of them positive, or an error of a known kind that says why."""
+    """Check that an outcome has positive times, or an error of a known kind with a message."""
     if outcome.error:
         assert outcome.error in KINDS, outcome.error
         assert outcome.message, f"{outcome.error}: without a message nobody knows why"

@@ -1,4 +1,4 @@
-"""The contract of a derivation rule: what the search and a build may rely on."""
+"""The contract of a derivation rule: what the search and a build rely on."""
 
 import random
 import re
@@ -29,10 +29,10 @@ _RESTATED = re.compile(
 
 
 class RuleContract(ABC):
-    """Tests that every rule passes; a subclass says which file is tested, and on what program.
+    """Tests that every rule passes; a subclass provides the rule's file, and a program for it.
 
-    golden: a file with the rule's drawing, the program's loops before and after; lines that begin
-    with "# " are notes. update: whether that file is written anew, or made, instead of compared.
+    golden: a file with the rule's drawing, the program's loops before and after; its lines that
+    begin with "# " are notes. update: write that file, and do not compare with it.
     """
 
     golden: Path | None = None
@@ -44,7 +44,7 @@ class RuleContract(ABC):
 
     @abstractmethod
     def target(self) -> Target:
-        """A machine of a kind that the rule serves."""
+        """A target of a kind that the rule serves."""
 
     @abstractmethod
     def program(self) -> tvm.IRModule:
@@ -52,14 +52,14 @@ class RuleContract(ABC):
 
     @abstractmethod
     def block(self) -> str:
-        """The block of the program at which it applies."""
+        """The block of the program at which the rule applies."""
 
     def outputs(self, mod: tvm.IRModule) -> list[np.ndarray]:
-        """What a program computes, here by running it on this machine."""
+        """The outputs of a program; by default it is run on this machine."""
         return kernel_outputs(mod, effort=0)
 
     def test_it_loads_and_serves_its_target(self) -> None:
-        """Its file is complete, and its docstring draws the loops before `-->` after."""
+        """The file is complete, and its docstring draws the loops before `-->` after."""
         rule = self._loaded()
         assert self.target().kind in rule.kinds
         assert rule.summary
@@ -69,7 +69,7 @@ class RuleContract(ABC):
         assert re.search(r"for |parallel |blockIdx", after)
 
     def test_applies_only_looks(self) -> None:
-        """At every block it gives the same answer twice, and leaves the program as it was."""
+        """`applies` gives the same answer twice at each block, and leaves the program as it was."""
         rule, state, applies = self._loaded(), self._state(Guess()), []
         for view in [BlockView(state.sch, block) for block in blocks(state.sch)]:
             first, second = (rule.applies(state, view.name, self.target()) for _ in range(2))
@@ -80,12 +80,12 @@ class RuleContract(ABC):
         assert not state.decisions
 
     def test_the_same_choices_lead_to_the_same_program(self) -> None:
-        """No clock, no random numbers, no memory: a search derives a program again and again."""
+        """A rule uses no clock, random numbers or state: a search derives a program many times."""
         for seed in range(4):
             assert self._trace(seed) == self._trace(seed)
 
     def test_every_program_computes_what_the_plain_one_does(self) -> None:
-        """With the rule's guesses and with other choices, unless these are refused."""
+        """That holds for the rule's guesses and for other choices, unless these are refused."""
         want, found = self.outputs(self.program()), list(self._programs())
         steps = {step.rule.path for candidate in found for step in candidate.sketch.path}
         assert self.rule() in steps
@@ -95,7 +95,7 @@ class RuleContract(ABC):
                 np.testing.assert_allclose(have, plain, 1e-3, 1e-4, err_msg=str(candidate))
 
     def test_it_draws_what_it_does(self) -> None:
-        """The loops before and after are those of the golden file."""
+        """The loops before and after equal those of the golden file."""
         if self.golden is None:
             return
         found = f"{drawing(self.program())}\n-->\n{drawing(self._applied(Guess()).sch.mod)}\n"
@@ -119,14 +119,14 @@ class RuleContract(ABC):
         return first
 
     def _trace(self, seed: int) -> str:
-        """The trace under choices of a seed, or how they are refused."""
+        """The trace under random choices of a seed, or the type of the error that refuses them."""
         try:
             return dump(self._applied(Random(random.Random(seed))).sch.trace)
         except (RuntimeError, ValueError) as error:
             return type(error).__name__
 
     def _programs(self) -> Iterator[Program]:
-        """Programs of every sketch that the rule and the shipped ones lead to."""
+        """Programs of every sketch that this rule and the shipped ones derive."""
         target = self.target()
         derivation = derive(self.program(), target, before_shipped([self._loaded()], target.kind))
         assert not derivation.faults, derivation.faults
@@ -134,22 +134,22 @@ class RuleContract(ABC):
         for sketch in derivation.sketches:
             yield sketch.program(Guess())
             for _ in range(3):
-                with suppress(RuntimeError, ValueError):  # sizes that the machine cannot have
+                with suppress(RuntimeError, ValueError):  # choices that the machine cannot have
                     yield sketch.program(Random(rng))
 
 
 def drawing(mod: tvm.IRModule) -> str:
-    """A program's loops, axes and statements; without what restates them."""
+    """A program's loops, axes and statements, without lines that repeat them."""
     lines = [line for line in mod.script().splitlines() if line.strip()]
     kept = [line for line in lines if not _RESTATED.match(line.strip())]
     return "\n".join(line.removeprefix(" " * 8) for line in kept)
 
 
 def kernel_outputs(mod: tvm.IRModule, effort: int = 3) -> list[np.ndarray]:
-    """What `main` leaves in its arguments, given seeded ones, compiled for this machine and run.
+    """Compile `main` for this machine, run it on seeded arguments, and return them afterwards.
 
-    effort: of LLVM, 3 as in a library. 0 takes a third of the time: enough for whether loops are
-    right.
+    effort: LLVM's optimisation level, 3 as in a library. Level 0 takes a third of the time, and
+    suffices to test whether loops are right.
     """
     host = llvm_target(load_target("host", [shipped("targets")]))
     here = tvm.target.Target({**host, "opt-level": effort})
