@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-# The place of each below benchmarks/, and what it says.
+# For each name: the module below benchmarks/, and the line in the list of benchmarks.
 NAMES = {
     "networks": ("networks.whole", "Whole networks beside ONNX Runtime and OpenVINO."),
     "int8": ("networks.int8", "Quantised networks beside ONNX Runtime and float32."),
@@ -40,11 +40,11 @@ class Benchmarks(click.Group):
     """The benchmarks by their names."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
+        """The names of all benchmarks."""
         return list(NAMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, the help of which is what its file says of itself."""
+        """The command of a name, with its module's docstring as help."""
         if cmd_name not in NAMES:
             return None
         module = import_module(f"benchmarks.{NAMES[cmd_name][0]}")
@@ -54,7 +54,7 @@ class Benchmarks(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line each, which imports none of them."""
+        """Write a line for each benchmark, without importing any."""
         with formatter.section("Benchmarks"):
             formatter.write_dl([(name, line) for name, (_, line) in NAMES.items()])
 

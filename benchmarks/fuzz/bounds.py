@@ -1,11 +1,11 @@
-"""Programs that ask before each access whether it is within its buffer, and end where it is not.
+"""Programs that check before each access that it is within its buffer, and abort otherwise.
 
     y[i] = x[i + 1]   -->   if 0 <= i < 8: y[i] = (x[i + 1] if 0 <= i + 1 < 8 else abort())
                             else: abort()
 
-TVM's own pass for this (`InstrumentBoundCheckers`) asks nothing in 0.27: no pass writes the sizes
-that it looks for any more. This one comes after all others, when buffers are flat and of known
-size. A vector is within where each of its lanes is. What a prefetch names is not read, and may
+TVM's own pass for this (`InstrumentBoundCheckers`) checks nothing in 0.27: no pass writes the sizes
+that it looks for any more. This pass runs after all others, when buffers are flat and of known
+size. A vector is within its buffer if each lane is. The address of a prefetch is not read, and may
 be anywhere.
 """
 
@@ -21,7 +21,7 @@ _PIPELINE = f"{lowering.PIPELINE}.checked"
 
 
 def build(payload: dict[str, Any]) -> dict[str, Any]:
-    """As `candidate.build`, a program that is checked; for a process of its own."""
+    """As `candidate.build`, but the program is checked; for a process of its own."""
     _register()
     lowering.PIPELINE = _PIPELINE
     return candidate.build(payload)
@@ -45,7 +45,7 @@ def _checks(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def checked(func: Any) -> Any:
-    """A lowered function that ends its process before it leaves a buffer."""
+    """A lowered function that aborts its process before it accesses memory outside a buffer."""
     changes = [(tvm.ir.TensorLoad, _load), (tirx.BufferStore, _store), (tvm.ir.Call, _address)]
     return func.with_body(structural_map(func.body, changes))
 
@@ -67,14 +67,14 @@ def _store(store: Any) -> Any:
 
 
 def _address(call: Any) -> Any:
-    """The address of an element is not its value."""
+    """Restore the operand of `address_of`: the address of an element is not its value."""
     if op_name(call) != "tirx.address_of" or not isinstance(call.args[0], tvm.ir.Call):
         return call
     return tvm.ir.Call(call.op, [call.args[0].args[1]], call.attrs, ret_ty=call.ty)
 
 
 def _inside(buffer: Any, indices: Any) -> Any:
-    """Whether all lanes of an index are within the buffer; None where nobody can say."""
+    """Whether all lanes of an index are within the buffer; None where the buffer is not flat."""
     extents = shape_of(buffer)
     if len(extents) != 1 or len(indices) != 1:
         return None
@@ -84,7 +84,7 @@ def _inside(buffer: Any, indices: Any) -> Any:
 
 
 def _ends(index: Any) -> list[Any]:
-    """Lanes of an index, the least and the greatest among them."""
+    """Lanes of an index that include the least and the greatest."""
     lanes = getattr(index.ty.dtype, "lanes", 1)
     if lanes == 1:
         return [index]

@@ -1,7 +1,7 @@
-"""One command of ansor-deploy as a fuzzer sees it: how it ended, what it said, what it took.
+"""One command of ansor-deploy as a fuzzer sees it: its exit code, messages, time and memory.
 
-The command runs in this process, a worker that has TVM already; whatever ends the process, or keeps
-it for too long, its caller sees.
+The command runs in this process, a worker that has loaded TVM; the caller notices if the process
+dies, or takes too long.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from click.testing import CliRunner
 
 from ansor_deploy.cli import main
 
-SAID = 1000  # characters of the end of stderr
+SAID = 1000  # kept from the end of stderr
 _LOG = re.compile(r"report it with the log (\S+)")
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
-    """Run {"words", "folder"}: {"code", "said", "seconds", "megabytes": the most at any moment}."""
+    """Run {"words", "folder"}; returns {"code", "said", "seconds", "megabytes": peak memory}."""
     os.environ["XDG_STATE_HOME"] = payload["folder"]
     forget_peak()
     began = time.perf_counter()
@@ -40,20 +40,20 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def forget_peak() -> None:
-    """From now on `peak` counts anew."""
+    """Let `peak` measure from now on."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak() -> float:
-    """The most memory that this process held at once, in MB."""
+    """The peak memory of this process, in MB."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (found,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
     return int(found) / 1024
 
 
 def _of_log(said: str) -> str:
-    """Where an unexpected exception came from, by the log that the message names."""
+    """The end of the log of an unexpected exception, which the message names; else ""."""
     if not (found := _LOG.search(said)):
         return ""
     with suppress(OSError):

@@ -26,14 +26,14 @@ from benchmarks.fuzz import conformance_cases
 from benchmarks.options import Listed, json_option, number, save
 
 CHILD = "benchmarks.fuzz.conformance_cases"
-SECONDS = 120.0  # of one case, on a machine that does other things as well
-MESSAGE = 300  # characters of a crash: TVM's messages go on with programs
+SECONDS = 120.0  # for one case, on a machine that also does other work
+MESSAGE = 300  # characters of a crash message: TVM's messages continue with programs
 OUTCOMES = ("right", "refused", "wrong", "crash")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One case. outcome: of `OUTCOMES`. meant: whether the goal is about it."""
+    """One case. outcome: one of `OUTCOMES`. meant: whether the goal includes the case."""
 
     case: str
     operator: str
@@ -43,7 +43,7 @@ class Row:
 
 
 def run(names: Sequence[str], jobs: int) -> Iterator[Row]:
-    """The row of each case, in the order of the names, from so many workers."""
+    """The row of each case, in the order of the names, computed by `jobs` workers."""
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
         idle: SimpleQueue[Worker] = SimpleQueue()
         for _ in range(jobs):
@@ -67,7 +67,7 @@ def _row(name: str, idle: SimpleQueue[Worker]) -> Row:
 
 
 def chosen(every: int = 1, only: Iterable[str] = ()) -> list[str]:
-    """Names of cases: each N-th of all, or of the operators or cases named."""
+    """Names of every N-th case, of all or of the operators or cases that `only` names."""
     wanted = set(only)
     names = [
         name
@@ -78,7 +78,7 @@ def chosen(every: int = 1, only: Iterable[str] = ()) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Outcomes by operator, and the sums: of all, and of those that are meant."""
+    """Outcomes by operator, and totals: of all cases, and of those that the goal includes."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         counted[row.operator][row.outcome] += 1
@@ -90,7 +90,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def share(rows: Sequence[Row]) -> float:
-    """How many of the cases that are meant are right, from 0 to 1."""
+    """The share of right results among the cases that the goal includes, from 0 to 1."""
     meant = [row.outcome == "right" for row in rows if row.meant]
     return sum(meant) / max(1, len(meant))
 

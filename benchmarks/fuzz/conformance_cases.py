@@ -1,7 +1,7 @@
-"""One node test of the `onnx` package against us: built, run, and its outputs compared.
+"""One node test of the `onnx` package: built, run, and its outputs compared.
 
 This is the side of the worker process. A test is imported, scheduled by default and compiled in
-this process, and run on one thread in another that has the runtime alone.
+this process, and run on one thread in another process, which has TVM's runtime alone.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ansor_deploy.ship.verify.tolerance import compare
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import Target, load_target
 
-# Inputs, by the name that the operator's definition gives them, that say how large or where and
-# not what: a compiler of static shapes needs them when it compiles. In a node test they are inputs
-# of the graph; here they become initializers, as which networks have them.
+# Inputs that give sizes or places and not data, by their names in the operator's definition: a
+# compiler of static shapes needs their values when it compiles. Node tests have them as inputs of
+# the graph; here they become initializers, as they are in most networks.
 # fmt: off
 PARAMETERS = frozenset((
     "axes", "axis", "block_shape", "cond", "delta", "depth", "dft_length", "dtype_like", "ends",
@@ -44,7 +44,7 @@ PARAMETERS = frozenset((
 ))
 # fmt: on
 _OTHERS = frozenset((("ConstantOfShape", "input"), ("TopK", "K")))
-# What the goal of 95% leaves out: chance; types that are no tensors; training.
+# What the goal of 95% excludes: random results, types that are not tensors, and training.
 _RANDOM = re.compile("Random|Bernoulli|Multinomial")
 _NO_TENSORS = re.compile("Sequence|Optional|String|Regex|TfIdf|LabelEncoder|ImageDecoder")
 _TRAINING = frozenset(("ai.onnx.preview.training",))
@@ -59,7 +59,7 @@ _TYPES = frozenset((
 
 @cache
 def cases() -> dict[str, Any]:
-    """Every node test of the package (`onnx.backend.test.case.TestCase`), by its name."""
+    """All node tests of the package (`onnx.backend.test.case.TestCase`), by name."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = {case.name: case for case in onnx_cases.collect_testcases(None)}
@@ -68,7 +68,7 @@ def cases() -> dict[str, Any]:
 
 @cache
 def case_of(name: str) -> Any:
-    """One of the `cases`, made with those of its own file: to make all takes seconds."""
+    """One of the `cases`. Only the tests of its own file are made: to make all takes seconds."""
     if not cases.cache_info().currsize:
         _make_file_of(name)
     made = onnx_cases._NodeTestCases  # noqa: SLF001
@@ -76,7 +76,7 @@ def case_of(name: str) -> Any:
 
 
 def _make_file_of(name: str) -> None:
-    """Import the files that have the name, or the longest beginning of it that any has."""
+    """Import the files that contain the name, or the longest beginning of it that any contains."""
     begin = re.sub("_expanded.*", "", name)
     while not (found := [file for file, text in _texts().items() if f'"{begin}' in text]):
         begin = begin.rpartition("_")[0]
@@ -88,7 +88,7 @@ def _make_file_of(name: str) -> None:
 
 @cache
 def _texts() -> dict[str, str]:
-    """The modules that make cases, with their sources."""
+    """The sources of the modules that make cases, by module name."""
     folder = Path(onnx_cases.__file__).parent
     paths = {
         path.relative_to(folder).with_suffix("").parts: path for path in folder.rglob("[!_]*.py")
@@ -105,14 +105,14 @@ def operator(case: Any) -> str:
 
 
 def _whole(case: Any) -> Any:
-    """The case that an expanded one is the expansion of: same inputs, one node."""
+    """The case with the same inputs and one node, of which an expanded case is the expansion."""
     return case_of(re.sub("_expanded.*", "", case.name))
 
 
 def counts(case: Any) -> bool:
-    """Whether the goal is about it: float32, float16, integers and booleans.
+    """Whether the goal includes the case: float32, float16, integers and booleans.
 
-    Random results, sequences, strings and training steps are not meant.
+    It excludes random results, sequences, strings and training steps.
     """
     graph = case.model.graph
     values = [*graph.input, *graph.output]
@@ -125,7 +125,7 @@ def counts(case: Any) -> bool:
 
 @cache
 def meant() -> list[str]:
-    """The names of the cases that the goal is about."""
+    """The names of the cases that the goal includes."""
     return [name for name, case in cases().items() if counts(case)]
 
 
@@ -135,7 +135,7 @@ def _is_meant(node: NodeProto) -> bool:
 
 
 def _is_training(case: Any) -> bool:
-    """Dropout and batch norm as in training: by chance, or with statistics that are updated."""
+    """Whether dropout or batch norm are in training mode: random, or updating statistics."""
     flags = [a.i for n in case.model.graph.node for a in n.attribute if a.name == "training_mode"]
     given = dict(zip((v.name for v in case.model.graph.input), case.data_sets[0][0], strict=False))
     dropout = any(n.op_type == "Dropout" for n in case.model.graph.node)
@@ -145,7 +145,7 @@ def _is_training(case: Any) -> bool:
 def attempt(payload: dict[str, Any]) -> dict[str, str]:
     """Build and run a case: {"outcome": "right", "refused" or "wrong", "detail": why}.
 
-    What it raises, or whether it kills this process, is the caller's to count as a crash.
+    If it raises, or kills this process, the caller counts a crash.
     """
     case = case_of(payload["case"])
     inputs, expected = case.data_sets[0]
@@ -165,7 +165,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, str]:
 
 
 def bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
-    """The model with its parameters as initializers, and what is left to feed."""
+    """The model with its parameters as initializers, and the values of the other inputs."""
     proto = ModelProto()
     proto.CopyFrom(case.model)
     names = [value.name for value in proto.graph.input]
@@ -175,7 +175,7 @@ def bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
             proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     left = {value.name for value in model_inputs(proto)}
     feeds = [value for name, value in zip(names, values, strict=True) if name in left]
-    # An initializer that is a graph input may be overridden: these may not.
+    # An initializer that is also a graph input may be overridden; these must not be.
     kept = list(model_inputs(proto))
     del proto.graph.input[:]
     proto.graph.input.extend(kept)
@@ -183,7 +183,7 @@ def bound(case: Any, values: list[Any]) -> tuple[ModelProto, list[Any]]:
 
 
 def _parameters(proto: ModelProto) -> set[str]:
-    """Names of tensors that some operator takes as one of `PARAMETERS`."""
+    """Names of tensors that some operator takes as one of the `PARAMETERS`."""
     return {
         name
         for node in proto.graph.node
@@ -211,7 +211,7 @@ def _run(proto: ModelProto, feeds: list[Any]) -> list[np.ndarray]:
 
 
 def build(proto: ModelProto, target: Target, library: Path) -> Interface:
-    """A library of default schedules, of kernels that this process compiles."""
+    """Write a library with default schedules, compiled in this process."""
     model = import_model(canonical_graph(bind_shapes(proto, {})), target)
     compile_model(model, extract(model.mod, target), {}, target).export(library, target)
     (interface,) = model.interfaces
@@ -220,7 +220,7 @@ def build(proto: ModelProto, target: Target, library: Path) -> Interface:
 
 @cache
 def shipped_target(name: str) -> Target:
-    """A target that comes with the tool, whatever project the folder is in."""
+    """A target that comes with the tool, even if the folder's project has one of that name."""
     return load_target(name, [shipped("targets")])
 
 
@@ -229,7 +229,7 @@ def _plain(value: Any) -> Any:
 
 
 def fault(have: np.ndarray, want: Any) -> str:
-    """What is wrong with an output; "" if nothing is. Integers and booleans must be equal."""
+    """What is wrong with an output, or "" if nothing is. Integers and booleans must be equal."""
     want = np.asarray(want)
     if (have.shape, have.dtype) != (want.shape, want.dtype):
         return f"{have.dtype}{list(have.shape)} for {want.dtype}{list(want.shape)}"

@@ -1,7 +1,7 @@
-"""A build that is killed, and one whose disk is full: what it leaves is whole, and it can go on.
+"""Builds that are killed, or run out of disk: the registry stays intact, and a new build succeeds.
 
-Both run as processes of their own, as a user has them. A small disk is a file system in memory
-within namespaces of the process, which needs no root.
+Builds run in processes of their own, as for a user. A small disk is a file system in memory, in
+namespaces of the process, which needs no root.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ COMMAND = (
     "build", "net.onnx", "--target", "./own.toml", "--registry", "records.db", "--trials", "16",
     "--min-impact", "0%",
 )  # fmt: skip
-LONGEST = 12.0  # seconds until a kill: such a build takes about as long
+LONGEST = 12.0  # seconds until a kill; such a build takes about as long
 _ENOUGH = 60.0
 
 
 def killed(seed: int, folder: Path) -> dict[str, Any]:
-    """Kill a build at a random moment; then the registry is whole, and the same command ends."""
+    """Kill a build at a random time; then the registry is intact, and a new build succeeds."""
     after = random.Random(seed).uniform(0.3, LONGEST)
     began = time.perf_counter()
     build = _start(folder, COMMAND)
@@ -40,7 +40,10 @@ def killed(seed: int, folder: Path) -> dict[str, Any]:
 
 
 def full(seed: int, folder: Path) -> dict[str, Any]:
-    """Build with a small disk for temporary files, or for everything; then once more with space."""
+    """Build with a small disk for one kind of files, then again with enough space.
+
+    The files are temporary ones, the outputs or the cache.
+    """
     chance = random.Random(seed)
     size = 1 << chance.randrange(12, 24)
     where = chance.choice(("temporary", "output", "cache"))
@@ -57,7 +60,7 @@ def full(seed: int, folder: Path) -> dict[str, Any]:
 
 
 def _small_disk(where: str, size: int) -> str:
-    """A shell command that builds with little space for one of its folders."""
+    """A shell command that builds with a small disk for one kind of files."""
     build = " ".join((*PROGRAM, *COMMAND))
     mount = f"mount -t tmpfs -o size={size} small small"
     uses = {
@@ -90,7 +93,7 @@ def _communicate(process: subprocess.Popen[str]) -> str:
 
 
 def _afterwards(folder: Path, began: float) -> dict[str, Any]:
-    """What two commands say: one that checks the registry, and the build once more."""
+    """The results of two commands after a fault: a check of the registry, and the build again."""
     for words in (("registry", "verify", "--registry", "records.db"), COMMAND):
         if words is not COMMAND and not (folder / "records.db").exists():
             continue

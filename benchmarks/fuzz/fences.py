@@ -1,11 +1,11 @@
-"""Tensors with a page beside them that nobody may touch: what a kernel reads beyond one ends it.
+"""Tensors next to a page without access: a kernel that leaves its tensor ends its process.
 
     | tensor | no page           or           no page | tensor |
 
 A library's kernels are called one by one, as a run calls them, with copies of their arguments in
-such memory. Inputs, outputs end with the last byte before the page, or begin with the first after
-it. What lies in the arena or among the weights begins where kernels rely on (`ALIGNMENT`), and so
-may end some bytes earlier: these must be left as they are, and nothing may depend on them.
+such memory. Inputs and outputs end right before the page, or begin right after it. Tensors of the
+arena and weights begin at a multiple of `ALIGNMENT`, which kernels rely on, and so may end some
+bytes before the page: these bytes must stay unchanged, and no result may depend on them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ansor_deploy.codegen.memory.arena import ALIGNMENT
 from ansor_deploy.runtime import native
 from ansor_deploy.runtime.functions import open_machine
 
-_BEHIND, _BEFORE = 0xFF, 0x7F  # beside a tensor: no number, and the largest
-_UNMAPPED = 0  # PROT_NONE
+_BEHIND, _BEFORE = 0xFF, 0x7F  # bytes beside a tensor: as floats, NaN and a very large number
+_UNMAPPED = 0  # PROT_NONE of mprotect
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Fenced:
-    """A copy of an array, with a page that nobody may touch behind it, or before it.
+    """A copy of an array, directly before or behind a page without access.
 
-    array: in the very memory of `tensor`. step: what its place is a multiple of, in bytes.
+    array: a view of the memory of `tensor`. step: the alignment of its address, in bytes.
     """
 
     def __init__(self, values: np.ndarray, step: int, behind: bool) -> None:
@@ -53,16 +53,16 @@ class Fenced:
         self.tensor = native.view(memory, values.shape, str(values.dtype))
 
     def is_whole(self) -> bool:
-        """Whether what lies beside the tensor is as it was."""
+        """Whether the bytes beside the tensor are unchanged."""
         beside = (self._inside[: self._own.start], self._inside[self._own.stop :])
         return all(bool((one == self._beside).all()) for one in beside)
 
 
 @dataclass(frozen=True)
 class Run:
-    """The kernels that a run calls, as (symbol, function, arguments), and what it gives.
+    """The kernel calls of a run, as (symbol, function, arguments), and its outputs.
 
-    callers: where the tensors of the caller lie.
+    callers: addresses of the caller's tensors.
     """
 
     calls: Sequence[tuple[str, Any, tuple[Any, ...]]]
@@ -71,7 +71,7 @@ class Run:
 
 
 def traced(library: Path, inputs: Sequence[np.ndarray]) -> Run:
-    """One run of a library."""
+    """The kernel calls of one run of a library."""
     machine = open_machine(library, ["main"])
     calls: list[tuple[str, Any, tuple[Any, ...]]] = []
 
@@ -89,9 +89,9 @@ def traced(library: Path, inputs: Sequence[np.ndarray]) -> Run:
 
 
 def faults(run: Run, log: Path) -> list[str]:
-    """What kernels do otherwise with fences beside their tensors. log: gets the kernel under way.
+    """How kernels behave differently with fences beside their tensors.
 
-    A kernel that touches a fence ends this process.
+    log: a file that names the running kernel. A kernel that touches a fence ends this process.
     """
     found = []
     for symbol, function, arguments in run.calls:
@@ -110,7 +110,7 @@ def faults(run: Run, log: Path) -> list[str]:
 
 
 def _here(tensor: Any) -> np.ndarray:
-    """The tensor as an array of bytes in its own memory, in its shape where it has a type there."""
+    """The tensor as an array over its own memory."""
     return np.from_dlpack(tensor)
 
 
@@ -119,6 +119,6 @@ def _place(tensor: Any) -> int:
 
 
 def _key(tensor: Any) -> tuple[int, tuple[int, ...]]:
-    """Which tensor it is: two arguments may be one."""
+    """The identity of a tensor: two arguments may be the same one."""
     here = _here(tensor)
     return int(here.ctypes.data), here.shape

@@ -1,4 +1,4 @@
-"""Hostile files: what the tool reads besides models, made by the tool itself and then spoilt."""
+"""Hostile files: the tool's other inputs than models, made by the tool and then damaged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MADE_BY = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file. sample: one that is good. commands: that read it, for which {} stands."""
+    """A kind of file. sample: an intact one. commands: those that read it, as {}."""
 
     sample: str
     suffix: str
@@ -63,7 +63,7 @@ class Kind:
 
 
 def make(folder: Path) -> None:
-    """A model, a target, and what the tool makes of them: good files, to be spoilt by others."""
+    """Make intact files to damage later: a model, a target, and outputs of the tool."""
     folder.mkdir()
     (folder / "net.onnx").write_bytes(network("convolutional").SerializeToString())
     (folder / "own.toml").write_text('extends = "host"\ncores = 1\n', encoding="utf-8")
@@ -74,7 +74,7 @@ def make(folder: Path) -> None:
 
 
 def spoil(seed: int, samples: Path, folder: Path) -> tuple[str, list[str]]:
-    """Put the file of this seed, and good ones beside it, into a folder: (what, a command)."""
+    """Put intact files and the damaged file of a seed into a folder; returns (what, a command)."""
     chance = random.Random(seed)
     name = chance.choice(sorted(KINDS))
     kind = KINDS[name]
@@ -86,14 +86,14 @@ def spoil(seed: int, samples: Path, folder: Path) -> tuple[str, list[str]]:
         what = _special(path, chance)
     else:
         path.write_bytes(kind.spoil((samples / kind.sample).read_bytes(), chance))
-        path.chmod(0o666 if name.startswith("shared") else 0o644)  # for others to write to
+        path.chmod(0o666 if name.startswith("shared") else 0o644)  # writable for others
         what = "spoilt"
     words = chance.choice(kind.commands).replace("{}", path.name).split()
     return f"{name}, {what}: {' '.join(words)}", words
 
 
 def _special(path: Path, chance: random.Random) -> str:
-    """What is no ordinary file."""
+    """Make something at the path that is not an ordinary file; returns what."""
     makes: dict[str, Callable[[], object]] = {
         "zeros without end": lambda: path.symlink_to("/dev/zero"),
         "a pipe": lambda: os.mkfifo(path),
@@ -107,7 +107,7 @@ def _special(path: Path, chance: random.Random) -> str:
 
 
 def _text(content: bytes, chance: random.Random) -> bytes:
-    """Lines of JSON, each a tree; of the records some say again who they are."""
+    """Damage lines of JSON; the ids of most damaged records are made to match again."""
     if chance.random() < 0.2:
         return spoilt_bytes(content, chance)
     lines = content.decode().splitlines()
@@ -124,7 +124,7 @@ def _text(content: bytes, chance: random.Random) -> bytes:
 
 
 def _replaced(tree: Any, chance: random.Random) -> Any:
-    """The tree with one part, anywhere in it, replaced or lost."""
+    """The tree with one part, anywhere in it, replaced or removed."""
     if not isinstance(tree, (dict, list)) or not tree or chance.random() < 0.2:
         return chance.choice(_VALUES)
     key = chance.choice(list(tree if isinstance(tree, dict) else range(len(tree))))
@@ -136,7 +136,7 @@ def _replaced(tree: Any, chance: random.Random) -> Any:
 
 
 def _registry(content: bytes, chance: random.Random) -> bytes:
-    """A registry with another schema or other rows, or with other bytes."""
+    """A registry with another schema, other rows, or other bytes."""
     if chance.random() < 0.4:
         return spoilt_bytes(content, chance)
     with tempfile.NamedTemporaryFile() as file:
@@ -147,7 +147,7 @@ def _registry(content: bytes, chance: random.Random) -> bytes:
 
 
 def _traces(content: bytes, chance: random.Random) -> bytes:
-    """A registry with a record whose trace somebody has changed, under the id that it has then."""
+    """A registry with a record whose trace is changed, under the id of its new content."""
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(content)
         with Registry.open(Path(file.name)) as registry:
@@ -160,7 +160,7 @@ def _traces(content: bytes, chance: random.Random) -> bytes:
 
 
 def _toml(content: bytes, chance: random.Random) -> bytes:
-    """Assignments with other values, or twice."""
+    """A TOML file with another value, or a repeated assignment."""
     lines = content.decode().splitlines()
     at = chance.randrange(len(lines))
     name = lines[at].partition("=")[0]
@@ -170,7 +170,7 @@ def _toml(content: bytes, chance: random.Random) -> bytes:
 
 
 def _array(content: bytes, chance: random.Random) -> bytes:
-    """An array with another header, or of objects."""
+    """A NumPy file with another header, or with objects."""
     if chance.random() < 0.5:
         return spoilt_bytes(content[:128], chance) + content[128:]
     dtype, shape = chance.choice((("<f4", "(1000000000000,)"), ("|O", "(1,)"), ("<f4", "(-1, 3)")))

@@ -1,4 +1,4 @@
-"""Sessions of a board that are spoilt at random, heard by the host as it hears a real board."""
+"""Randomly damaged sessions of a board, received by the host as from a real board."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from benchmarks.fuzz.command import forget_peak, peak
 
-_TESTS = Path(__file__).resolve().parents[2] / "tests"  # which have the sessions
+_TESTS = Path(__file__).resolve().parents[2] / "tests"  # which has the sessions
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
-    """Hear the session of a seed; as of `command.attempt`, code 4 where the board is lost."""
+    """Receive the session of a seed; results as of `command.attempt`, code 4 for a lost board."""
     if str(_TESTS) not in sys.path:
         sys.path.append(str(_TESTS))
     from helpers.hostile_frames import listen, mutants  # type: ignore[import-not-found]

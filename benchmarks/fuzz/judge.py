@@ -1,7 +1,8 @@
-"""The process in which changed programs run: twice between guards, which is timed by nobody.
+"""The process that runs changed programs: twice between guards, and without timing.
 
-A second run finds what the first has left. `measure.runner` would repeat it for a millisecond, and
-on a busy machine, where threads wait for each other's turn, that takes most of a try.
+The second run detects effects that the first has left behind. `measure.runner` would repeat runs
+for a millisecond; on a busy machine, where threads wait for each other's turn, that takes most of a
+try.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Random graphs of operators that move elements, in widths that no vector divides.
+"""Random graphs of operators that move elements, with widths that are no multiple of a vector.
 
-What windows, rolls, heads and shuffled channels are made of: transposed, reshaped, sliced, padded,
-gathered, split and joined again, with arithmetic in between now and then, so that tensors are made
-by kernels which are worth fusing with, and concatenations are written in place.
+They are like window attention, rolls, heads and channel shuffles: tensors are transposed, reshaped,
+sliced, padded, gathered, split and concatenated, with some arithmetic in between, so that some
+tensors come from kernels that are worth fusing, and some concatenations are written in place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
-MOST = 1 << 14  # elements of a tensor
+MOST = 1 << 14  # elements of a tensor, at most
 WIDEST = 200
 RANK = 6
 OUTPUTS = 3
@@ -25,7 +25,7 @@ _OPSET = 18
 class Graph:
     """A graph that grows. shapes: of its tensors, by name. exact: whether it only moves elements.
 
-    dtype: of all of them. read: those that a node reads.
+    dtype: of all its tensors. read: names of tensors that a node reads.
     """
 
     def __init__(self, seed: int) -> None:
@@ -46,7 +46,7 @@ class Graph:
         *others: tuple[int, ...],
         **how: object,
     ) -> str:
-        """Add a node, and its outputs in these shapes; the name of the first."""
+        """Add a node with outputs of these shapes; returns the first output's name."""
         names = [f"t{len(self.shapes) + at}" for at in range(1 + len(others))]
         self.nodes.append(helper.make_node(op, inputs, names, name=names[0], **how))
         self.shapes |= dict(zip(names, (shape, *others), strict=True))
@@ -54,13 +54,13 @@ class Graph:
         return names[0]
 
     def constant(self, values: object, dtype: str = "int64") -> str:
-        """The name of a constant."""
+        """Add a constant; returns its name."""
         name = f"k{len(self.constants)}"
         self.constants[name] = np.asarray(values, dtype)
         return name
 
     def weights(self, *shape: int) -> str:
-        """Random numbers, by which nothing grows out of bounds."""
+        """Add random weights, scaled so that results stay in range."""
         values = np.random.default_rng(len(self.constants)).standard_normal(shape)
         return self.constant(values / math.sqrt(max(1, math.prod(shape[1:]))), self.dtype)
 
@@ -74,7 +74,7 @@ class Graph:
         return self.add("Transpose", [x], tuple(shape[at] for at in order), perm=order)
 
     def sliced(self, x: str, axis: int, begin: int, end: int, step: int = 1) -> str:
-        """Some elements along an axis; an end before the first is -1."""
+        """A slice along an axis; with a negative step, an end of -1 is before the first element."""
         shape = list(self.shapes[x])
         shape[axis] = len(range(begin, end, step))
         end = end if end >= 0 else -(1 << 40)
@@ -82,19 +82,19 @@ class Graph:
         return self.add("Slice", [x, *ranges], tuple(shape))
 
     def joined(self, parts: list[str], axis: int) -> str:
-        """Tensors one after another along an axis."""
+        """The concatenation of tensors along an axis."""
         shape = list(self.shapes[parts[0]])
         shape[axis] = sum(self.shapes[one][axis] for one in parts)
         return self.add("Concat", parts, tuple(shape), axis=axis)
 
     def axis(self, x: str, least: int = 2) -> int | None:
-        """Some axis of at least so many elements; None if there is none."""
+        """A random axis of at least so many elements; None if there is none."""
         found = [at for at, extent in enumerate(self.shapes[x]) if extent >= least]
         return self.chance.choice(found) if found else None
 
 
 def graph(seed: int) -> tuple[ModelProto, bool]:
-    """The graph of a seed, and whether all that it does is to move elements."""
+    """The graph of a seed, and whether it only moves elements."""
     made = Graph(seed)
     chance = made.chance
     for number in range(chance.choice((1, 1, 1, 2))):
@@ -109,7 +109,7 @@ def graph(seed: int) -> tuple[ModelProto, bool]:
 
 
 def beginning(proto: ModelProto, count: int) -> ModelProto:
-    """The graph of a model's first nodes; what none of them reads are its outputs."""
+    """The graph of a model's first nodes; tensors that none of them reads are its outputs."""
     made = ModelProto()
     made.CopyFrom(proto)
     del made.graph.node[count:], made.graph.output[:]
@@ -121,7 +121,7 @@ def beginning(proto: ModelProto, count: int) -> ModelProto:
 
 
 def _shape(chance: random.Random) -> tuple[int, ...]:
-    """Of an image, with its channels last or first, of rows, or of anything."""
+    """A random shape: an image with channels last or first, rows, or anything else."""
     width = chance.choice(
         (chance.randint(1, 24), chance.randint(1, WIDEST), 4 * chance.randint(1, 50))
     )
@@ -173,7 +173,7 @@ def _swap(made: Graph, x: str) -> str | None:
 
 
 def _reshape(made: Graph, x: str) -> str | None:
-    """Two axes become one, or one becomes two."""
+    """Merge two axes, or split one."""
     shape, chance = list(made.shapes[x]), made.chance
     at = chance.randrange(len(shape))
     if at + 1 < len(shape) and chance.random() < 0.5:
@@ -185,7 +185,7 @@ def _reshape(made: Graph, x: str) -> str | None:
 
 
 def _rows(made: Graph, x: str) -> str | None:
-    """All axes but the last become one, or the last becomes two as well."""
+    """Merge all axes but the last, and sometimes split the last."""
     *outer, last = made.shapes[x]
     split = _divided(made.chance, last) if made.chance.random() < 0.3 else (last,)
     return made.reshaped(x, (math.prod(outer), *split))
@@ -204,7 +204,7 @@ def _slice(made: Graph, x: str) -> str | None:
 
 
 def _shifted(made: Graph, x: str) -> str | None:
-    """Windows of an image that is turned around first, or is afterwards, as rows or as they are."""
+    """Windows of an image that is rolled before or afterwards, sometimes merged to rows."""
     first, then = made.chance.choice(((_roll, _windows), (_windows, _roll), (_slice, _windows)))
     moved = first(made, x) or x
     moved = then(made, moved) or moved
@@ -212,7 +212,7 @@ def _shifted(made: Graph, x: str) -> str | None:
 
 
 def _roll(made: Graph, x: str) -> str | None:
-    """A tensor turned around along an axis, or along the next as well."""
+    """A tensor rolled along an axis, or along two adjacent ones."""
     if (axis := made.axis(x)) is None:
         return None
     for at in range(axis, min(axis + made.chance.randint(1, 2), len(made.shapes[x]))):
@@ -224,7 +224,7 @@ def _roll(made: Graph, x: str) -> str | None:
 
 
 def _windows(made: Graph, x: str) -> str | None:
-    """Windows of two axes, which become one axis of windows and one of their elements; or back."""
+    """Cut two axes into windows: one axis of windows, one of elements in a window."""
     shape, chance = made.shapes[x], made.chance
     if len(shape) < 2 or len(shape) + 2 > RANK:
         return None
@@ -243,7 +243,7 @@ def _divided(chance: random.Random, extent: int) -> tuple[int, int]:
 
 
 def _concat(made: Graph, x: str) -> str | None:
-    """With itself, with what was cut from it, or with others that fit."""
+    """Concatenate a tensor with random ones of matching shapes, itself among them."""
     chance, shape = made.chance, made.shapes[x]
     axis = chance.randrange(len(shape))
 
@@ -312,7 +312,7 @@ def _tile(made: Graph, x: str) -> str | None:
 
 
 def _shuffle(made: Graph, x: str) -> str | None:
-    """Blocks of an image to its channels, or back."""
+    """Move channels of an image to blocks of pixels, or back."""
     shape = made.shapes[x]
     if len(shape) != 4 or made.dtype not in ("float32", "float64"):
         return None
@@ -333,14 +333,14 @@ def _elementwise(made: Graph, x: str) -> str | None:
     kind = chance.choice(("Relu", "Neg", "Add", "Mul"))
     if kind in ("Relu", "Neg"):
         return made.add(kind, [x], shape)
-    # Powers of two: a product that is added to is rounded once, or twice, with the same result.
+    # Powers of two are exact: one rounding or two in a multiply-add give the same result.
     powers = 2.0 ** np.random.default_rng(len(made.constants)).integers(-3, 4, shape[-1])
     other = made.constant(powers, made.dtype) if kind == "Mul" else chance.choice(same)
     return made.add(kind, [x, other], shape)
 
 
 def _arithmetic(made: Graph, x: str) -> str | None:
-    """A product of matrices, a convolution, or what is normalised row by row."""
+    """A matmul, a convolution, a softmax or a layer norm."""
     if made.dtype != "float32":
         return None
     shape, wide = made.shapes[x], made.chance.randint(1, 40)
@@ -354,7 +354,7 @@ def _arithmetic(made: Graph, x: str) -> str | None:
     if made.chance.random() < 0.5:
         return made.add("Softmax", [x], shape, axis=-1)
     scale = made.weights(shape[-1])
-    # Of equal numbers the default divides what was rounded by nothing else, 300 times as large.
+    # With the default epsilon, rows of equal numbers would scale rounding errors 300-fold.
     return made.add("LayerNormalization", [x, scale], shape, axis=-1, epsilon=1.0)
 
 

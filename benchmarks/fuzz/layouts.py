@@ -1,4 +1,4 @@
-"""Random graphs of layouts as libraries: beside ONNX Runtime, and with fences beside tensors."""
+"""Libraries of random layout graphs, compared with ONNX Runtime, and run with fences."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from benchmarks.options import cores
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
-    """Build and try the graph of {"seed"} for a {"target"} in a {"folder"}, which must be new.
+    """Build and try the graph of {"seed"} for a {"target"} in a new {"folder"}.
 
-    {"end": "done", "wrong" or "refused"; "said": what, or why; "seconds"}
+    Returns {"end": "done", "wrong" or "refused"; "said": what is wrong, or why; "seconds"}.
     """
     began = time.perf_counter()
     proto, exact = graph(payload["seed"])
@@ -37,7 +37,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def fault(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
-    """What the library of a model does wrong, or "". exact: every bit counts."""
+    """What a model's library does wrong, or "". exact: whether all bits must match."""
     library = folder / "net.so"
     build(proto, replace(shipped_target(target), cores=min(2, cores())), library)
     feeds = _feeds(proto)
@@ -51,7 +51,7 @@ def fault(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
 
 
 def _first(proto: ModelProto, exact: bool, target: str, folder: Path) -> str:
-    """The shortest beginning of a graph that is wrong. Each library has a file of its own."""
+    """The shortest beginning of a graph that fails. Each of its libraries gets its own file."""
     operators = [node.op_type for node in proto.graph.node]
     for count in range(1, len(operators)):
         (inside := folder / str(count)).mkdir()

@@ -1,6 +1,6 @@
-"""What a server that lies sends: each lie turns an honest reply into other bytes, or into no end.
+"""Replies of a hostile server: a lie turns an honest reply into other bytes, or an endless stream.
 
-A lie is given random numbers and the reply, and yields what goes over the wire, piece by piece.
+A lie gets a random number generator and the reply, and yields the bytes to send, piece by piece.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from itertools import repeat
 from benchmarks.fuzz.messages import spoilt_bytes
 
 PIECE = b"<a href='x'>x</a>" * 4096
-_BOMB = 1 << 28  # bytes that a small body unpacks to
+_BOMB = 1 << 28  # bytes that a small body decompresses to
 _MANY = 200_000
 
 
 @dataclass
 class Reply:
-    """An honest reply. headers: without Content-Length, which follows from the body."""
+    """An honest reply. headers: without Content-Length, which depends on the body."""
 
     body: bytes
     status: str = "200 OK"
     headers: dict[str, str] = field(default_factory=dict)
 
     def head(self, *more: bytes) -> bytes:
-        """The status line and the headers, with further ones as they are."""
+        """The status line and the headers, followed by given header lines."""
         lines = [f"{name}: {value}".encode() for name, value in self.headers.items()]
         return b"\r\n".join([b"HTTP/1.1 " + self.status.encode(), *lines, *more, b"", b""])
 
     def whole(self) -> bytes:
-        """The reply as a good server sends it."""
+        """The reply as an honest server sends it."""
         return self.head(_length(len(self.body))) + self.body
 
 
@@ -47,7 +47,7 @@ def _length(size: object) -> bytes:
 
 
 def _endless(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A body that never ends, of a length that is open, or is said to be huge."""
+    """A body that never ends, without a length, with a huge one, or with the honest one."""
     yield reply.head(*chance.choice(([], [_length(10**15)], [_length(len(reply.body))])))
     yield reply.body
     yield from repeat(PIECE)
@@ -59,7 +59,7 @@ def _endless_chunks(chance: random.Random, reply: Reply) -> Iterator[bytes]:
 
 
 def _slow(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A byte at a time, of the headers, too; or nothing at all."""
+    """One byte at a time, sometimes from the headers on, or nothing at all."""
     whole = reply.whole()
     pause, start = chance.choice((0.05, 0.4, 3600)), chance.choice((0, whole.index(b"\r\n\r\n")))
     yield whole[:start]
@@ -69,7 +69,7 @@ def _slow(chance: random.Random, reply: Reply) -> Iterator[bytes]:
 
 
 def _other_length(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A length that is none, another, or given twice."""
+    """A wrong or invalid length, sometimes twice."""
     size = len(reply.body)
     lengths = (size + 7, max(0, size - 7), 0, -1, "many", "1e3", 1 << 64, "0x10", "")
     given = [_length(chance.choice(lengths)) for _ in range(chance.choice((1, 1, 2)))]
@@ -84,9 +84,9 @@ def _broken_chunks(chance: random.Random, reply: Reply) -> Iterator[bytes]:
         (b"zz\r\n", b""),
         (b"-1\r\n", b""),
         (b"f" * 40 + b"\r\n" + reply.body, b""),
-        (b"", b"0"),  # a size without end
-        (size + b";", b"x" * 4096),  # an extension without end
-        (size + b"\r\n" + reply.body + b"\r\n0\r\n", b"T: x\r\n" * 512),  # trailers without end
+        (b"", b"0"),  # an endless size
+        (size + b";", b"x" * 4096),  # an endless extension
+        (size + b"\r\n" + reply.body + b"\r\n0\r\n", b"T: x\r\n" * 512),  # endless trailers
         (size + b"\n" + reply.body + b"\n0\n\n", b""),
     )
     once, forever = chance.choice(chunks)
@@ -95,7 +95,7 @@ def _broken_chunks(chance: random.Random, reply: Reply) -> Iterator[bytes]:
 
 
 def _packed(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A small body that unpacks to much, or one that is no such thing."""
+    """A small body that decompresses to a huge one, or is not compressed as it says."""
     how, body = chance.choice((
         ("gzip", _bomb("gzip")), ("deflate", _bomb("deflate")), ("gzip, gzip", _bomb("gzip")),
         ("br", reply.body), ("zstd", reply.body), ("gzip", reply.body), ("nosuch", reply.body),
@@ -110,7 +110,7 @@ def _bomb(how: str) -> bytes:
 
 
 def _redirect(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """To a file, to itself, to where nobody is, to what is no address."""
+    """A redirect to a file, to itself, to nowhere, or to an invalid address."""
     to = chance.choice((
         "file:///etc/passwd", "", "?again", "/records", "http://127.0.0.1:1/", "//localhost:1/x",
         "ftp://127.0.0.1/x", "javascript:alert(1)", "data:,x", "http://[::1", "http://\x7f/",
@@ -131,7 +131,7 @@ def _other_type(chance: random.Random, reply: Reply) -> Iterator[bytes]:
 
 
 def _odd_headers(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """Bytes that no header has, or headers without end."""
+    """Headers with invalid bytes, or endless headers."""
     heads: tuple[tuple[bytes, bytes], ...] = (
         (reply.head()[:-2] + chance.randbytes(60), b""),
         (reply.head(b"X: \x00\xff\x1b[31m", b"ETag: " + chance.randbytes(20).hex().encode()), b""),
@@ -157,14 +157,14 @@ def _other_status(chance: random.Random, reply: Reply) -> Iterator[bytes]:
 
 
 def _other_body(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A few bytes are others, or it is cut, or there is more of it."""
+    """A body with changed bytes, cut short, or too long."""
     at = chance.randrange(len(reply.body) + 1)
     bodies = spoilt_bytes(reply.body, chance), reply.body[:at], reply.body * 2, b"", b"\0" * 4096
     yield Reply(chance.choice(bodies), reply.status, reply.headers).whole()
 
 
 def _other_names(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A listing that leads elsewhere, has more names than anybody asks for, or is hard to read."""
+    """A listing that leads elsewhere, has very many names, or is slow to parse."""
     listings = (
         "<a href='../../../etc/passwd.jsonl'>x</a><a href='/x.jsonl'>x</a><a href='..'>x</a>",
         "".join(f"<a href='{k:064x}.jsonl'>x</a>" for k in range(_MANY)),
@@ -180,7 +180,7 @@ def _other_names(chance: random.Random, reply: Reply) -> Iterator[bytes]:
 
 
 def _more(chance: random.Random, reply: Reply) -> Iterator[bytes]:
-    """A second reply that nobody has asked for, on the same connection."""
+    """An unrequested second reply on the same connection."""
     other = Reply(spoilt_bytes(reply.body, chance), reply.status, reply.headers)
     yield reply.whole() + chance.choice((other.whole(), chance.randbytes(100)))
 

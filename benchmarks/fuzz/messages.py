@@ -1,8 +1,8 @@
-"""Mutations of a protobuf message by its structure: the result parses, and means something else.
+"""Mutations of a protobuf message by its structure: the result parses, but means something else.
 
-A message is a tree; an edit picks a field anywhere in it and changes it by its type: a number to
-one at an edge, a name to another of the same message, a list by an entry that is lost, doubled or
-swapped. The same random numbers make the same edits.
+A message is a tree. An edit picks a field anywhere in it and changes it by its type: a number to an
+edge case, a name to another one in the message, a list by removing, repeating or swapping an entry.
+The same random numbers make the same edits.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NAMES = (
     *("", " ", "../x", "a" * 10_000, "\x1b[31mred", "\u202egnp.exe", "a\nb"),
     *("[bold]", "$(id)", "%s{0}"),
 )
-_BYTES = 1 << 16  # of a field that is changed byte by byte
+_BYTES = 1 << 16  # bytes at the beginning of a field, of which some are changed
 
 Place = tuple[Message, FieldDescriptor]
 
 
 def mutate(message: Message, edits: int, chance: random.Random) -> list[str]:
-    """Change the message in so many places; what was done, a line an edit."""
+    """Change the message in so many places; returns a description of each edit."""
     return [done for _ in range(edits) if (done := _edit(message, chance))]
 
 
@@ -43,13 +43,13 @@ def _edit(message: Message, chance: random.Random) -> str:
     change = _repeated if _is_repeated(field) else _single
     try:
         what = change(message, owner, field, chance)
-    except (ValueError, TypeError) as error:  # beyond the range of the type
+    except (ValueError, TypeError) as error:  # out of the type's range
         what = f"not {error}"
     return f"{owner.DESCRIPTOR.name}.{field.name}: {what}"
 
 
 def _places(message: Message) -> Iterator[Place]:
-    """Every field that is set, here and below."""
+    """Every field that is set, in the message and below."""
     for field, value in message.ListFields():
         yield message, field
         if field.message_type is not None:
@@ -102,7 +102,7 @@ def _other(root: Message, field: FieldDescriptor, value: Any, chance: random.Ran
 
 
 def _names(root: Message, name: str) -> list[str]:
-    """The texts that the message has in fields of this name, and in those that refer to them."""
+    """The message's texts in fields of this name, and in those that refer to the same names."""
     linked = {"input", "output", "name"}
     found: set[str] = set()
     for owner, field in _places(root):
@@ -114,7 +114,7 @@ def _names(root: Message, name: str) -> list[str]:
 
 
 def _spoilt(value: bytes, chance: random.Random) -> bytes:
-    """Other bytes: shorter, longer, or with a few flipped."""
+    """Other bytes: shorter, longer, or with a few changed."""
     how = chance.randrange(4)
     if how == 0:
         return value[: chance.randrange(len(value) + 1)]
@@ -124,7 +124,7 @@ def _spoilt(value: bytes, chance: random.Random) -> bytes:
 
 
 def spoilt_bytes(value: bytes, chance: random.Random) -> bytes:
-    """The same number of bytes, one to eight of the first of them changed."""
+    """As many bytes, one to eight of them changed, near the beginning."""
     found = bytearray(value)
     for _ in range(chance.randrange(1, 9) if found else 0):
         at = chance.randrange(min(len(found), _BYTES))

@@ -1,4 +1,4 @@
-"""Mutated models: node tests of the package `onnx` and small networks, spoilt in a few places."""
+"""Mutated models: node tests of the package `onnx` and small networks, each changed a little."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from onnx.shape_inference import infer_shapes
 from benchmarks.fuzz.conformance_cases import bound, cases, meant
 from benchmarks.fuzz.messages import mutate, spoilt_bytes
 
-NETWORKS = 0.5  # of the tries begin with a network and not with a single operator
-RAW = 0.1  # of the tries change bytes, so that many do not parse
-# In ONNX's own notation. What is declared without values is random, variances apart.
+NETWORKS = 0.5  # the share of tries that begin with a network, and not with one operator
+RAW = 0.1  # the share of tries that change raw bytes, so that many models do not parse
+# In ONNX's text format. Tensors that are declared without values are filled with random numbers.
 NETS = {
     # Convolution, batch norm, pooling, a residual sum and a classifier.
     "convolutional": """g (float[1,3,10,10] x) => (float[] y)
@@ -94,7 +94,7 @@ NETS = {
 
 
 def spoil(seed: int, path: Path) -> str:
-    """Write the model of this seed; what was done to which one."""
+    """Write the model of this seed; returns its name and the edits."""
     chance = random.Random(seed)
     name, proto = _begin(chance)
     if chance.random() < RAW:
@@ -119,7 +119,7 @@ def _begin(chance: random.Random) -> tuple[str, ModelProto]:
 
 @cache
 def network(name: str) -> ModelProto:
-    """One of `NETS`, with weights; nobody may change it."""
+    """One of `NETS`, with weights; callers must not change it."""
     proto = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17, "own": 1]> {NETS[name]}')
     rng = np.random.default_rng(0)
     for value in proto.graph.value_info:

@@ -1,7 +1,7 @@
-"""Libraries of one operator, called with what their authors did not think of, beside ONNX Runtime.
+"""Libraries of one operator, run on unusual inputs and compared with ONNX Runtime.
 
-Every kind of input is given to both. Where ONNX Runtime refuses, as it does an index out of range,
-a library must too; where both answer, they are compared as a build compares them.
+Each kind of input is given to both. Where ONNX Runtime refuses an input, such as an index out of
+range, the library must refuse it, too; where both answer, outputs are compared as a build does it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ansor_deploy.errors import AnsorError
 from ansor_deploy.runtime.model import load
 from benchmarks.fuzz.conformance_cases import bound, cases, fault
 
-_TINY = 1e-40  # of float32: below its least normal number
+_TINY = 1e-40  # a subnormal float32
 
 Fill = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
@@ -30,7 +30,7 @@ def _all(value: float) -> Fill:
 
 
 def _some(*values: float) -> Fill:
-    """A quarter of the elements are of these values."""
+    """Fill a quarter of the elements with these values."""
 
     def fill(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
         found = _random(rng, like)
@@ -45,7 +45,7 @@ def _random(rng: np.random.Generator, like: np.ndarray) -> np.ndarray:
 
 
 def _fitting(value: float, dtype: np.dtype[Any]) -> Any:
-    """The value in this type; for whole numbers the nearest that there is, zero for NaN."""
+    """The value in this type; for integers the nearest, and zero for NaN."""
     if dtype == np.bool_:
         return bool(value)
     if np.issubdtype(dtype, np.integer):
@@ -79,9 +79,9 @@ def write(payload: dict[str, Any]) -> str:
 
 
 def expected(payload: dict[str, Any]) -> dict[str, str]:
-    """What ONNX Runtime answers to a kind of input, into a file; {"said": why it refuses, or ""}.
+    """Write ONNX Runtime's answer to a kind of input; {"said": why it refuses, or ""}.
 
-    payload: {"case", "path": of the model, "kind", "answer": the file}
+    payload: {"case", "path": of the model, "kind", "answer": the file to write}
     """
     import onnxruntime
 
@@ -102,10 +102,10 @@ def expected(payload: dict[str, Any]) -> dict[str, str]:
 
 
 def differs(payload: dict[str, Any]) -> dict[str, Any]:
-    """What a library does with a kind of input: {"case", "library", "kind", "answer"}.
+    """Compare a library with ONNX Runtime on an input of {"case", "library", "kind", "answer"}.
 
-    {"end": "done", "refused", or "differs" from the answer's file if there is one; "said": why;
-    "seconds"}
+    Returns {"end": "done", "refused", or "differs" if the answer's file exists and differs; "said":
+    why; "seconds"}.
     """
     began = time.perf_counter()
     feeds, answer = _feeds(payload["case"], payload["kind"]), Path(payload["answer"])

@@ -1,7 +1,7 @@
-"""Random quantised graphs as libraries: each tensor of integers beside ONNX Runtime's.
+"""Libraries of random quantised graphs: each integer tensor is compared with ONNX Runtime's.
 
-What hangs on no island of floats is also what its integers come to in NumPy, bit for bit: a graph
-of which that is not so would be refused by a build that verifies.
+Tensors that depend on no float island are also compared, bit for bit, with integer arithmetic in
+NumPy: a build that verifies would refuse a graph that fails this.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from benchmarks.fuzz.quantised_steps import STEPS
 
 _CHANNELS = (1, 2, 3, 4, 8, 16, 17)
 _SIDES = (1, 2, 3, 5, 8)
-_TRIES = 20  # of a segment, until ONNX Runtime takes one
+_TRIES = 20  # attempts at a segment that ONNX Runtime accepts
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
     """Build and run the graph of {"seed"} for a {"target"} in a {"folder"}.
 
-    {"end": "done", "wrong" or "refused"; "said": what, or why; "seconds"}
+    Returns {"end": "done", "wrong" or "refused"; "said": what is wrong, or why; "seconds"}.
     """
     began = time.perf_counter()
     end, said = "done", ""
@@ -65,7 +65,7 @@ def _shape(chance: random.Random) -> tuple[int, ...]:
 
 
 def _grown(made: Graph, newest: Steps) -> Steps:
-    """Add a segment that reads the newest tensor; what it makes."""
+    """Add a segment that reads the newest tensor; returns its output."""
     for _ in range(_TRIES):
         made.segments.append(Segment())
         try:
@@ -78,11 +78,11 @@ def _grown(made: Graph, newest: Steps) -> Steps:
 
 
 def _between(made: Graph, newest: Steps) -> None:
-    """Float operators between conversions."""
+    """Add float operators between conversions."""
     x = made.numbers(newest)
     for _ in range(made.chance.choice((1, 1, 2, 3))):
         if not made.shape(x):
-            break  # a number has no axes to do something with
+            break  # a scalar has no axes to work on
         step = made.chance.choice(STEPS)
         try:
             x = step(made, x)
@@ -95,8 +95,8 @@ def _between(made: Graph, newest: Steps) -> None:
 def fault(made: Graph, target: str, folder: Path) -> str:
     """What the library of a graph does wrong, or "".
 
-    Each segment is asked of ONNX Runtime with what the library's segments before it have made, so
-    that what one is off by is not another's.
+    ONNX Runtime runs each segment on what the library's earlier segments have computed, so that
+    errors do not add up over segments.
     """
     nodes = [node for part in made.segments for node in part.nodes]
     names = [one.name for part in made.segments for one in part.made]
@@ -113,7 +113,7 @@ def fault(made: Graph, target: str, folder: Path) -> str:
 
 
 def _of_integers(model: Prepared, target: Target, feeds: dict[str, np.ndarray]) -> str:
-    """What is not as its integers come to, or ""."""
+    """Which tensors differ from integer arithmetic, or ""."""
     (proto,) = model.protos
     given = {name: feeds[name] for name in (one.name for one in proto.graph.input)}
     exact = exact_outputs(proto, islands(model, target), given)

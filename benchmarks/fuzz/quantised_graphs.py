@@ -1,9 +1,9 @@
-"""Random quantised graphs: what grows by segments, each of which makes integers of integers.
+"""Random quantised graphs, which grow by segments from integers to integers.
 
-A segment is float operators between DequantizeLinear and QuantizeLinear, or one operator that takes
-integers (`quantised_steps.py`). Scales and zero points are ordinary ones, and the oddest that ONNX
-Runtime takes. It computes each node as it is added, which says what shapes there are, how large the
-numbers become, and which nodes it does not take.
+A segment is float operators between DequantizeLinear and QuantizeLinear, or one operator on
+integers (`quantised_steps.py`). Most scales and zero points are ordinary, some are the oddest that
+ONNX Runtime accepts. ONNX Runtime computes each node as it is added, which shows the shapes, the
+range of the values, and which nodes it does not support.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ansor_deploy.ship.verify.onnx_runtime import open_session
 
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
 MICROSOFT = "com.microsoft"
-MOST = 1 << 14  # elements of a tensor
+MOST = 1 << 14  # elements of a tensor, at most
 _WORDS = (TensorProto.UINT16, TensorProto.INT16)
 _ODD_SCALES = (1e-40, 1e-30, 1e30, 2.0**-7, 1.0)
 _NORMAL = (1e-37, 1e37)
-# Of the largest number of a segment: two right sums of float32 may differ by as much.
+# As a share of a segment's largest value: two correct float32 sums may differ by as much.
 _FINEST = 2.0**-20
 
 
 class RefusedError(Exception):
-    """ONNX Runtime does not take a node, or makes of it what nobody can compare."""
+    """ONNX Runtime does not support a node, or its result cannot be compared."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """A tensor of integers, which stand for (q - zero) * scale. kind: its ONNX type."""
+    """A tensor of integers q, which stand for (q - zero) * scale. kind: its ONNX type."""
 
     name: str
     kind: int
@@ -44,7 +44,7 @@ class Steps:
 
 @dataclass
 class Segment:
-    """What makes integers of integers. off: by how many steps two right results may differ."""
+    """Nodes from integers to integers. off: how many steps two right results may differ by."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     read: list[Steps] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Segment:
 
 
 class Graph:
-    """A graph that grows. values: of all its tensors. constants: the names of those that are."""
+    """A graph that grows. values: of all its tensors. constants: the names of constant tensors."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -68,38 +68,38 @@ class Graph:
         return self.values[name].shape
 
     def input(self, shape: tuple[int, ...]) -> Steps:
-        """A new input, of integers of some type."""
+        """A new input, of a random integer type."""
         made = self.steps(self.chance.uniform(0.5, 20), name=f"x{len(self.inputs)}")
         self.values[made.name] = self._integers(made.kind, shape)
         self.inputs.append(made)
         return made
 
     def constant(self, value: object, dtype: Any = np.int64) -> str:
-        """The name of a constant."""
+        """Add a constant; returns its name."""
         name = f"k{len(self.values)}"
         self.values[name] = np.asarray(value, dtype)
         self.constants.append(name)
         return name
 
     def weights(self, *shape: int) -> str:
-        """Some float32 numbers."""
+        """Add random float32 numbers as a constant."""
         return self.constant(self.rng().standard_normal(shape), np.float32)
 
     def bytes(self, kind: int, *shape: int) -> str:
-        """Some integers as a constant."""
+        """Add random integers as a constant."""
         return self.constant(self._integers(kind, shape), helper.tensor_dtype_to_np_dtype(kind))
 
     def add(self, op: str, given: Iterable[str], domain: str = "", **how: Any) -> str:
-        """Add a node with one output to the last segment; that output."""
+        """Add a node with one output to the last segment; returns the output."""
         return self.several(op, given, 1, domain, **how)[0]
 
     def several(
         self, op: str, given: Iterable[str], count: int, domain: str = "", **how: Any
     ) -> list[str]:
-        """Add a node to the last segment; its outputs.
+        """Add a node to the last segment; returns its outputs.
 
         Raises:
-            RefusedError: and then the node is not there.
+            RefusedError: the node was not added.
         """
         names = [f"t{len(self.values) + at}" for at in range(count)]
         node = helper.make_node(op, list(given), names, name=names[0], domain=domain, **how)
@@ -111,13 +111,13 @@ class Graph:
         return names
 
     def numbers(self, one: Steps) -> str:
-        """The numbers that integers stand for."""
+        """The float values of an integer tensor."""
         if one not in self.segments[-1].read:
             self.segments[-1].read.append(one)
         return self.add("DequantizeLinear", (one.name, *self.range_of(one)))
 
     def integers(self, numbers: str, to: Steps | None = None) -> None:
-        """Make integers of numbers, of a scale that suits them, or of this one."""
+        """Quantise floats, with a scale that suits them or with the given one."""
         to = to or self.steps(self._reach([numbers]))
         if self.segments[-1].off:
             made = [name for node in self.segments[-1].nodes for name in node.output]
@@ -125,15 +125,15 @@ class Graph:
         self.note(self.add("QuantizeLinear", (numbers, *self.range_of(to))), to)
 
     def tell_apart(self, to: Steps, reach: float) -> None:
-        """RefusedError where roundings of numbers up to `reach` are more than a step.
+        """RefusedError where rounding errors of numbers up to `reach` exceed a step.
 
-        Then a sum of nothing is all steps up in one right result, and all down in another.
+        Then a sum that should be zero may be all steps up in one right result, and down in another.
         """
         if to.scale < reach * _FINEST:
             raise RefusedError(f"steps of {to.scale} are finer than numbers up to {reach}")
 
     def note(self, name: str, to: Steps) -> None:
-        """Let the last segment have made integers of a scale."""
+        """Note an output of the last segment, with the scale of `to`."""
         self.segments[-1].made.append(Steps(name, to.kind, to.scale, to.zero))
 
     def range_of(self, one: Steps) -> tuple[str, str]:
@@ -142,7 +142,7 @@ class Graph:
         return self.constant(one.scale, np.float32), self.constant(one.zero, kind)
 
     def steps(self, reach: float, name: str = "", kinds: tuple[int, ...] = ()) -> Steps:
-        """Some scale and zero point, mostly such that numbers up to `reach` fit."""
+        """A random scale and zero point; for most of them, numbers up to `reach` fit."""
         chance = self.chance
         words = self.opset >= 21 and not kinds and chance.random() < 0.15
         kind = chance.choice(kinds or (_WORDS if words else BYTES))
@@ -158,7 +158,7 @@ class Graph:
     def model(
         self, nodes: list[NodeProto], outputs: Iterable[str], given: Iterable[str]
     ) -> ModelProto:
-        """Nodes as a model; of what is given, what is no constant is its input."""
+        """Nodes as a model; what is given and is no constant becomes its input."""
         fed = [name for name in dict.fromkeys(given) if name and name not in self.constants]
         read = {name for node in nodes for name in node.input}
         graph = helper.make_graph(
@@ -172,7 +172,7 @@ class Graph:
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
     def rng(self) -> np.random.Generator:
-        """For the next numbers."""
+        """A generator for the next random numbers."""
         return np.random.default_rng(self.chance.getrandbits(32))
 
     def _reach(self, names: Iterable[str]) -> float:
@@ -195,10 +195,10 @@ class Graph:
 
 
 def answers(proto: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """What ONNX Runtime makes of a model that it leaves as it is.
+    """ONNX Runtime's outputs of a model, which it does not optimise.
 
     Raises:
-        RefusedError: it does not take it.
+        RefusedError: it does not support the model.
     """
     try:
         session = open_session(proto.SerializeToString(), 1, as_written=True)

@@ -1,4 +1,4 @@
-"""Operators that take integers, of random quantised graphs: each is a segment of its own."""
+"""Operators on integers in random quantised graphs: each is a segment of its own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from onnx import TensorProto
 from benchmarks.fuzz.quantised_graphs import BYTES, MICROSOFT, Graph, RefusedError, Steps
 from benchmarks.fuzz.quantised_steps import window
 
-_MOST_STEPS = 1 << 30  # beyond int32, ONNX Runtime's sums and products come out at the other end
-_MOST_FACTOR = 1e38  # of float32: a sum of nothing times an infinity is no number
+_MOST_STEPS = 1 << 30  # beyond int32, sums and products in ONNX Runtime wrap around
+_MOST_FACTOR = 1e38  # in float32; beyond it the factor is infinite, and a zero sum becomes NaN
 
 
 def operator(made: Graph, newest: Steps) -> None:
-    """An operator that takes integers."""
+    """Add a random operator on integers."""
     if newest.kind not in BYTES:
         raise RefusedError
     made.segments[-1].read.append(newest)
@@ -52,7 +52,10 @@ def _q_softmax(made: Graph, x: Steps) -> None:
 
 
 def _q_mean(made: Graph, x: Steps) -> None:
-    """Of all positions, or of windows; where those find no place, ONNX Runtime ends the process."""
+    """Pool over all positions, or over windows.
+
+    Images smaller than a window are left out: there ONNX Runtime ends the process.
+    """
     if len(made.shape(x.name)) != 4 or min(made.shape(x.name)) < 3:
         raise RefusedError
     to, last = _ending(made, x, _reach(made, x)), made.chance.randrange(2)
@@ -68,7 +71,7 @@ def _q_mean(made: Graph, x: Steps) -> None:
 
 
 def _second(made: Graph, x: Steps) -> Steps:
-    """Another tensor of the same type."""
+    """A random tensor of the same type."""
     found = [*made.inputs, *(one for part in made.segments for one in part.made)]
     chosen = made.chance.choice([one for one in found if one.kind == x.kind])
     made.segments[-1].read.append(chosen)
@@ -97,7 +100,7 @@ def _q_concat(made: Graph, x: Steps) -> None:
 
 
 def _summed(made: Graph, x: Steps, count: float) -> Steps:
-    """The steps of sums of so many products; RefusedError where their factor is no float32."""
+    """The steps of sums of so many products; RefusedError where their factor exceeds float32."""
     to = _ending(made, x, _reach(made, x) * math.sqrt(count))
     if x.scale / to.scale > _MOST_FACTOR:
         raise RefusedError(f"sums in steps of {x.scale} as steps of {to.scale}")

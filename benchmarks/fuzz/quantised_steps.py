@@ -1,7 +1,7 @@
-"""What stands between the conversions of random quantised graphs: steps from numbers to numbers.
+"""Float steps between the conversions of random quantised graphs.
 
-A step adds nodes to the last segment. Where two right results may round otherwise, it says so of
-the segment.
+A step adds nodes to the last segment. Where two right results may round differently, it marks the
+segment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SMOOTH = ("Elu", "Erf", "HardSigmoid", "HardSwish", "LeakyRelu", "Sigmoid", "So
 
 
 def _other(made: Graph, x: str) -> str:
-    """Another tensor's numbers, of the same shape if there is one, or that broadcast."""
+    """The float values of a random tensor, which need not have the same shape."""
     found = [*made.inputs, *(one for part in made.segments for one in part.made)]
     chosen = made.chance.choice(found)
     made.numbers(chosen)
@@ -49,7 +49,7 @@ def _clip(made: Graph, x: str) -> str:
 
 
 def _number(made: Graph, x: str) -> str:
-    """A function of the numbers and a constant."""
+    """Combine the tensor with a constant."""
     op = made.chance.choice(("Add", "Mul", "Sub", "Div", "Max", "Min"))
     value = made.constant(made.chance.choice((0.5, 2, 3, -1, 0.1)), np.float32)
     pair = [x, value] if op == "Div" or made.chance.random() < 0.7 else [value, x]
@@ -57,7 +57,7 @@ def _number(made: Graph, x: str) -> str:
 
 
 def _vector(made: Graph, x: str) -> str:
-    """A number for each of the last axis, or of the channels."""
+    """Combine the tensor with a number for each element of the last axis, or for each channel."""
     shape = made.shape(x)
     if len(shape) < 2:
         raise RefusedError
@@ -141,7 +141,7 @@ def _repeat(made: Graph, x: str) -> str:
 
 
 def _resize(made: Graph, x: str) -> str:
-    """To the double in height and width, or the half."""
+    """Double height and width, halve them, or triple the height."""
     rank, chance = len(made.shape(x)), made.chance
     if rank != 4:
         raise RefusedError
@@ -153,7 +153,7 @@ def _resize(made: Graph, x: str) -> str:
 
 
 def window(made: Graph) -> dict[str, Any]:
-    """A pool's window."""
+    """The attributes of a pool's window."""
     chance = made.chance
     kernel = [chance.choice((1, 2, 3)) for _ in "hw"]
     pads = [chance.randrange(min(k, 2)) for k in (*kernel, *kernel)]
@@ -190,7 +190,7 @@ def _blocks(made: Graph, x: str) -> str:
 
 
 def _weight(made: Graph, shape: tuple[int, ...], axis: int) -> tuple[str, np.ndarray]:
-    """A quantised weight's numbers, and its scales: one, or one for each index of an axis."""
+    """A dequantised weight, and its scales: one, or one for each index of an axis."""
     chance = made.chance
     kind = chance.choice((TensorProto.INT8, TensorProto.INT8, TensorProto.INT8, TensorProto.UINT8))
     each = chance.random() < 0.6
@@ -215,7 +215,7 @@ def _from_floats(made: Graph, shape: tuple[int, ...], ends: list[str], axis: int
 
 
 def _bias(made: Graph, x: str, count: int, scale: np.ndarray) -> list[str]:
-    """None, float32, or integers of the scale of sums."""
+    """No bias, a float32 one, or an integer one with the scale of the sums or another."""
     how = made.chance.choice(("none", "float", "whole", "other"))
     if how == "none":
         return []
@@ -276,7 +276,7 @@ def _mat_mul(made: Graph, x: str) -> str:
 
 
 def _product(made: Graph, x: str) -> str:
-    """A product of two activations, or of one with itself."""
+    """The product of two activations, or of one with itself."""
     other = _other(made, x)
     order = list(range(len(made.shape(other))))
     turned = made.add("Transpose", [other], perm=[*order[:-2], *order[:-3:-1]])

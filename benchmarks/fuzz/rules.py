@@ -1,7 +1,7 @@
-"""Random programs of one rule after another, none of them changed, as checked code (`bounds.py`).
+"""Random unchanged programs of each rule in turn, as checked code (`bounds.py`).
 
-Each is compiled so that it ends before it leaves a buffer, run between guards, and compared with
-the task's program as it stands.
+Each aborts before it leaves a buffer, is run between guards, and is compared with the task's
+program without a schedule.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from benchmarks.fuzz.conformance_cases import shipped_target
 from benchmarks.fuzz.traces import court_of, programs_of_tests, tried
 from benchmarks.options import crowd
 
-BATCH = 5  # programs of a try, where a busy machine makes as many in time
-_ENOUGH = 10.0  # seconds after which no further one is begun
+BATCH = 5  # programs of a try, if the machine is fast enough
+_ENOUGH = 10.0  # seconds after which a try begins no further program
 _BUILDS = "benchmarks.fuzz.bounds"
 _KIND = "llvm"
 
@@ -63,7 +63,7 @@ def _programs(sketches: list[Sketch], chance: random.Random) -> Iterator[tuple[S
 
 
 def _task_with(rule: str, target: Target, chance: random.Random) -> tuple[Task, list[Sketch]]:
-    """A task of the tests' programs whose sketches have the rule, and these."""
+    """A task of the tests' programs with sketches that use the rule, and these sketches."""
     programs = programs_of_tests("PROGRAMS") | programs_of_tests("DRAWN")
     for name in chance.sample(sorted(programs), len(programs)):
         task, sketches = _sketches(name, target)

@@ -1,7 +1,7 @@
-"""A web server that lies, and the commands that take a team's records from it.
+"""A hostile web server, and the commands that take a team's records from it.
 
-It has good bundles, signed by a trusted key, and sends some of what is asked of it otherwise
-(`lies.py`). Deadlines are seconds here where users have minutes; else all is as users have it.
+It has intact bundles, signed by a trusted key, and lies in some replies (`lies.py`). Deadlines are
+seconds, where users have minutes; all else is as for users.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from benchmarks.fuzz import command
 from benchmarks.fuzz.lies import LIES, Reply
 
 _FOLDER = "/records"
-_SECONDS = 3.0  # that a server is given
-_CLOSED = 0.7  # of the connections of a liar end after a reply
+_SECONDS = 3.0  # the deadline for a server's replies
+_CLOSED = 0.7  # the share of a liar's connections that it closes after a reply
 _KEYS = "keys.pub"
 _COMMANDS = (
     "registry pull {url} --registry other.db",
@@ -38,7 +38,10 @@ _KINDS = ("listing", "bundle", "signature", "write", "anything")
 
 @dataclass(frozen=True)
 class Plan:
-    """What a server does. lies: by the kind of what is asked, of `_KINDS`. words: the command."""
+    """What a server does.
+
+    lies: by the kind of request, one of `_KINDS`. words: the command.
+    """
 
     seed: int
     lies: Mapping[str, str]
@@ -50,7 +53,7 @@ class Plan:
 
 
 def planned(seed: int) -> Plan:
-    """What is done in the try of a seed."""
+    """The plan for the try of a seed."""
     chance = random.Random(seed)
     kinds = chance.sample(_KINDS, chance.choice((0, 1, 1, 1, 1, 1, 2)))
     lies = {kind: chance.choice(sorted(LIES)) for kind in kinds}
@@ -59,13 +62,13 @@ def planned(seed: int) -> Plan:
 
 @contextmanager
 def serving(plan: Plan, samples: Path) -> Iterator[str]:
-    """A server for as long as it is needed; the URL of its records."""
+    """Serve within the block; the URL of the records."""
     files = _signed((samples / "bundle.ansor").read_bytes())
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             chance = random.Random(plan.seed)
-            with suppress(OSError, ValueError):  # who asks has gone, or asks for nothing
+            with suppress(OSError, ValueError):  # the client has gone, or its request is invalid
                 while line := self.rfile.readline(1 << 16):
                     method, path = line.decode().split()[:2]
                     self._skip()
@@ -82,7 +85,7 @@ def serving(plan: Plan, samples: Path) -> Iterator[str]:
             self.rfile.read(size)
 
     class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True  # one that sends without end is not waited for
+        daemon_threads = True  # endless replies are not waited for
         block_on_close = False
 
     with Server(("127.0.0.1", 0), Handler) as server:
@@ -98,7 +101,7 @@ def _signed(bundle: bytes) -> dict[str, bytes]:
 
 
 def _signer() -> Signer:
-    """The same key each time, which nothing but this server's bundles is signed by."""
+    """A fixed key, which signs only this server's bundles."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     private = Ed25519PrivateKey.from_private_bytes(bytes(32))
@@ -108,7 +111,7 @@ def _signer() -> Signer:
 def _reply(
     plan: Plan, chance: random.Random, files: Mapping[str, bytes], method: str, path: str
 ) -> Iterator[bytes]:
-    """What is sent where somebody asks for a path."""
+    """The pieces of the reply to a request."""
     name = path.partition("?")[0].removeprefix(_FOLDER).strip("/")
     kind, honest = _honest(files, method, name)
     lie = plan.lies.get(kind) or plan.lies.get("anything")
@@ -116,14 +119,14 @@ def _reply(
     if method != "HEAD":
         yield from pieces
         return
-    for piece in pieces:  # less the body, of all that has one
+    for piece in pieces:  # of replies with a body, only the head
         yield piece.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if b"\r\n\r\n" in piece else piece
         if b"\r\n\r\n" in piece:
             return
 
 
 def _honest(files: Mapping[str, bytes], method: str, name: str) -> tuple[str, Reply]:
-    """(the kind of what is asked for, the reply that it deserves)."""
+    """(the kind of request, its honest reply)."""
     if method == "PUT":
         return "write", Reply(b"", "201 Created")
     if not name:
@@ -136,7 +139,7 @@ def _honest(files: Mapping[str, bytes], method: str, name: str) -> tuple[str, Re
 
 
 def prepare(plan: Plan, url: str, folder: Path) -> list[str]:
-    """Make a project's folder whose team is at a URL; the words of its command."""
+    """Make a project's folder whose team's records are at a URL; returns the command's words."""
     from cryptography.hazmat.primitives import serialization as s
 
     public = _signer().private.public_key()  # type: ignore[attr-defined]
@@ -148,7 +151,10 @@ def prepare(plan: Plan, url: str, folder: Path) -> list[str]:
 
 
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
-    """As `command.attempt`, with short deadlines, an empty cache, and children's memory counted."""
+    """As `command.attempt`, with short deadlines and an empty cache.
+
+    The memory of child processes counts, too.
+    """
     http.SECONDS, http._STALLED = _SECONDS, _SECONDS / 2  # noqa: SLF001
     layers.PATIENCE = remote.SECONDS = _SECONDS
     before, cache = _of_children(), os.environ.get("XDG_CACHE_HOME")
@@ -164,5 +170,5 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_children() -> float:
-    """The most memory, in MB, that any child so far has held."""
+    """The peak memory of any child process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

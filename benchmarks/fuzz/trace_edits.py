@@ -1,7 +1,7 @@
-"""Edits of a trace that leave it well formed: most pass the firewall, and many fit the program.
+"""Edits of a trace that keep it well formed: most pass the firewall, and many fit the program.
 
-An edit changes a decision or a number, takes another variable of the same kind, loses, moves or
-repeats an instruction that makes nothing, or adds one: a loop's kind, a stage's place, a mark that
+An edit changes a decision or a number, takes another variable of the same kind, removes, moves or
+repeats an instruction without outputs, or adds one: a loop's kind, a stage's place, a mark that
 lowering obeys, a rewriting. The same random numbers make the same edits.
 """
 
@@ -18,13 +18,13 @@ from ansor_deploy.registry.record import REWRITING
 from ansor_deploy.system.digest import canonical_json
 
 _NUMBERS = (0, 1, 2, 3, 4, 5, 7, 8, 16, 32, 64, 100)
-_VALUES = (True, False, 1, 2, 4, 8, 16, 32, 64)  # of marks; each key takes some of them
-_AT_LEAST = 3  # loops of a nest that is reordered
+_VALUES = (True, False, 1, 2, 4, 8, 16, 32, 64)  # of marks; each key accepts some of them
+_AT_LEAST = 3  # loops of a larger reordering
 
 
 @dataclass
 class Step:
-    """One instruction, with what was decided for it."""
+    """One instruction, with its decision."""
 
     name: str
     inputs: list[Any]
@@ -34,7 +34,7 @@ class Step:
 
 
 def mutate(trace: str, edits: int, chance: random.Random) -> tuple[str, str]:
-    """(the trace after so many edits, what was done)."""
+    """(the trace after so many edits, a description of them)."""
     instructions, decisions = json.loads(trace)
     decided = dict(map(tuple, decisions))
     steps = [Step(*one) for one in instructions]
@@ -50,7 +50,7 @@ def _written(steps: list[Step]) -> str:
 
 
 def _decision(steps: list[Step], chance: random.Random) -> str:
-    """Another choice, or tiles with a factor at another level or of another size."""
+    """Change a choice; of tiles, permute the factors or change one."""
     if not (able := [one for one in steps if one.decision is not None]):
         return ""
     step = chance.choice(able)
@@ -67,7 +67,7 @@ def _decision(steps: list[Step], chance: random.Random) -> str:
 
 
 def _number(steps: list[Step], chance: random.Random) -> str:
-    """Another whole number where one stands."""
+    """Change an integer."""
     parts = [(one, part) for one in steps for part in (one.inputs, one.attrs)]
     places = [(o, p, at) for o, p in parts for at, v in enumerate(p) if type(v) is int]
     if not places:
@@ -79,7 +79,7 @@ def _number(steps: list[Step], chance: random.Random) -> str:
 
 
 def _operand(steps: list[Step], chance: random.Random) -> str:
-    """Another variable of the same kind."""
+    """Take another variable of the same kind."""
     at = chance.randrange(len(steps))
     mine = [k for k, one in enumerate(steps[at].inputs) if _is_variable(one)]
     if not mine:
@@ -97,7 +97,7 @@ def _lost(steps: list[Step], chance: random.Random) -> str:
 
 
 def _moved(steps: list[Step], chance: random.Random) -> str:
-    """An instruction later, or there as well."""
+    """Move an instruction to a later place, or repeat it there."""
     if not (able := _without_outputs(steps)):
         return ""
     at = chance.choice(able)
@@ -110,7 +110,7 @@ def _moved(steps: list[Step], chance: random.Random) -> str:
 
 
 def _marked(steps: list[Step], chance: random.Random) -> str:
-    """A mark that lowering obeys, on any loop."""
+    """Add a mark that lowering obeys, on any loop."""
     found = [pair for one in marks().values() for pair in one.values.items()]
     key, fits = chance.choice(found)
     if not (values := [one for one in _VALUES if fits(one)]):
@@ -122,7 +122,7 @@ def _marked(steps: list[Step], chance: random.Random) -> str:
 
 
 def _annotated(steps: list[Step], chance: random.Random) -> str:
-    """An annotation that the trace has, on another loop or block."""
+    """Repeat one of the trace's annotations on another loop or block."""
     if not (
         able := [one for one in steps if one.name == "Annotate" and _is_variable(one.inputs[0])]
     ):
@@ -136,7 +136,7 @@ def _annotated(steps: list[Step], chance: random.Random) -> str:
 
 
 def _placed(steps: list[Step], chance: random.Random) -> str:
-    """A further primitive, of any loops and blocks."""
+    """Add a primitive on any loops and blocks."""
     name, kinds, attrs, makes = chance.choice(_PRIMITIVES)
     outputs = [f"{kind}{chance.randrange(500_000, 900_000)}" for kind in makes]
     chosen = [chance.choice(one) for one in attrs]
@@ -147,7 +147,7 @@ def _placed(steps: list[Step], chance: random.Random) -> str:
 
 
 def _rewriting(steps: list[Step], chance: random.Random) -> str:
-    """A rewriting of another block or size, or none."""
+    """Change a rewriting's block or size, or remove or add one."""
     able = [at for at, one in enumerate(steps) if one.attrs == [REWRITING]]
     step = f'"winograd b{chance.randrange(4)} {chance.choice((1, 2, 3, 4, 4, 6, 9))}"'
     if able and chance.random() < 0.2:
@@ -166,12 +166,12 @@ def _rewriting(steps: list[Step], chance: random.Random) -> str:
 def _added(
     steps: list[Step], chance: random.Random, what: str, kinds: str, make: Callable[[Any], Step]
 ) -> str:
-    """Put an instruction anywhere, of variables of these kinds that are there by then."""
+    """Add an instruction anywhere, on variables of these kinds that exist there."""
     at = chance.randint(1, len(steps))
     made = [_made(steps[:at], kind) for kind in kinds]
     if not all(made):
         return ""
-    # Mostly of the newest: a loop that was split or fused is gone.
+    # Mostly the newest: older loops may have been split or fused.
     chosen = [chance.choice(one[-_NEWEST:] if chance.random() < 0.7 else one) for one in made]
     steps.insert(at, make(chosen))
     return f"{what} of {', '.join(chosen)}"
@@ -192,7 +192,7 @@ def _is_variable(value: Any) -> bool:
     return isinstance(value, str) and value[:1] in "blv" and value[1:].isdigit()
 
 
-# Name, kinds of the inputs, choices for each attribute, kinds of what it makes.
+# Name, kinds of the inputs, choices for each attribute, kinds of the outputs.
 _PRIMITIVES: tuple[tuple[str, str, tuple[Any, ...], str], ...] = (
     *((name, "l", (), "") for name in ("Parallel", "Parallel", "Vectorize", "Vectorize", "Unroll")),
     ("ComputeInline", "b", (), ""),
@@ -211,7 +211,7 @@ _PRIMITIVES: tuple[tuple[str, str, tuple[Any, ...], str], ...] = (
     ("Blockize", "l", ((True, False),), "b"),
     ("AddUnitLoop", "l", (), "l"),
 )
-# Inputs that are no variables.
+# Choices for inputs that are not variables.
 _FURTHER: dict[str, tuple[Any, ...]] = {
     "Split": (("None",), (2, 3, 4, 8, 16)),
     "CacheWrite": (([],),),

@@ -1,9 +1,9 @@
-"""Traces that somebody has changed: refused, or still the program of their task.
+"""Changed traces: they are refused, or still compute their task.
 
-A batch is of one task. Each trace goes the way of a record of others: the firewall, TVM's replay
-and the bound on code in this process, which must survive it; then a compiler's process makes a
-library, and another runs it between guards. What comes out is compared with the task's program as
-it stands, without any schedule, within what a candidate may be off.
+A batch is for one task. Each trace takes the way of a record of others: the firewall, TVM's replay
+and the limit on code size run in this process, which must survive; then a compiler process makes a
+library, and another process runs it between guards. The outputs are compared with those of the
+task's program without a schedule, within a candidate's tolerance.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from benchmarks.fuzz.conformance_cases import shipped_target
 from benchmarks.fuzz.trace_edits import mutate
 from benchmarks.options import crowd
 
-BATCH = 40  # traces of a try: a task takes as long to make as ten of them
-_TESTS = Path(__file__).resolve().parents[2] / "tests"  # which have programs of every kind
-_BUILD_SECONDS, _RUN_SECONDS = 5.0, 10.0  # of tiny tasks
+BATCH = 40  # traces of a try: making a task takes as long as ten of them
+_TESTS = Path(__file__).resolve().parents[2] / "tests"  # which has programs of every kind
+_BUILD_SECONDS, _RUN_SECONDS = 5.0, 10.0  # for tiny tasks
 _NAMES = itertools.count()
 _JUDGE = "benchmarks.fuzz.judge"
 
@@ -51,7 +51,7 @@ _JUDGE = "benchmarks.fuzz.judge"
 class Court:
     """A task, and its reference.
 
-    builds: the module whose `build` makes a library of a trace.
+    builds: the module whose `build` makes a library from a trace.
     """
 
     task: Task
@@ -63,8 +63,8 @@ class Court:
 def attempt(payload: dict[str, Any]) -> dict[str, Any]:
     """Try a batch of {"seed"} for a {"target"} in a {"folder"}.
 
-    {"traces": of each {"what", "end", "said", "seconds"}, "seconds"}; or as of `layouts.attempt`
-    where the task cannot be had.
+    Returns {"traces": of each {"what", "end", "said", "seconds"}, "seconds"}; or as
+    `layouts.attempt` where the task cannot be made.
     """
     began = time.perf_counter()
     chance, folder = random.Random(payload["seed"]), Path(payload["folder"])
@@ -79,7 +79,7 @@ def attempt(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _task(seed: int, target: str, folder: Path) -> tuple[Task, Target]:
-    """Every other one of a random quantised graph, the others of the tests' programs."""
+    """A task of a random quantised graph for odd seeds, else of one of the tests' programs."""
     machine = replace(shipped_target(target), cores=2)
     if seed % 2:
         return _quantised(seed, machine, folder), machine
@@ -90,7 +90,7 @@ def _task(seed: int, target: str, folder: Path) -> tuple[Task, Target]:
 
 @cache
 def programs_of_tests(name: str) -> dict[str, Any]:
-    """Functions that make programs, by their names: "PROGRAMS" of every kind, "DRAWN" of rules."""
+    """Functions that make programs, by name: "PROGRAMS" of every kind, "DRAWN" for rules."""
     if str(_TESTS) not in sys.path:
         sys.path.append(str(_TESTS))
     from helpers import programs  # type: ignore[import-not-found]
@@ -113,7 +113,7 @@ def _quantised(seed: int, target: Target, folder: Path) -> Task:
 
 
 def _begins(task: Task, target: Target, chance: random.Random) -> list[tuple[str, str]]:
-    """Traces to begin with, each after the rules that led to it."""
+    """Traces to begin with, each with the rules that led to it."""
     begins = []
     for sketch in derive(task.mod, target, shipped_rules(target.kind)).sketches:
         for chooser in (Guess(), Random(chance)):
@@ -123,7 +123,7 @@ def _begins(task: Task, target: Target, chance: random.Random) -> list[tuple[str
 
 
 def court_of(task: Task, target: Target, folder: Path, builds: str = BUILDS) -> Court:
-    """The court of a task, with what its program makes as it stands."""
+    """The court of a task, with the outputs of its unscheduled program."""
     payload = {"signature": signature(task.mod).to_json(), "seed": 0, "machine": "cpu"}
     payload["expected"] = str(folder / "expected.npz")
     court = Court(task, target, payload, builds)
@@ -144,7 +144,7 @@ def _changed(
 def tried(court: Court, what: str, trace: str, folder: Path) -> dict[str, Any]:
     """How a trace ends: {"what", "end", "said", "seconds"}."""
     began = time.perf_counter()
-    # A name of its own: under the same a loader would find the one before.
+    # A new name each time: for a known one, the loader would return the previous library.
     end, said = _judged(court, trace, library := folder / f"candidate-{next(_NAMES)}.so")
     library.unlink(missing_ok=True)
     if end in {"wrong", "differs"}:
@@ -154,7 +154,7 @@ def tried(court: Court, what: str, trace: str, folder: Path) -> dict[str, Any]:
 
 
 def _judged(court: Court, trace: str, library: Path) -> tuple[str, str]:
-    """How a trace ends: refused where nothing comes of it, by whom; wrong; or done."""
+    """How a trace ends: "refused", with what refused it, "wrong", "differs", or "done"."""
     try:
         check_trace(trace, court.target.kind)
     except Refused as refused:
@@ -206,7 +206,7 @@ def _compiler(builds: str) -> Worker:
 
 @lru_cache(maxsize=1)
 def _judge() -> Worker:
-    """It writes to folders of tries alone, where the kernel can hold it to that."""
+    """The process that runs programs; it may write to temporary folders only, if fences work."""
     env = {"TVM_NUM_THREADS": "2", fence.VARIABLE: tempfile.gettempdir()}
-    # Its threads wait asleep: those that spin take more of a busy machine than what they wait for.
+    # Its waiting threads sleep: spinning ones take more of a busy machine than their work.
     return Worker(_JUDGE, env | {"TVM_THREAD_POOL_SPIN_COUNT": "0"})

@@ -1,11 +1,11 @@
-"""What the tool makes of odd input and of faults: models, traces, files, servers, frames, kills.
+"""How the tool handles odd input and faults: models, traces, files, servers, frames, kills.
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over, or Ctrl-C ends them. The same seed makes the same tries. A try ends
 well where the tool does its work, or refuses with an error of its own. What must never be: a
 traceback, exit code 70, a command that takes more than 20 s (more where others want the cores, too)
 or 4 GB, a process that dies, an answer where ONNX Runtime refuses, and a random graph that gives
-another answer. What is found is kept in the folder of findings, and said as it comes.
+another answer. Findings are kept in a folder, and printed at once.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from benchmarks.options import Listed, crowd, json_option, number, save
 
 CHILD = "benchmarks.fuzz.command"
 SECONDS = 20.0
-PATIENCE = 40.0  # until a try is killed: how long it would take is of interest
+PATIENCE = 40.0  # seconds until a try is killed: beyond SECONDS, to see how long it takes
 MEGABYTES = 4096.0
-ROUNDS = 20  # in which each surface gets its share of the tries
+ROUNDS = 20  # rounds of one pass over all tries
 BUG = 70
 DIFFER = 6
-# That random graphs are built for: the last vectors of this machine, and those before.
+# Targets of random graphs: this machine's newest vectors, and the generation before.
 _TARGETS = ("host", "intel-cpu-avx2") if platform.machine() == "x86_64" else ("host",)
-# What ONNX Runtime refuses, and a library answers without leaving its memory (docs/edge_values.md).
+# Inputs that ONNX Runtime refuses, but a library may safely answer (docs/edge_values.md).
 ANSWERED = ("by zero", "must be finite")
 BAD = ("traceback", "exit 70", "hang", "memory", "dead", "unsafe", "broken", "wrong")
 ENDS = ("done", "refused", "differs", *BAD)
@@ -46,7 +46,7 @@ ENDS = ("done", "refused", "differs", *BAD)
 
 @dataclass(frozen=True)
 class Found:
-    """One try. end: of `ENDS`. folder: with its files."""
+    """One try. end: one of `ENDS`. folder: its files."""
 
     surface: str
     what: str
@@ -58,7 +58,7 @@ class Found:
 
 
 class Bench:
-    """A worker for the tries, and a folder with good files that the tool made."""
+    """A worker for the tries, and a folder with intact files that the tool made."""
 
     def __init__(self, worker: Worker, samples: Path, scratch: Path) -> None:
         self.worker, self.samples, self._scratch = worker, samples, scratch
@@ -68,7 +68,7 @@ class Bench:
         return Path(tempfile.mkdtemp(dir=self._scratch))
 
     def call(self, function: str, payload: dict[str, Any]) -> dict[str, Any]:
-        """What a function of the child's side says; how the child ended where it cannot."""
+        """The result of a function of the child's side, or how the child ended."""
         patience = PATIENCE * crowd()
         try:
             found: dict[str, Any] = self.worker.call(
@@ -82,13 +82,13 @@ class Bench:
     def command(
         self, surface: str, what: str, folder: Path, words: Sequence[str], by: str = "command"
     ) -> Found:
-        """Run a command in a folder, and judge how it ended. by: the file whose `attempt` runs."""
+        """Run a command in a folder, and judge its end. by: the module whose `attempt` runs it."""
         payload = {"words": list(words), "folder": str(folder)}
         return judged(surface, what, self.call(f"{by}:attempt", payload), folder)
 
 
 def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) -> Found:
-    """A try with its end as the table counts it, which that of a command follows from."""
+    """A try with its end as one of `ENDS`; that of a command is derived from its result."""
     code = ended.get("code", 0)
     holds = {
         "traceback": ended.get("traceback"),
@@ -105,7 +105,7 @@ def judged(surface: str, what: str, ended: dict[str, Any], folder: Path | None) 
 
 
 def models(bench: Bench, seed: int) -> Iterator[Found]:
-    """A mutated model is built."""
+    """Build a mutated model."""
     from benchmarks.fuzz.models import spoil
 
     folder = bench.folder()
@@ -115,7 +115,7 @@ def models(bench: Bench, seed: int) -> Iterator[Found]:
 
 
 def operators(bench: Bench, seed: int) -> Iterator[Found]:
-    """A model of one operator is built, and called with every kind of input."""
+    """Build a model of one operator, and run it on every kind of input."""
     from benchmarks.fuzz.conformance_cases import meant
     from benchmarks.fuzz.operators import KINDS
 
@@ -131,7 +131,7 @@ def operators(bench: Bench, seed: int) -> Iterator[Found]:
 
 
 def _called(bench: Bench, case: str, kind: str, folder: Path) -> Found:
-    """A library and ONNX Runtime on one kind of input."""
+    """Compare a library with ONNX Runtime on one kind of input."""
     answer = folder / "answer.npz"
     answer.unlink(missing_ok=True)
     words = {"case": case, "kind": kind, "path": str(folder / "net.onnx"), "answer": str(answer)}
@@ -148,7 +148,7 @@ def _called(bench: Bench, case: str, kind: str, folder: Path) -> Found:
 
 
 def layouts(bench: Bench, seed: int) -> Iterator[Found]:
-    """A random graph of layouts is built, run, and run again with fences beside its tensors."""
+    """Build a random layout graph, run it, and run it again with fences beside its tensors."""
     folder, target = bench.folder(), _TARGETS[seed % len(_TARGETS)]
     payload = {"seed": seed, "target": target, "folder": str(folder)}
     ended, kernel = bench.call("layouts:attempt", payload), folder / "kernel.txt"
@@ -158,7 +158,7 @@ def layouts(bench: Bench, seed: int) -> Iterator[Found]:
 
 
 def quantised(bench: Bench, seed: int) -> Iterator[Found]:
-    """A random quantised graph is built and run, segment by segment beside ONNX Runtime."""
+    """Build a random quantised graph, and compare each segment with ONNX Runtime."""
     folder, target = bench.folder(), _TARGETS[seed % len(_TARGETS)]
     payload = {"seed": seed, "target": target, "folder": str(folder)}
     ended = bench.call("quantised:attempt", payload)
@@ -166,12 +166,12 @@ def quantised(bench: Bench, seed: int) -> Iterator[Found]:
 
 
 def traces(bench: Bench, seed: int) -> Iterator[Found]:
-    """Traces of a task are changed, and what still makes a program is run beside the plain one."""
+    """Change traces of a task, and compare those that still make a program with the plain one."""
     return _batch("traces", bench, seed, _TARGETS[seed // 2 % len(_TARGETS)])
 
 
 def rules(bench: Bench, seed: int) -> Iterator[Found]:
-    """Random programs of a rule ask before each access whether it is within its buffer."""
+    """Run random programs of a rule that check each access to their buffers."""
     return _batch("rules", bench, seed, _TARGETS[seed % len(_TARGETS)])
 
 
@@ -180,12 +180,12 @@ def _batch(surface: str, bench: Bench, seed: int, target: str) -> Iterator[Found
     payload = {"seed": seed, "target": target, "folder": str(folder)}
     ended = bench.call(f"{surface}:attempt", payload)
     for one in ended.get("traces", [{**ended, "what": f"task {seed} for {target}"}]):
-        kept = folder if one["end"] in BAD else None  # all of a batch have one
+        kept = folder if one["end"] in BAD else None  # the traces of a batch share a folder
         yield judged(surface, f"{one['what']} (seed {seed})", one, kept)
 
 
 def files(bench: Bench, seed: int) -> Iterator[Found]:
-    """A hostile file is given to a command that reads it."""
+    """Give a hostile file to a command that reads it."""
     from benchmarks.fuzz.files import spoil
 
     folder = bench.folder()
@@ -194,7 +194,7 @@ def files(bench: Bench, seed: int) -> Iterator[Found]:
 
 
 def servers(bench: Bench, seed: int) -> Iterator[Found]:
-    """A web server lies to a command; what that leaves is a registry that is whole."""
+    """Let a web server lie to a command; afterwards the registry must be intact."""
     from benchmarks.fuzz.servers import planned, prepare, serving
 
     plan, folder = planned(seed), bench.folder()
@@ -212,12 +212,12 @@ def servers(bench: Bench, seed: int) -> Iterator[Found]:
 
 
 def frames(bench: Bench, seed: int) -> Iterator[Found]:
-    """A board says what no board should; the host heeds it or gives the board up."""
+    """Let a board send invalid sessions; the host must handle them, or give the board up."""
     yield judged("frames", f"session {seed}", bench.call("frames:attempt", {"seed": seed}), None)
 
 
 def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
-    """A build is killed, or its disk is full; then it is begun again."""
+    """Kill a build or fill its disk, then build again."""
     from benchmarks.fuzz import faults as of
 
     folder = bench.folder()
@@ -225,7 +225,7 @@ def faults(kind: str, bench: Bench, seed: int) -> Iterator[Found]:
         shutil.copy(bench.samples / name, folder / name)
     ended = getattr(of, kind)(seed, folder)
     found = judged(kind, ended["what"], ended, folder)
-    if found.end == "refused":  # with space and time enough
+    if found.end == "refused":  # the second build had enough space and time
         found = replace(found, end="broken")
     yield found
 
@@ -259,7 +259,7 @@ def run(bench: Bench, only: Sequence[str], seed: int, minutes: float) -> Iterato
 
 
 def table(rows: Sequence[Found]) -> str:
-    """How the tries of each surface ended, and the most seconds and megabytes that one took."""
+    """How the tries of each surface ended, with the longest time and the most memory."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         counted[row.surface][row.end] += 1
@@ -285,7 +285,7 @@ def table(rows: Sequence[Found]) -> str:
 def command(
     minutes: float, seed: int, only: list[str], findings: Path | None, file: Path | None
 ) -> None:
-    """Try, say what is found as it comes, and print the table."""
+    """Run the tries, print findings at once, and the table at the end."""
     from benchmarks.fuzz.files import make
 
     rows: list[Found] = []
@@ -295,7 +295,7 @@ def command(
         stack.callback(worker.close)
         make(scratch / "samples")
         bench = Bench(worker, scratch / "samples", scratch)
-        stack.enter_context(suppress(KeyboardInterrupt))  # what was tried until then counts
+        stack.enter_context(suppress(KeyboardInterrupt))  # tries so far count
         for found in run(bench, only, seed, minutes):
             rows.append(found)
             if found.end in {*BAD, "differs"}:
@@ -306,12 +306,12 @@ def command(
 
 
 def _kept(found: Found, findings: Path | None, number: int) -> None:
-    """Copy the files of a finding; drop those of any other try."""
+    """Copy the files of a finding, and remove those of other tries."""
     if found.folder is None or not found.folder.exists():
         return
     if findings and found.end in BAD:
         findings.mkdir(exist_ok=True)
-        # There may be pipes, which Python's copies do not know.
+        # There may be pipes, which Python's copying does not support.
         copy = ["cp", "-a", str(found.folder), str(findings / f"{found.surface}-{number}")]
         subprocess.run(copy, check=True)
     if found.surface != "operators":
