@@ -98,8 +98,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _roll_back(connection)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction, if SQLite itself has not: it does after some faults of the machine."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _begin(connection: sqlite3.Connection) -> None:
@@ -160,7 +165,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
         version = version_of(connection, path)
         found = strange(connection, own=True)
     finally:
-        connection.execute("ROLLBACK")
+        _roll_back(connection)
     if found:
         raise DamagedError(path, f"no registry has {named(found)} as it has it")
     if version < SCHEMA_VERSION:

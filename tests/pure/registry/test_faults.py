@@ -14,6 +14,7 @@ from helpers import registry_samples
 from helpers.registry_samples import TARGET, TVM, fill, key, measurement
 
 from ansor_deploy.errors import MachineError, RegistryError
+from ansor_deploy.registry import connect
 from ansor_deploy.registry.connect import APPLICATION_ID, SCHEMA_VERSION
 from ansor_deploy.registry.faults import in_use
 from ansor_deploy.registry.store import Registry
@@ -67,6 +68,16 @@ def test_a_lock_that_nobody_holds_may_be_one_that_the_file_system_refuses(path):
     error = in_use(path)
     assert "in use by another process" in error.message
     assert "its file system has no locks" in error.hint
+
+
+def test_a_fault_by_which_sqlite_ends_a_transaction_is_the_one_that_is_named(path, monkeypatch):
+    def failing(connection, of):
+        connection.execute("ROLLBACK")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(connect, "version_of", failing)
+    with pytest.raises(MachineError, match="input/output error"):
+        Registry.open(path)
 
 
 def test_a_folder_without_permission_is_refused_before_any_work():
