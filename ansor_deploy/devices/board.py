@@ -266,7 +266,7 @@ def _none_left(errors: Sequence[DeviceError]) -> DeviceError:
     if more:
         said = "; ".join(error.message for error in errors)
         first = DeviceError(f"no device can be used: {said}", first.hint)
-    first.hint = f"{first.hint}; or do without a device: --no-device"
+    first.hint = f"{first.hint.rstrip('.')}; or do without a device: --no-device"
     return first
 
 
