@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import RegistryError
 from ..system.atomic_file import write_whole
+from ..system.machine_fault import about, raise_if_fault
 from ..system.printable import printable
 from ..system.regular_file import open_regular
 from . import signing
@@ -105,7 +106,8 @@ class BundleStore:
     def _reaching(self) -> Iterator[None]:
         self._in_time()
         try:
-            yield
+            with about(Path(self.url)):
+                yield
         except RegistryError:
             raise
         except ImportError as error:
@@ -113,6 +115,7 @@ class BundleStore:
             hint = f"pip install {what}: {error}"
             raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
         except Exception as error:  # each file system raises its own exceptions
+            raise_if_fault(error)
             raise _unusable(self.url, error) from error
 
 

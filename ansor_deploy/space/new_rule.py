@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ..errors import UsageError
+from ..system.atomic_file import write_whole
 
 _RULE = '''\
 """{title}: results that one core has written before a second one wakes stay on one core.
@@ -93,6 +94,5 @@ def write_rule(name: str, root: Path, marker: str) -> list[Path]:
     if not (root / marker).exists():
         texts[root / marker] = ""
     for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode(), durable=False)
     return list(texts)

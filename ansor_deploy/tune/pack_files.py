@@ -167,7 +167,7 @@ class _Pack:
             return {}
         target = self._work.request.target
         oracle, expected = self._references.expected(task)
-        (self._folder / f"expected/{name}").write_bytes(expected)
+        write_whole(self._folder / f"expected/{name}", expected, durable=False)
         room = room_for_copies(task, target)
         payload = {"signature": signature(task.mod).to_json(), "room": room}
         return {
@@ -215,10 +215,8 @@ def _write(folder: Path, pack: dict[str, Any], target: Target) -> None:
     """Write the files that all packs of a target share, and then the description."""
     files = _of_processor(pack["arch"], pack["python"]) if target.gpu is None else own_files()
     for name, content in files.items():
-        path = folder / "code" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    (folder / _SCRIPT).write_text(_MEASURE, encoding="utf-8")
+        write_whole(folder / "code" / name, content, durable=False)
+    write_whole(folder / _SCRIPT, _MEASURE.encode(), durable=False)
     write_whole(folder / PACK, canonical_json(pack).encode())
 
 

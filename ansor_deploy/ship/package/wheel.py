@@ -10,6 +10,7 @@ from keyword import iskeyword
 from pathlib import Path
 
 from ... import __version__
+from ...system.atomic_file import writing_whole
 from ...system.host import architecture
 from ..manifest import Manifest, manifest_path
 from .elf import needed_glibc
@@ -103,7 +104,7 @@ def _written(folder: Path, release: str, tag: str, metadata: str, own: Mapping[s
     lines = [f"{name},sha256={_digest(code)},{len(code)}\n" for name, code in files.items()]
     files[record] = "".join([*lines, f"{record},,\n"]).encode()
     path = folder / f"{release}-{tag}.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with writing_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as wheel:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.external_attr = 0o100644 << 16
