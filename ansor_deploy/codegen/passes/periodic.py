@@ -1,6 +1,6 @@
 """Sine and cosine as arithmetic on whole vectors, of numbers that are not too far from zero.
 
-    y[ramp] = sin(x)   -->   if the largest of |x| is far: y[ramp] = sin(x) ; else: y[ramp] = p(x)
+    sin(x)   -->   sin(x) if the largest of |x| is far, else p(x)
 
 What is far from zero takes more digits of pi than a few multiplications have. The C library is
 called for it as before, once a lane, which takes some ten times as long as what is here.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from ..._tvm import collect, op_name, structural_map, tirx, tvm, uses
+from ..._tvm import op_name, structural_map, tirx, tvm
 from .vector_math import ROUNDING, as_type, like, polynomial, shared
 
 # sin(r) / r - 1 in r^2, without its constant, for |r| <= pi / 2: 6.1e-9.
@@ -34,37 +34,27 @@ Expr = Any
 
 def periodic(body: Any) -> Any:
     """A lowered program with sines and cosines of vectors of float32 written out."""
-    return structural_map(body, (tirx.BufferStore, _written_out))
+    return structural_map(body, (tvm.ir.Call, _written_out))
 
 
-def _written_out(store: Any) -> Any:
-    calls = [one for one in collect(store.value, tvm.ir.Call) if _function(one) is not None]
-    inner = [let.var for let in collect(store.value, tirx.Let)]
-    if not calls or any(uses(one.args[0], var) for one in calls for var in inner):
-        return store
-    distance = reduce(tirx.max, (tirx.abs(one.args[0]) for one in calls))
-    most = tirx.call_llvm_pure_intrin("float32", "llvm.vector.reduce.fmax", distance)
-    value = structural_map(store.value, (tvm.ir.Call, _arithmetic))
-    near = tirx.BufferStore(store.buffer, value, store.indices)
-    return tirx.IfThenElse(most > tirx.FloatImm("float32", FAR), store, near)
+def _written_out(call: Any) -> Any:
+    function = _FUNCTIONS.get(op_name(call))
+    if function is None or call.ty.dtype.lanes == 1 or call.ty.dtype.with_lanes(1) != "float32":
+        return call
+    return shared(call.args[0], function)
 
 
-def _arithmetic(call: Any) -> Any:
-    function = _function(call)
-    return call if function is None else shared(call.args[0], function)
+def _turned(exact: Callable[[Expr], Expr], ahead: float) -> Callable[[Expr], Expr]:
+    """The sine of x and so many halves of a turn. NaN goes through the remainder.
 
-
-def _function(call: Any) -> Callable[[Expr], Expr] | None:
-    """What computes a call; None of others."""
-    kind = call.ty.dtype if op_name(call) in _FUNCTIONS else None
-    wide = kind is not None and kind.lanes > 1 and kind.with_lanes(1) == "float32"
-    return _FUNCTIONS[op_name(call)] if wide else None
-
-
-def _shifted(ahead: float) -> Callable[[Expr], Expr]:
-    """The sine of x and so many halves of a turn. NaN goes through the remainder."""
+    exact: gives the call of the same function.
+    """
 
     def function(x: Expr) -> Expr:
+        most = tirx.call_llvm_pure_intrin("float32", "llvm.vector.reduce.fmax", tirx.abs(x))
+        return tirx.if_then_else(most > tirx.FloatImm("float32", FAR), exact(x), near(x))
+
+    def near(x: Expr) -> Expr:
         turns = x * (1 / math.pi) + ahead if ahead else x * (1 / math.pi)
         return shared(turns + ROUNDING, lambda rounded: halves(x, rounded))
 
@@ -80,4 +70,4 @@ def _shifted(ahead: float) -> Callable[[Expr], Expr]:
     return function
 
 
-_FUNCTIONS = {"tirx.sin": _shifted(0.0), "tirx.cos": _shifted(0.5)}
+_FUNCTIONS = {"tirx.sin": _turned(tirx.sin, 0.0), "tirx.cos": _turned(tirx.cos, 0.5)}
