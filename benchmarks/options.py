@@ -1,4 +1,4 @@
-"""What several benchmarks take on their command lines, and do with it."""
+"""Options and helpers that several benchmarks share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ networks_argument = click.argument("networks", nargs=-1, required=True)
 
 
 class Listed(click.ParamType):
-    """Values of one type with commas between them."""
+    """Values of one type, separated by commas."""
 
     name = "list"
 
@@ -31,19 +31,19 @@ class Listed(click.ParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> list[Any]:
-        """The values; a default is a list already."""
+        """The list of values; a default is a list already."""
         if not isinstance(value, str):
             return list(value)
         return [self._each.convert(one, param, ctx) for one in value.split(",")]
 
 
 def number(name: str, default: float, text: str = "") -> Any:
-    """An option that takes a number of the type that its default has."""
+    """An option for a number of the type of its default."""
     return click.option(name, default=default, show_default=True, help=text)
 
 
 def target(name: str, threads: int | None = None) -> Target:
-    """A target of this project, or one that ships; with at most so many of its cores."""
+    """A target of this project or a shipped one, with at most so many of its cores."""
     from ansor_deploy.project import Project
     from ansor_deploy.target import load_target
 
@@ -52,29 +52,29 @@ def target(name: str, threads: int | None = None) -> Target:
 
 
 def cores() -> int:
-    """The cores that this process may use, which in a container are not all there are."""
+    """The number of cores that this process may use, which in a container may be fewer than all."""
     return len(os.sched_getaffinity(0))
 
 
 def crowd() -> float:
-    """How many programs want each core, at least 1: limits in seconds are multiplied by it."""
+    """How many programs compete for each core, at least 1: time limits are multiplied by it."""
     return max(1.0, os.getloadavg()[0] / cores())
 
 
 def save(found: Any, file: Path | None) -> None:
-    """Write numbers as JSON, where a file was asked for."""
+    """Write results as JSON, if a file was asked for."""
     if file:
         file.write_text(json.dumps(found, indent=2, default=str) + "\n", encoding="utf-8")
 
 
 def python(*words: str, **environment: str) -> str:
-    """What a process of this Python prints, such as a command's; of an error, its stderr."""
+    """The output of a process of this Python; CalledProcessError, with stderr, where it fails."""
     command, env = [sys.executable, *words], os.environ | environment
     return subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
 
 
 def untuned(model: Path, *options: str, **environment: str) -> Path:
-    """The library of default schedules that `build` makes beside a model, with its registry."""
+    """Build a library with default schedules beside a model, and return its path."""
     library = model.with_suffix(".so")
     words = ["build", str(model), "-o", str(library), "--trials", "0", "--beside", "none"]
     words += ["--registry", str(model.with_suffix(".db")), "--quiet", *options]
@@ -83,7 +83,10 @@ def untuned(model: Path, *options: str, **environment: str) -> Path:
 
 
 def cpu_seconds() -> float:
-    """What processes that have ended took of processors: beside other work, less changes it."""
+    """The CPU seconds of all child processes that have ended.
+
+    Other work on the machine changes them less than wall-clock time.
+    """
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

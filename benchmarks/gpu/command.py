@@ -34,7 +34,8 @@ from benchmarks.networks import filled, zoo
 from benchmarks.options import Listed, number, progress, python
 
 MOST_BYTES = 64 << 20
-# Numbers that all weights repeat: a prime, so that no tensor's extent is a multiple of it.
+# Weights repeat a pool of numbers; its size is prime, so that no tensor's extent is a multiple of
+# it.
 _POOL, _MANY = 4093, 4096
 _PARTS = ("libraries", "expected", "packs")
 NETWORKS = ["resnet50", "mobilenet_v2", "dcgan", "resnet3d18", "bert_small", "vit_tiny"]
@@ -57,7 +58,7 @@ def command(
     result: Path | None,
     into: Path | None,
 ) -> None:
-    """Make the folder, or read the result."""
+    """Make the folder, or print the table of a result."""
     if folder:
         make(folder, networks, targets, batches, trials)
     if result:
@@ -74,7 +75,7 @@ def make(
     batches: Sequence[int],
     trials: int,
 ) -> None:
-    """Write the folder; UsageError where it is larger than what may be carried."""
+    """Write the folder; UsageError where it is larger than may be carried."""
     work = folder.with_name(f"{folder.name}.work")
     for path in (work, *(folder / part for part in _PARTS)):
         path.mkdir(parents=True, exist_ok=True)
@@ -99,7 +100,7 @@ def make(
 
 
 def _model(network: str, work: Path) -> Path:
-    """The network's file, its expected outputs not yet made; weights repeat."""
+    """Write the network, with repeated weights, to a file; return its path."""
     path = work / f"{Path(network).stem}.onnx"
     proto = filled.load(Path(network)) if Path(network).is_file() else zoo.network(network)
     onnx.save(with_repeated_weights(proto), path)
@@ -107,10 +108,10 @@ def _model(network: str, work: Path) -> Path:
 
 
 def with_repeated_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A model whose large weights repeat the same seeded numbers, of the spread that they had.
+    """A model whose large weights repeat the same seeded numbers, with their own mean and spread.
 
-    Scales of batch norms become one number each, so that weights which they are folded into still
-    repeat.
+    The scales of a batch norm become a single number, so that weights into which they are folded
+    still repeat.
     """
     pool = np.random.default_rng(0).standard_normal(_POOL).astype(np.float32)
     norms = [node.input for node in proto.graph.node if node.op_type == "BatchNormalization"]
@@ -126,7 +127,7 @@ def with_repeated_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _expect(model: Path, batches: Sequence[int], folder: Path) -> None:
-    """ONNX Runtime's outputs, of each sample of a batch alone."""
+    """Write ONNX Runtime's outputs, with each sample of a batch computed alone."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
@@ -156,7 +157,7 @@ def _library(
         library,
         target=target,
         trials=0,
-        verify=False,  # its outputs are compared there
+        verify=False,  # the outputs are compared on the GPU's machine
         devices=(),
         registry=work / "registry.db",
         input_shapes=_shapes(model, batches),
@@ -169,7 +170,7 @@ def _library(
 
 
 def _shapes(model: Path, batches: Sequence[int]) -> dict[str, list[tuple[int, ...]]]:
-    """Of each input, the shapes that a library is built for."""
+    """For each input, the shapes that a library is built for."""
     graph = onnx.load(model, load_external_data=False).graph
     constants = {one.name for one in graph.initializer}
     given = [one for one in graph.input if one.name not in constants]
@@ -178,7 +179,7 @@ def _shapes(model: Path, batches: Sequence[int]) -> dict[str, list[tuple[int, ..
 
 
 def _runtime(library: Path, work: Path, folder: Path) -> None:
-    """What loads libraries there: of a package, as users get it."""
+    """Put the Python package that loads libraries into the folder, as users get it."""
     archive = work / "runtime.tar.gz"
     package(library, archive, "python", Report())
     shutil.unpack_archive(archive, work, filter="data")
@@ -198,7 +199,7 @@ def _check_size(folder: Path) -> None:
 
 
 def table(found: dict[str, Any]) -> list[str]:
-    """Who is right, and the medians of all turns in milliseconds, from host memory to host memory.
+    """Errors, and medians over turns in milliseconds, from host memory to host memory.
 
     The ratio is to PyTorch's CUDA graph; below 1 the library is faster.
     """
@@ -226,7 +227,7 @@ def table(found: dict[str, Any]) -> list[str]:
 
 
 def bring_back(found: dict[str, Any], folder: Path) -> None:
-    """Write the results of packs to where they were made."""
+    """Write the results of packs into the packs' folders."""
     for name, one in found.items():
         if "results" in one:
             path = folder / "packs" / name.split()[1] / "results.json"

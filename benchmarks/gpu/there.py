@@ -26,11 +26,11 @@ import numpy as np
 
 FOLDER = Path(__file__).resolve().parent
 PLAN, PART = "plan.json", "part"
-LOOSEST = 1e-3  # of an output's largest value: what an element may be off by
+LOOSEST = 1e-3  # the largest error of an element, as a share of the output's largest value
 _SECONDS, _ITEM, _MOST_TRIES = 540.0, 90.0, 2
-_SHARE = 0.9  # of an item's seconds, after which a pack is asked to stop
+_SHARE = 0.9  # of an item's seconds, after which a pack is stopped
 _ROUNDS, _LEAST = 5, 0.2  # turns of each side, and seconds of a turn
-_SAID = 500  # characters of what went wrong
+_SAID = 500  # characters of an error
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 Found = dict[str, Any]
@@ -38,7 +38,7 @@ Call = Callable[[], Any]
 
 
 def main() -> None:
-    """Do what is left of the plan."""
+    """Do the items of the plan that are not done yet."""
     given = argparse.ArgumentParser(description=__doc__)
     given.add_argument("result", type=Path)
     given.add_argument("--seconds", type=float, default=_SECONDS, help="of all items")
@@ -59,7 +59,7 @@ def main() -> None:
         if (left := end - time.monotonic()) < min(words.deadline, words.seconds) / 4:
             sys.exit("no time is left: the same command goes on from here")
         found[name] = {**known, "tries": known["tries"] + 1}
-        write(words.result, found)  # if all of this is killed, the item has had its try
+        write(words.result, found)  # so that this try counts even if all of this is killed
         whole = left if name.startswith("pack ") else min(left, words.deadline)
         found[name] |= apart(name, words.result, whole)
         write(words.result, found)
@@ -68,14 +68,14 @@ def main() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Let this process be killed with the one that began it, however and whenever that ends."""
+    """Let the system kill this process when its parent ends, in whatever way."""
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         sys.exit("what began this has ended already")
 
 
 def apart(name: str, result: Path, seconds: float) -> Found:
-    """What an item finds, in a process that is killed when its seconds are over."""
+    """The result of an item, run in a process that is killed when its seconds are over."""
     command = [sys.executable, __file__, str(result), "--item", name, "--seconds", f"{seconds}"]
     command += ["--parent", str(os.getpid())]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -93,7 +93,7 @@ def apart(name: str, result: Path, seconds: float) -> Found:
 
 
 def write(path: Path, found: Found) -> None:
-    """Write what is known, whole or not at all."""
+    """Write the results, completely or not at all."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_text(json.dumps(found, indent=1))
     unfinished.replace(path)
@@ -109,12 +109,12 @@ def brief(found: Found) -> str:
 
 
 def sides(found: Found) -> list[tuple[str, list[float]]]:
-    """Who was timed, and the seconds of a call in each turn."""
+    """Each side that was timed, with the seconds of a call in each turn."""
     return list(found.get("seconds", {}).items())
 
 
 def item(words: argparse.Namespace) -> Found:
-    """One item of the plan: "right LIBRARY BATCH", "race LIBRARY BATCH" or "pack NAME"."""
+    """Do one item of the plan: "right LIBRARY BATCH", "race LIBRARY BATCH" or "pack NAME"."""
     kind, about, *rest = words.item.split()
     if kind == "pack":
         known = json.loads(words.result.read_text())[words.item]
@@ -127,7 +127,7 @@ def item(words: argparse.Namespace) -> Found:
 
 
 def opened(name: str, batch: int) -> tuple[Any, dict[str, np.ndarray]]:
-    """A library of this folder, unpacked when it is first asked for, and its inputs."""
+    """A library of this folder, which is unpacked at its first use, and its inputs."""
     sys.path.insert(0, str(FOLDER))
     load = import_module("ansor_deploy_runtime").load
     library = FOLDER / "libraries" / f"{name}.so"
@@ -142,7 +142,7 @@ def opened(name: str, batch: int) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def inputs(kinds: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, np.ndarray]:
-    """Seeded inputs, the same on every machine. kinds: shape and type of each, by name."""
+    """Seeded inputs, equal on every machine. kinds: shape and type of each, by name."""
     rng = np.random.default_rng(0)
     return {
         name: rng.standard_normal(shape, np.float32)
@@ -153,7 +153,10 @@ def inputs(kinds: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, np.nda
 
 
 def right(model: Any, values: dict[str, np.ndarray], network: str, batch: str) -> Found:
-    """Whether the outputs are ONNX Runtime's, twice: a second run finds what the first has left."""
+    """Compare the outputs with ONNX Runtime's, twice.
+
+    A second run shows whether the first has left something behind.
+    """
     with np.load(FOLDER / "expected" / f"{network}_{batch}.npz") as file:
         wanted = dict(file)
     off = 0.0
@@ -166,12 +169,12 @@ def right(model: Any, values: dict[str, np.ndarray], network: str, batch: str) -
 
 
 def distance(have: np.ndarray, want: np.ndarray) -> float:
-    """The largest difference, as a share of the largest value; NaN where there are any."""
+    """The largest difference, as a share of the largest value; NaN if there is any NaN."""
     return float(np.max(np.abs(have - want)) / np.max(np.abs(want)))
 
 
 def race(model: Any, values: dict[str, np.ndarray], network: str) -> Found:
-    """Calls of the library and of PyTorch in turns, from arrays of the host to arrays of the host.
+    """Time the library and PyTorch in turns, from arrays in host memory to arrays in host memory.
 
     Without PyTorch the library is timed alone.
     """
@@ -192,7 +195,7 @@ def race(model: Any, values: dict[str, np.ndarray], network: str) -> Found:
 
 
 def timed(call: Call) -> float:
-    """Seconds of a call, averaged over a turn."""
+    """The seconds of a call, averaged over a turn."""
     began, count = time.perf_counter(), 0
     while time.perf_counter() - began < _LEAST or count < 1:
         call()
@@ -201,7 +204,7 @@ def timed(call: Call) -> float:
 
 
 def pack(folder: Path, known: Found | None, seconds: float) -> Found:
-    """The results of a tuning pack, as many as its seconds allow; it goes on behind known ones."""
+    """Measure a tuning pack for some seconds, after results known before; return all results."""
     results = folder / "results.json"
     if known and not results.exists():
         results.write_text(json.dumps(known))

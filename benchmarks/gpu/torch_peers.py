@@ -1,6 +1,6 @@
-"""PyTorch on the same networks: eager, and as a CUDA graph. It is carried to the GPU's machine.
+"""PyTorch on the same networks: eager, and as a CUDA graph. This file runs on the GPU's machine.
 
-Weights are random: a peer's numbers are not compared. TF32 is off, images lie channels last.
+Weights are random, as outputs are not compared. TF32 is off, and images are channels-last.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ Call = Callable[[], Any]
 
 
 def peers(name: str, values: Sequence[np.ndarray]) -> dict[str, Call]:
-    """Calls by name: from arrays of the host to results in the host's memory."""
+    """Calls by name, each from an array in host memory to a result in host memory."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     torch.set_grad_enabled(False)

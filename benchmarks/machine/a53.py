@@ -67,7 +67,7 @@ def _counted(name: str, folder: Path) -> list[str]:
     (ours, found), (theirs, truth) = (
         emulated.retired(engine, model, library, folder) for engine in (engines.OURS, PEER)
     )
-    if ":" not in name:  # what is quantised decides between steps
+    if ":" not in name:  # a quantised network may round to another step
         compare(name, [found], [truth])
     ratio = f"  ours over {PEER}'s: {ours.all / theirs.all:.3f}"
     return [_line(engines.OURS, ours), _line(PEER, theirs), ratio]

@@ -44,16 +44,17 @@ from ansor_deploy.target import Target
 from benchmarks.options import json_option, number, save, target
 
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
-PARTS, SLEEP = 4, 150_000  # of a kernel: so often so many microseconds
-NICE = 10  # of what builds
-FASTER = 2  # than a candidate the best that is known is: it is repeated once, and no more
+PARTS, SLEEP = 4, 150_000  # calls of usleep in a kernel, and microseconds of each
+NICE = 10  # added to the niceness of building
+# How many times faster the best latency known is than a candidate, which then runs only twice.
+FASTER = 2
 
 
 @dataclass(frozen=True)
 class Round:
-    """Seconds of a run of so many trials on one board, then on all; how often a chunk was repeated.
+    """Seconds of equal runs on one board and on all, and how often a chunk was repeated.
 
-    Chunks are measured twice as the machine's speed changes.
+    A chunk is measured again if the machine's speed changed meanwhile.
     """
 
     trials: int
@@ -83,7 +84,7 @@ def span(rounds: Sequence[Round]) -> tuple[float, float]:
 @number("--rounds", 3)
 @json_option
 def command(boards: int, trials: int, rounds: int, file: Path | None) -> None:
-    """One board, all boards, and again; print as they come."""
+    """Measure on one board and on all of them, in rounds; print each round."""
     on = target("host", 1)
     task = _sleeper(on)
     building = _build_seconds(task, on)
@@ -105,15 +106,15 @@ def command(boards: int, trials: int, rounds: int, file: Path | None) -> None:
 
 
 def _warmed(measurer: Measurer, task: Task) -> float:
-    """Seconds of the first trial, which every board has now had."""
+    """Run a trial on every board; return the least seconds of a candidate."""
     first = [measurer.submit(task, [_trace(task)]) for _ in measurer.sites]
     return min(outcome.latency for one in first for outcome in measurer.wait(one))
 
 
 def _run(measurer: Measurer, task: Task, trials: int, best: float) -> tuple[float, int]:
-    """Batches as a tuning run has them under way: seconds, and how many were repeated.
+    """Keep batches in progress as a tuning run does; return seconds, and repeated chunks.
 
-    best: seconds of the best that is known.
+    best: the seconds of the best candidate known.
     """
     repeated, began = measurer.repeated, time.perf_counter()
     left, under_way = trials, deque()  # type: ignore[var-annotated]
@@ -129,14 +130,14 @@ def _run(measurer: Measurer, task: Task, trials: int, best: float) -> tuple[floa
 
 
 def _trace(task: Task) -> str:
-    """Of the program as it stands."""
+    """The trace of the unscheduled program."""
     return dump(s_tir.Schedule(task.mod).trace)
 
 
 def _build_seconds(task: Task, target: Target, count: int = 8) -> float:
     job = BuildJob(task.workload.text, "trace", _trace(task))
     with Measurer(target) as measurer:
-        measurer.builder.build([job] * 2)  # the workers are warm now
+        measurer.builder.build([job] * 2)  # warms the workers up
         began = time.perf_counter()
         for _ in range(count):
             measurer.builder.build([job])
@@ -144,7 +145,7 @@ def _build_seconds(task: Task, target: Target, count: int = 8) -> float:
 
 
 def _sleeper(target: Target) -> Task:
-    """A task that takes as long as a slow board, and no processor."""
+    """A task that takes as long as on a slow board, but no processor time."""
     a = te.placeholder((PARTS,), name="a")
     slept = lambda: tirx.call_extern("int32", "usleep", SLEEP).astype("float32")  # noqa: E731 - 0
     b = te.compute((PARTS,), lambda i: a[i] + slept(), name="b")
@@ -153,7 +154,7 @@ def _sleeper(target: Target) -> Task:
 
 @contextmanager
 def _boards(target: Target, count: int) -> Iterator[list[BoardSite]]:
-    """Boards that share this machine's cores; the user's devices are left alone."""
+    """Boards that share this machine's cores; the user's own devices are not touched."""
     sys.path.append(str(_TESTS))
     from helpers.plain_board import PlainBoard, add_board  # type: ignore[import-not-found]
 

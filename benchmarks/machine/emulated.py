@@ -1,8 +1,9 @@
-"""Instructions of an inference on an arm64 machine that QEMU plays, counted by a plugin of QEMU's.
+"""Instructions of an inference on arm64, emulated by QEMU, and counted by a plugin of QEMU.
 
-How long code takes there says nothing; which instructions are executed is what a real one executes.
-Debian is that of the tests' board (`tests/helpers/arm64.py`), with ONNX Runtime's wheel for arm64.
-The plugin (`instructions.c`) is compiled for QEMU 7.2 or later; qemu-user-static takes no plugins.
+Times under emulation mean nothing; the instructions executed are those of a real machine. The
+Debian system is that of the tests' board (`tests/helpers/arm64.py`), with ONNX Runtime's wheel for
+arm64. The plugin (`instructions.c`) is compiled for QEMU 7.2 or later; qemu-user-static takes no
+plugins.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _HERE = Path(__file__).resolve().parent
 _REPOSITORY = _HERE.parents[1]
 sys.path.append(str(_REPOSITORY / "tests"))
 
-from helpers import arm64  # type: ignore[import-not-found]  # noqa: E402 - it lies there
+from helpers import arm64  # type: ignore[import-not-found]  # noqa: E402 - needs the path above
 
 QEMU, CC = "qemu-aarch64", "gcc"
-# What Linux says of a Cortex-A53 in /proc/cpuinfo.
+# /proc/cpuinfo of a Cortex-A53 under Linux.
 PROCESSOR = """processor\t: {}
 Features\t: fp asimd evtstrm crc32 cpuid
 CPU implementer\t: 0x41
@@ -38,8 +39,9 @@ CPU revision\t: 4
 
 @dataclass(frozen=True)
 class Retired:
-    """Instructions of one run. by_lane, vectors: multiply-adds of vectors, by a lane of one or not.
+    """Instructions of one run.
 
+    by_lane, vectors: vector multiply-adds, with a lane of one vector as a factor or without.
     memory: instructions that load, store or prefetch.
     """
 
@@ -50,7 +52,7 @@ class Retired:
 
 
 def missing() -> str:
-    """Why nothing can be counted here; "" where it can."""
+    """Why nothing can be counted here, or "" if it can."""
     absent = [name for name in (QEMU, "gcc") if not shutil.which(name)]
     return (
         f"needs {', '.join(absent)}: apt-get install qemu-user gcc" if absent else arm64.missing()
@@ -58,9 +60,9 @@ def missing() -> str:
 
 
 def retired(engine: str, model: Path, library: Path, folder: Path) -> tuple[Retired, np.ndarray]:
-    """What a run of an engine (`engines.py`) takes on one thread, and the output that it gives.
+    """The instructions of an engine's run (`engines.py`) on one thread, and its output.
 
-    library: that is built for arm64, from whose manifest the inputs follow. folder: to work in.
+    library: built for arm64; the inputs follow from its manifest. folder: for temporary files.
     """
     counts, output = folder / f"{engine}.txt", folder / f"{engine}.npy"
     root = _root(folder / "root")
@@ -76,9 +78,9 @@ def retired(engine: str, model: Path, library: Path, folder: Path) -> tuple[Reti
 
 
 def _root(folder: Path) -> Path:
-    """The system's files, and what its kernel says of the processor, of which QEMU says nothing.
+    """A root folder with the system's files, and /proc/cpuinfo, which QEMU does not emulate.
 
-    What is not there is this machine's; without the processor ONNX Runtime crashes.
+    Other files are this machine's. Without /proc/cpuinfo ONNX Runtime crashes.
     """
     (folder / "proc").mkdir(parents=True, exist_ok=True)
     cores = range(os.cpu_count() or 1)
@@ -97,6 +99,6 @@ def _plugin(folder: Path) -> Path:
 
 
 def _onnxruntime() -> Path:
-    """ONNX Runtime for arm64, of the version that is installed here."""
+    """ONNX Runtime for arm64, in the version that is installed here."""
     release = version("onnxruntime")
     return arm64.wheels(f"onnxruntime-arm64-{release.replace('.', '-')}", f"onnxruntime=={release}")

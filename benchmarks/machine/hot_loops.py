@@ -21,7 +21,7 @@ from ansor_deploy.target import Target
 from benchmarks.options import networks_argument, target
 from benchmarks.search import searching
 
-# Multiply-adds of vectors in a loop that is a tile, rather than the rest of a row.
+# A loop with so many vector multiply-adds is a tile, and not the rest of a row.
 FEW = 8
 INSTRUCTION = re.compile(r"\s+[a-z]")
 LABEL = re.compile(r"(\.L\w+):")
@@ -32,7 +32,11 @@ STACK = re.compile(r"\(%rsp|\[sp")
 
 @dataclass(frozen=True)
 class Loop:
-    """An innermost loop. multiply_adds, stack: so many of its instructions do that, or go there."""
+    """An innermost loop.
+
+    multiply_adds, stack: how many of its instructions are vector multiply-adds, or access the
+    stack.
+    """
 
     label: str
     instructions: int
@@ -45,7 +49,7 @@ class Loop:
 @click.option("--target", "name", default="cortex-a53", show_default=True)
 @click.option("--all", "every", is_flag=True, help="Print every loop of multiply-adds.")
 def command(networks: Sequence[str], name: str, every: bool) -> None:
-    """Print the loops of each network, and how many there are."""
+    """Print the loops of each network, and their number."""
     chosen = target(name)
     print(f"{'task':40}{'loop':12}{'instructions':>14}{'multiply-adds':>14}{'stack':>7}")
     for network in networks:
@@ -60,7 +64,7 @@ def command(networks: Sequence[str], name: str, every: bool) -> None:
 
 
 def of_kernel(mod: Any, target: Target) -> list[Loop]:
-    """The loops of multiply-adds in the default schedule of a program (`tvm.IRModule`)."""
+    """The loops of multiply-adds in a program (`tvm.IRModule`) with its default schedule."""
     kernel = {"main": default_schedule(mod, target).mod["main"]}
     lines = compiled(kernel, target).inspect_source("asm").splitlines()
     loops = [_loop(label, body) for label, body in innermost(lines)]
@@ -73,7 +77,7 @@ def _loop(label: str, body: list[str]) -> Loop:
 
 
 def innermost(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each loop that is one run of instructions from a label to a jump back to it."""
+    """Each loop that is a single run of instructions from a label to a jump back to it."""
     begun: dict[str, int] = {}
     for at, line in enumerate(lines):
         if label := LABEL.match(line):

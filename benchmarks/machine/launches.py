@@ -28,7 +28,7 @@ SHAPES = ((1, 16), (64, 64))
 @click.option("--out", type=Path, default=Path("out/launches"), help="Work folder.")
 @json_option
 def command(threads: list[int], out: Path, file: Path | None) -> None:
-    """Build and time the chains; print nanoseconds of a kernel."""
+    """Build and time the chains; print the nanoseconds of a kernel."""
     out.mkdir(parents=True, exist_ok=True)
     found = []
     print(f"{'rows x columns':16}{'threads':>8}{'ns':>9}{'ONNX Runtime, ns':>18}")
@@ -44,7 +44,7 @@ def command(threads: list[int], out: Path, file: Path | None) -> None:
 
 
 def _built(rows: int, columns: int, count: int, out: Path) -> Path:
-    """The model of a chain, its untuned library beside it."""
+    """Write the model of a chain, and build its untuned library beside it."""
     net = Net("chain", 0)
     x = net.input("x", (rows, columns))
     for _ in range(count):
@@ -56,7 +56,7 @@ def _built(rows: int, columns: int, count: int, out: Path) -> Path:
 
 
 def _times(chains: dict[int, Path], threads: int) -> dict[str, Any]:
-    """Nanoseconds of one kernel, by who runs it."""
+    """Nanoseconds of one kernel, by engine."""
     runs: dict[str, Run] = {}
     for count, path in chains.items():
         ours, theirs = load(path, [path.with_suffix(".so")], ["onnxruntime"], threads).values()

@@ -1,9 +1,9 @@
-"""A run of an engine with a mark before and after it, for whoever watches this process.
+"""Run an engine, with a mark before and after the run, for an observer of this process.
 
     python -m benchmarks.machine.marked ENGINE MODEL LIBRARY OUTPUT
 
-The mark is the system call getsid, which nobody else makes. A first run, which sets up what later
-ones use, comes before both. Writes the first output to a file, as NumPy does.
+The mark is the system call getsid, which nothing else makes. A first run comes before both marks,
+as it sets up what later runs use. The first output is written to a file in NumPy's format.
 """
 
 from __future__ import annotations

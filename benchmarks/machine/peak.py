@@ -21,13 +21,13 @@ import numpy as np
 from benchmarks.options import cores, json_option, python, save
 
 ROUNDS = 30
-FMA_STEPS = 2_000_000  # some ten milliseconds: many short rounds dodge other processes
+FMA_STEPS = 2_000_000  # some ten milliseconds: of many short rounds, some avoid other processes
 TRIAD_ELEMENTS = 1 << 25  # 128 MiB an array
 
 
 @dataclass(frozen=True)
 class Peak:
-    """Measured limits of the cores this process may use."""
+    """Measured limits of the cores that this process may use."""
 
     cores: int
     vector_bits: int
@@ -36,8 +36,8 @@ class Peak:
 
 
 def measure(width: int) -> Peak:
-    """The best of several rounds on so many cores: noise only ever slows a kernel down."""
-    # TVM reads it when it is loaded; left alone it takes half the cores of an x86 machine.
+    """The best of several rounds on so many cores: noise can only slow a kernel down."""
+    # TVM reads this when it is loaded; by default it uses half the cores of an x86 machine.
     os.environ["TVM_NUM_THREADS"] = str(width)
     target = _host_target()
     bits, accumulators = _vector_file(target)
@@ -52,7 +52,10 @@ def measure(width: int) -> Peak:
 
 
 def measured_apart() -> Peak:
-    """This machine's limits, measured in a process of its own: its threads would linger here."""
+    """This machine's limits, measured in a process of its own.
+
+    TVM's threads would otherwise stay in this process.
+    """
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "peak.json"
         python("-m", "benchmarks", "peak", "--json", str(found))
@@ -68,7 +71,7 @@ def _host_target() -> Any:
 
 
 def _vector_file(target: Any) -> tuple[int, int]:
-    """Vector width in bits, and accumulators that fit beside the operands."""
+    """The vector width in bits, and the number of accumulators that fit beside the operands."""
     import tvm_ffi
 
     has = tvm_ffi.get_global_func("target.target_has_feature")
@@ -84,7 +87,7 @@ def _fma_kernel(cores: int, accumulators: int, lanes: int) -> Any:
 
     @T.prim_func(s_tir=True)
     def main(a: T.handle, b: T.handle) -> None:
-        # Without aliasing LLVM keeps all sums in registers for the whole of the serial loop.
+        # With noalias, LLVM keeps all sums in registers during the serial loop.
         T.func_attr({"global_symbol": "main", "tirx.noalias": True})
         factors = T.match_buffer(a, (2, lanes))
         sums = T.match_buffer(b, (cores, accumulators, lanes))
@@ -121,7 +124,7 @@ def _triad_kernel(cores: int) -> Any:
 
 
 def _best(kernel: Any, target: Any, *arrays: np.ndarray) -> float:
-    """Seconds of a call."""
+    """The least seconds of a call."""
     import tvm
 
     call = tvm.compile(tvm.IRModule({"main": kernel}), target=target)["main"]
@@ -136,7 +139,7 @@ def _best(kernel: Any, target: Any, *arrays: np.ndarray) -> float:
 @click.command
 @json_option
 def command(file: Path | None) -> None:
-    """Measure, print, and with --json also write."""
+    """Measure and print, and write with --json."""
     peak = measure(cores())
     print(f"cores                    {peak.cores:10d}")
     print(f"vector width             {peak.vector_bits:10d} bit")

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from ansor_deploy.target import Target
 
 SECONDS = 2.0  # of a profile
-BLOCK_SECONDS = 0.1  # of whole runs, before a task is measured and after it
-FEWEST, MOST = 2, 60  # runs in a block; two more, at its start, are not counted
+BLOCK_SECONDS = 0.1  # of whole runs, before and after a task is measured
+FEWEST, MOST = 2, 60  # runs in a block; the first two of a block are not counted
 
 
 @dataclass(frozen=True)
 class Row:
-    """A task. Microseconds of one call, as a candidate and in the network."""
+    """A task, with microseconds of one call as a candidate and in the network."""
 
     task: str
     calls: int
@@ -53,8 +53,8 @@ class Row:
 @click.option("--out", type=Path, default=Path("out/alone"), help="Work folder.")
 @json_option
 def command(networks: Sequence[str], name: str, threads: int, out: Path, file: Path | None) -> None:
-    """Build and time every network; print a table each."""
-    # TVM reads it when it is loaded; left alone it takes half the cores of an x86 machine.
+    """Build and time every network; print a table for each."""
+    # TVM reads this when it is loaded; by default it uses half the cores of an x86 machine.
     os.environ["TVM_NUM_THREADS"] = str(threads)
     out.mkdir(parents=True, exist_ok=True)
     own = (out / "target.toml").resolve()
@@ -72,7 +72,7 @@ def command(networks: Sequence[str], name: str, threads: int, out: Path, file: P
 
 
 def _measured(path: Path, own: Path, on: Target) -> tuple[list[Row], float, float]:
-    """The tasks; all kernels as shares of a run, in it and as candidates."""
+    """The tasks; and the time of all kernels as a share of a run, in it and as candidates."""
     from ansor_deploy.runtime.model import load
     from ansor_deploy.runtime.profile import Replay, profile
     from ansor_deploy.ship.verify.draws import seeded_inputs
@@ -91,7 +91,7 @@ def _measured(path: Path, own: Path, on: Target) -> tuple[list[Row], float, floa
 def _summed(
     found: Profile, alone: dict[str, tuple[float, float]]
 ) -> tuple[list[Row], float, float]:
-    """alone: seconds as a candidate, and of a run of the network meanwhile, by workload."""
+    """Rows and shares. alone: by workload, seconds as a candidate, and of a run meanwhile."""
     kernels = [(str((one.task or {}).get("key")), one) for one in found.kernels]
     shares = [
         alone[key][0] / alone[key][1] if key in alone else one.seconds / found.seconds
@@ -100,14 +100,14 @@ def _summed(
     rows = []
     for key, (seconds, _) in alone.items():
         if not (calls := [one for called, one in kernels if called == key]):
-            continue  # of a task that the library folds away
+            continue  # the library has folded the task away
         mean = statistics.mean(one.seconds for one in calls)
         rows.append(Row(calls[0].name, len(calls), seconds * 1e6, mean * 1e6))
     return rows, sum(one.seconds for one in found.kernels) / found.seconds, sum(shares)
 
 
 def _alone(path: Path, on: Target, whole: Callable[[], float]) -> dict[str, tuple[float, float]]:
-    """Seconds of each task as a candidate, and of a run of the library just before and after."""
+    """By workload: seconds of a task as a candidate, and of a run just before and after."""
     from ansor_deploy.measure.measurer import Measurer
     from ansor_deploy.model.prepare import prepare
 
@@ -122,7 +122,7 @@ def _alone(path: Path, on: Target, whole: Callable[[], float]) -> dict[str, tupl
 
 
 def _block(run: Callable[[], float]) -> list[float]:
-    """Seconds of each of several runs, but for the first two, which warm up."""
+    """Seconds of several runs, without the first two, which warm up."""
     end = time.perf_counter() + BLOCK_SECONDS
     found = [run(), run()]
     while len(found) < 2 + FEWEST or (time.perf_counter() < end and len(found) < 2 + MOST):

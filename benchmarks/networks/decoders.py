@@ -24,9 +24,9 @@ from benchmarks.options import number
 
 FLOAT, WHOLE, SHORT = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
 BLOCK = 32
-# Elements of random numbers that are drawn; a weight repeats them from a place of its own.
+# Random numbers drawn once; each weight repeats them from another offset.
 _DRAWN = (1 << 22) + 61
-# Bytes of a tensor from which it lies beside the file, at the beginning of a page.
+# Tensors from so many bytes on lie beside the file, each at the beginning of a page.
 _LARGE, _PAGE = 4096, 4096
 
 
@@ -41,7 +41,7 @@ _LARGE, _PAGE = 4096, 4096
 @number("--words", 32000)
 @number("--room", 1152, "Positions that there are angles for.")
 def command(output: Path, weights: str, **sizes: int) -> None:
-    """Write the file and, beside it, its weights."""
+    """Write the model file, and its weights beside it."""
     with output.with_suffix(".data").open("wb") as data:
         onnx.save(_Decoder(weights, sizes, data).model(), output)
     print(f"{output}: {output.with_suffix('.data').stat().st_size / 1e9:.3f} GB of weights")
@@ -49,7 +49,7 @@ def command(output: Path, weights: str, **sizes: int) -> None:
 
 @dataclass
 class _Decoder:
-    """The graph in the making; a call adds a node and gives the names of its results."""
+    """The graph under construction; a call adds a node and returns the name of its result."""
 
     weights: str
     sizes: Mapping[str, int]
@@ -59,7 +59,7 @@ class _Decoder:
     drawn: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        random = np.random.default_rng(0)  # the steps stand for numbers around nothing
+        random = np.random.default_rng(0)  # integers whose dequantised values spread around zero
         high, low = (random.integers(1, 16, _DRAWN, np.uint8) for _ in range(2))
         whole = random.integers(1, 256, _DRAWN, np.uint8)
         self.drawn = high << 4 | low if self.weights == "q4" else whole
@@ -75,7 +75,7 @@ class _Decoder:
         return self(op, *inputs, out=out, domain="com.microsoft", **attributes)
 
     def constant(self, values: np.ndarray) -> str:
-        """A tensor; the bytes of a large one go to the file of weights."""
+        """Add a constant; the bytes of a large one go to the file of weights."""
         name = f"w_{len(self.tensors)}"
         large = values.nbytes >= _LARGE
         self.tensors.append(self._beside(values) if large else numpy_helper.from_array(values))
@@ -93,18 +93,18 @@ class _Decoder:
         return tensor
 
     def bytes(self, *shape: int) -> np.ndarray:
-        """Random ones, which are others for each weight."""
+        """Random bytes, which differ from weight to weight."""
         begun = 7919 * len(self.tensors) % _DRAWN
         count = int(np.prod(shape))
         return np.resize(np.roll(self.drawn, -begun), count).reshape(shape)
 
     def scales(self, *shape: int, steps: int, columns: int) -> np.ndarray:
-        """Such that products of so many steps keep the spread of what is multiplied."""
+        """Random scales with which a product keeps the spread of its input."""
         spread = steps / 12**0.5 * columns**0.5
         return (0.5 + self.bytes(*shape).astype(np.float32) / 255) / np.float32(spread)
 
     def product(self, x: str, rows: int, columns: int, out: str = "") -> str:
-        """The product of rows of so many columns with so many rows of weights."""
+        """The product of `x`, with so many columns, and a weight with so many rows."""
         return _PRODUCTS[self.weights](self, x, rows, columns, out)
 
     def in_blocks(self, x: str, rows: int, columns: int, out: str) -> str:
@@ -112,7 +112,7 @@ class _Decoder:
         steps = self.constant(self.bytes(rows, blocks, BLOCK * bits // 8))
         scales = self.constant(self.scales(rows, blocks, steps=2**bits, columns=columns))
         sizes: dict[str, Any] = {"K": columns, "N": rows, "bits": bits, "block_size": BLOCK}
-        sizes["accuracy_level"] = 4  # activations may be rounded to 8 bits, as that builder allows
+        sizes["accuracy_level"] = 4  # allows to round activations to int8, as genai's builder does
         return self.contrib("MatMulNBits", x, steps, scales, **sizes, out=out)
 
     def in_columns(self, x: str, rows: int, columns: int, out: str) -> str:
@@ -136,7 +136,7 @@ class _Decoder:
         return self.constant(np.ones(self.width, np.float32))
 
     def lengths(self) -> tuple[str, str]:
-        """The last row before those of this step, and the number of all."""
+        """The index of the last row before those of this step, and the number of all rows."""
         one = self.constant(np.array([1]))
         counted = self("Sub", self("ReduceSum", "attention_mask", one, keepdims=0), one)
         total = self("Gather", self("Shape", "attention_mask"), self.constant(np.array(1)), axis=0)
@@ -160,7 +160,7 @@ class _Decoder:
         return self.product(outputs[0], self.width, self.width)
 
     def added(self, x: str, more: str) -> tuple[str, str]:
-        """The sum of both, and that normalised."""
+        """The sum of both, and the normalised sum."""
         at = len(self.nodes)
         outputs = [f"norm_{at}", "", "", f"sum_{at}"]
         inputs = [x, more, self.ones()]

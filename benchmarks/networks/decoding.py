@@ -23,7 +23,7 @@ from ansor_deploy.runtime import Model, load
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from benchmarks.options import Listed, json_option, number, save
 
-Step = Callable[[], float]  # the CPU time of one
+Step = Callable[[], float]  # makes a step and returns its CPU time
 
 
 @click.command
@@ -75,7 +75,7 @@ def _rows(
 
 
 def in_turns(steps: Mapping[str, Step], runs: int) -> dict[str, tuple[float, ...]]:
-    """What so many steps of each took, one after the other; one of each before is not counted."""
+    """CPU times of so many steps of each in turns, after one of each that is not counted."""
     rounds = [[step() for step in steps.values()] for _ in range(runs + 1)]
     return dict(zip(steps, zip(*rounds[1:], strict=True), strict=True))
 

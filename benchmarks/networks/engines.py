@@ -1,9 +1,9 @@
-"""Who takes part in a race of whole networks: a built library, ONNX Runtime, OpenVINO.
+"""The engines in a race of whole networks: a built library, ONNX Runtime, OpenVINO.
 
     python -m benchmarks.networks.engines ENGINE MODEL LIBRARY
 
-loads one of them, calls it once and prints the most memory that this process had, in MB. Each runs
-as it is by default on so many threads, in float32.
+loads one of them, runs it once and prints the peak memory of this process, in MB. Each runs with
+its default settings on the given number of threads, in float32.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OURS = "ours"
 
 
 def inputs(library: Path) -> dict[str, np.ndarray]:
-    """Seeded inputs of a built library, and so of its model."""
+    """Seeded inputs of a built library, which are also those of its model."""
     from ansor_deploy.runtime.interface import interfaces
     from ansor_deploy.runtime.manifest_json import read_json
     from ansor_deploy.ship.verify.draws import seeded_inputs
@@ -48,19 +48,19 @@ def theirs(engine: str, model: Path, values: Values, threads: int) -> Run:
 
 
 def opened(engine: str, model: Path, library: Path) -> Run:
-    """A call of any of them on one thread, with the library's seeded inputs."""
+    """A call of any engine on one thread, with the library's seeded inputs."""
     values = inputs(library)
     return ours(library, values, 1) if engine == OURS else theirs(engine, model, values, 1)
 
 
 def resident(engine: str, model: Path, library: Path) -> float:
-    """The most memory, in MB, of a process that loads a network and runs it once."""
+    """The peak memory, in MB, of a process that loads a network and runs it once."""
     words = [sys.executable, "-m", "benchmarks.networks.engines", engine, str(model), str(library)]
     return float(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
 
 
 def main() -> None:
-    """Call one engine once, and print what memory this process had at most."""
+    """Call one engine once, and print this process's peak memory."""
     engine, *paths = sys.argv[1:]
     opened(engine, *map(Path, paths))()
     (line,) = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())

@@ -1,7 +1,7 @@
-"""ONNX files whose weights were left out: each gets random ones of the mean and spread it had.
+"""ONNX files without weights: each weight is replaced by random numbers of its mean and spread.
 
-Such a file has a property `stripped_weights`: of each weight its type, shape, mean, spread and
-least value, as JSON. What was never negative, such as a variance, stays so.
+Such a file has a property `stripped_weights`: for each weight its type, shape, mean, spread and
+minimum, as JSON. Weights that were never negative, such as variances, stay so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROPERTY = "stripped_weights"
 
 
 def load(path: Path, seed: int = 0) -> onnx.ModelProto:
-    """A file's model with its weights, or seeded ones in the place of those that it lacks."""
+    """A file's model with its weights, and seeded ones in place of those that it lacks."""
     model = onnx.load(path)
     for told in [one for one in model.metadata_props if one.key == PROPERTY]:
         model.graph.initializer.extend(

@@ -1,7 +1,7 @@
 """Floating-point operations of an ONNX model: twice the multiply-adds of its heavy operators.
 
-What is counted is what the model asks for, so a library that skips work (the zeros that a
-strided transposed convolution would multiply with, say) may come out above the peak.
+This counts what the model asks for. A library that skips some of it, such as the zeros in a
+transposed convolution with strides, may exceed the machine's peak.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ Shapes = dict[str, list[int]]
 
 
 def count_flops(model: onnx.ModelProto) -> int:
-    """Of convolutions, transposed convolutions, Gemm and MatMul; the rest is counted as free."""
+    """FLOP of convolutions, transposed convolutions, Gemm and MatMul; others count as free."""
     shapes = _shapes(model)
     return sum(_node_flops(node, shapes) for node in model.graph.node)
 
 
 def _shapes(model: onnx.ModelProto) -> Shapes:
-    """Of every tensor that has a static one."""
+    """The shape of every tensor that has a static one."""
     shapes = {weight.name: list(weight.dims) for weight in model.graph.initializer}
     graph = onnx.shape_inference.infer_shapes(model).graph
     for value in (*graph.input, *graph.value_info, *graph.output):
@@ -29,9 +29,9 @@ def _shapes(model: onnx.ModelProto) -> Shapes:
 
 
 def _node_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    if node.op_type == "Conv":  # every output meets one filter: channels in of a group x taps
+    if node.op_type == "Conv":  # each output takes input channels of a group x taps
         return 2 * prod(shapes[node.output[0]]) * prod(shapes[node.input[1]][1:])
-    if node.op_type == "ConvTranspose":  # every input does, in the weight's other layout
+    if node.op_type == "ConvTranspose":  # each input does, in the weight's other layout
         return 2 * prod(shapes[node.input[0]]) * prod(shapes[node.input[1]][1:])
     if node.op_type in ("MatMul", "Gemm"):
         return 2 * prod(shapes[node.output[0]]) * _reduced(node, shapes[node.input[0]])

@@ -57,7 +57,7 @@ INT8, FLOAT = "int8", "float32"  # our libraries
 
 @dataclass(frozen=True)
 class Plan:
-    """How subjects are built and raced, by the names of the options. out: the work folder."""
+    """How subjects are built and raced, as the options say. out: the work folder."""
 
     beside: list[str]
     threads: list[int]
@@ -74,7 +74,7 @@ class Plan:
 @click.option("--out", type=Path, default=Path("out/int8"), help="Work folder.")
 @json_option
 def command(names: Sequence[str], folder: Path | None, file: Path | None, **how: Any) -> None:
-    """Quantise, build and time the named subjects, else all; print as they come, failures too."""
+    """Quantise, build and time the named subjects, by default all; print each, failures too."""
     makers, plan = _makers(folder), Plan(**how)
     chosen = names or (*SUBJECTS, *(f"{one.stem}:qdq" for one in _files(folder)))
     for name in chosen:
@@ -94,19 +94,19 @@ def _files(folder: Path | None) -> list[Path]:
 
 
 def _makers(folder: Path | None) -> dict[str, Callable[[], onnx.ModelProto]]:
-    """What makes each float network, by its name."""
+    """Functions that make the float networks, by name."""
     files = {one.stem: lambda one=one: filled.load(one) for one in _files(folder)}
     lights = {name: lambda name=name: light.load(name) for name in light.NAMES}
     return {**zoo.NETWORKS, **lights, **files}
 
 
 def _printed(name: str, make: Callable[[], onnx.ModelProto], plan: Plan) -> Found:
-    """A subject's row; one that cannot be made, built or run says why, and has no races."""
+    """A subject's row; one that cannot be made, built or run has the reason, and no races."""
     try:
         row = _row(name, make, plan)
     except subprocess.CalledProcessError as error:
         row = {"network": name, "refused": _reason(error)}
-    except Exception as error:  # noqa: BLE001 - whatever the quantiser cannot do with a network
+    except Exception as error:  # noqa: BLE001 - any failure of the quantiser on a network
         row = {"network": name, "refused": f"not quantised: {' '.join(str(error).split())[:300]}"}
     for race in row.get("races", []):
         print(_line(row, Race.from_json(race), plan.beside), flush=True)
@@ -136,7 +136,7 @@ def _row(name: str, make: Callable[[], onnx.ModelProto], plan: Plan) -> Found:
 
 
 def _kept(file: Path, find: Callable[[], Found]) -> Found:
-    """What a step found, as its file says; where there is none, the step is done."""
+    """The result of a step from its file; if there is none, do the step and write the file."""
     if not file.exists():
         save(find(), file)
     found: Found = json.loads(file.read_text())
@@ -144,7 +144,7 @@ def _kept(file: Path, find: Callable[[], Found]) -> Found:
 
 
 def _built(paths: dict[str, Path], beside: list[str]) -> Found:
-    """Both libraries' builds, and the memory of all who are to race; no race is theirs yet."""
+    """Build both libraries, and measure everyone's memory; earlier races are removed."""
     for old in paths[INT8].parent.glob("race-*.json"):
         old.unlink()
     facts = _verified(paths[INT8])
@@ -158,10 +158,10 @@ def _built(paths: dict[str, Path], beside: list[str]) -> Found:
 
 
 def _verified(model: Path) -> Found:
-    """The seconds of a build, of processors as well, and why its numbers were refused; "" if not.
+    """The wall-clock and CPU seconds of a build, and why its outputs were refused, or "".
 
-    Where they were refused, the seconds are those of a build that does not verify: the other one
-    has looked for the node that is off.
+    If they were refused, the seconds are those of a build without verification: the first one has
+    also searched for the node with the error.
     """
     try:
         return {**_build(model), "refused": ""}
@@ -170,7 +170,7 @@ def _verified(model: Path) -> Found:
 
 
 def _build(model: Path, *options: str) -> Found:
-    """The seconds of building a library beside a model from nothing, in a process of its own."""
+    """The seconds of building a library beside a model without any cache, in a new process."""
     cache = model.with_suffix(".cache")
     shutil.rmtree(cache, ignore_errors=True)
     for old in (".json", ".db"):
@@ -193,11 +193,11 @@ def _race(paths: dict[str, Path], beside: list[str], threads: int) -> Found:
 
 
 def _resident(engine: str, model: Path) -> float | None:
-    """The most memory, in MB, of a process that runs a model once; None where it does not."""
+    """The peak memory, in MB, of a process that runs a model once; None where it fails."""
     try:
         return engines.resident(engine, model, model.with_suffix(".so"))
     except subprocess.CalledProcessError:
-        return None  # refused; or a crash, as OpenVINO's on some
+        return None  # refused, or crashed, as OpenVINO does on some
 
 
 def _header(beside: Sequence[str]) -> str:
@@ -215,7 +215,7 @@ def _line(row: Found, race: Race, beside: Sequence[str]) -> str:
 
 
 def _facts(row: Found) -> str:
-    """How a subject's library was built, how large it is, and the memory of each engine."""
+    """How a subject's library was built, its size, and the memory of each engine."""
     seconds = f"{row['seconds']:.1f} s ({row['cpu_seconds']:.1f})"
     verified = "refused" if row["refused"] else "verified"
     size = f"{row['mb'][INT8]:.1f} MB of a file's {row['model_mb']:.1f}"
@@ -224,7 +224,7 @@ def _facts(row: Found) -> str:
 
 
 def _means(rows: Sequence[Found]) -> str:
-    """Geometric means of the ratios, and the worst one: of time, of bytes, of memory."""
+    """Geometric means and the worst of the ratios: of time, of bytes, of memory."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         for what, ratio in _ratios(row):
@@ -237,7 +237,7 @@ def _means(rows: Sequence[Found]) -> str:
 
 
 def _ratios(row: Found) -> Iterator[tuple[str, float]]:
-    """What is compared of a subject, in words, and ours over the other's."""
+    """Each comparison of a subject, in words, with the ratio of ours to the other's."""
     for race in map(Race.from_json, row["races"]):
         for other in set(race.turns) - {INT8}:
             yield f"{race.threads} threads beside {other}", race.ratio(INT8, other)[1]

@@ -72,7 +72,7 @@ def command(
 
 
 def _opened(proto: onnx.ModelProto, most: int) -> Shapes:
-    """The shapes of a model with a range up to the most."""
+    """The shapes of a model, with its open length as a range up to `most`."""
     shapes = assumed(proto, {})
     spans = {one for shape in shapes.values() for one in shape if isinstance(one, Span)}
     if not spans:
@@ -86,7 +86,7 @@ def _opened(proto: onnx.ModelProto, most: int) -> Shapes:
 
 
 def _built(model: Path, library: Path, shapes: Shapes) -> float:
-    """Build a library, in a process of its own; the CPU seconds that it took."""
+    """Build a library in a process of its own; return the CPU seconds that it took."""
     before = cpu_seconds()
     words = ["build", model, "-o", library, "--trials", 0, "--registry", library.parent / "r.db"]
     asked = shlex.split(options(shapes))
@@ -95,7 +95,7 @@ def _built(model: Path, library: Path, shapes: Shapes) -> float:
 
 
 def _times(model: Path, folder: Path, length: int, runs: int) -> dict[str, Any]:
-    """Medians at a length, in milliseconds."""
+    """Median times at a length, in milliseconds."""
     library = load(folder / "range.so", 1)
     ranges = library.batches
     assert isinstance(ranges, Lengths)  # noqa: S101 - it was built for some

@@ -1,8 +1,8 @@
 """The light models of the package onnx, which have the structure of well-known networks.
 
-Their weights are nodes that fill a shape with one value. Here each gets random values: of matrices
-and filters He-scaled and normal, of everything else uniform in [0.5, 1.5), as scales and variances
-have to be.
+Their weights are nodes that fill a shape with one value. Here each gets random values: matrices and
+filters are normal and He-scaled; everything else is uniform in [0.5, 1.5), so that scales and
+variances are valid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAMES = tuple(sorted(path.stem for path in FOLDER.glob("light_*.onnx")))
 
 
 def load(name: str, seed: int = 0) -> onnx.ModelProto:
-    """A light model by the name of its file, with weights."""
+    """A light model, by the name of its file, with weights."""
     model = onnx.load(FOLDER / f"{name}.onnx")
     graph, rng = model.graph, np.random.default_rng(seed)
     shapes = {one.name: numpy_helper.to_array(one) for one in graph.initializer}

@@ -1,7 +1,7 @@
-"""A thin writer of ONNX graphs: a method a layer, seeded weights, a tensor is its name.
+"""A thin writer of ONNX graphs: a method for each layer, seeded weights, tensors as names.
 
-Weights are He-scaled and batch norms carry random statistics, so that activations stay near
-unit size at any depth and a wrong fold, layout or schedule shows in the output.
+Weights are He-scaled and batch norms have random statistics, so that activations stay near unit
+size at any depth, and a wrong fold, layout or schedule shows in the output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
-IR_VERSION = 8  # the one that came with opset 17
+IR_VERSION = 8  # the version that came with opset 17
 
 
 class Net:
@@ -45,7 +45,7 @@ class Net:
         return self.constant(self.rng.standard_normal(shape, dtype="float32") * np.float32(scale))
 
     def node(self, op: str, *inputs: str, channels: int | None = None, **attrs: Any) -> str:
-        """Append a node with one output, as wide as its first input unless told otherwise."""
+        """Append a node with one output, by default as wide as its first input."""
         output = f"{op.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, list(inputs), [output], name=output, **attrs))
         self.channels[output] = channels or self.channels[inputs[0]]
@@ -61,7 +61,7 @@ class Net:
         group: int = 1,
         bias: bool = False,
     ) -> str:
-        """Convolution, padded to keep the size at stride 1 unless `pads` (one side) says else."""
+        """A convolution, by default padded to keep the size at stride 1. pads: on one side."""
         fan_in = self.channels[x] // group
         pads = tuple(k // 2 for k in kernel) if pads is None else pads
         weight = self.random((width, fan_in, *kernel), (2 / (fan_in * prod(kernel))) ** 0.5)
@@ -74,7 +74,7 @@ class Net:
     def conv_transpose(self, x: str, width: int, stride: int, pad: int) -> str:
         """A 4x4 transposed convolution, as image generators use it."""
         fan_in = self.channels[x]
-        taps = (4 / stride) ** 2  # kernel positions that meet one output
+        taps = (4 / stride) ** 2  # kernel positions that contribute to one output
         weight = self.random((fan_in, width, 4, 4), (2 / (fan_in * taps)) ** 0.5)
         return self.node(
             "ConvTranspose", x, weight, channels=width, kernel_shape=(4, 4),
@@ -82,7 +82,7 @@ class Net:
         )  # fmt: skip
 
     def batch_norm(self, x: str, gain: float = 1.0) -> str:
-        """Batch normalisation; `gain` below one ends a residual branch, lest sums explode."""
+        """A batch norm; a `gain` below one, at the end of a residual branch, keeps sums small."""
         width = self.channels[x]
         gamma = self.rng.uniform(0.8, 1.2, width) * gain
         beta, mean = self.rng.normal(0, 0.1, (2, width))
@@ -96,11 +96,11 @@ class Net:
         return self.node("Relu", x)
 
     def relu6(self, x: str) -> str:
-        """As exporters write it: Clip with tensor bounds."""
+        """ReLU6 as exporters write it: Clip with tensor bounds."""
         return self.node("Clip", x, self.constant(0.0), self.constant(6.0))
 
     def linear(self, x: str, width: int) -> str:
-        """MatMul and Add over the last axis; weights of unit gain."""
+        """MatMul and Add over the last axis; weights have unit gain."""
         fan_in = self.channels[x]
         weight = self.random((fan_in, width), fan_in**-0.5)
         product = self.node("MatMul", x, weight, channels=width)

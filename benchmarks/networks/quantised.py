@@ -1,8 +1,8 @@
-"""Quantised networks: a float one in each way that ONNX Runtime's quantiser writes integers.
+"""Quantised networks: a float network in each form that ONNX Runtime's quantiser writes.
 
-Weights are quantised per channel, but for two ways, activations from seeded random calibration:
-what comes out predicts nothing, but has the structure, and the spread of scales, of a quantised
-network. The tool that quantises weights by blocks wants more packages, so that is done here.
+Weights are quantised per channel, except in two ways; activations are calibrated on seeded random
+inputs. Predictions mean nothing, but structure and spread of scales are those of quantised
+networks. Blocks of weights are quantised here, as ONNX Runtime's tool for that needs more packages.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from onnx import helper, numpy_helper, version_converter
 from ansor_deploy.ship.verify.onnx_runtime import open_session
 
 PER_CHANNEL = 13  # the first opset in which DequantizeLinear has an axis
-OF_BLOCKS = 21  # the first in which it has a block_size
-BLOCK, MOST = 32, 7  # rows that share a scale; of signed numbers of 4 bits
+OF_BLOCKS = 21  # the first opset in which it has a block_size
+BLOCK, MOST = 32, 7  # rows that share a scale, and the largest signed 4-bit value
 CALIBRATIONS = 4  # random samples
 
 
@@ -37,13 +37,13 @@ def quantised(model: onnx.ModelProto, way: str, seed: int = 0) -> onnx.ModelProt
 
 
 def _of_opset(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
-    """The model in this opset, or a later one that it is of."""
+    """The model in this opset, or in its own if that is later."""
     (opset,) = (one.version for one in model.opset_import if not one.domain)
     return model if opset >= least else version_converter.convert_version(model, least)
 
 
 class _Random:
-    """Seeded inputs of a model one after the other, as the quantiser asks for them."""
+    """Seeded random inputs of a model, in the interface of the quantiser's calibration."""
 
     def __init__(self, path: str, seed: int) -> None:
         self._inputs = open_session(Path(path), 0).get_inputs()
@@ -56,7 +56,7 @@ class _Random:
         return {one.name: self._draw(one) for one in self._inputs} if self._left >= 0 else None
 
     def _draw(self, one: Any) -> np.ndarray:
-        if "int" in one.type:  # indices, which any table of two rows has
+        if "int" in one.type:  # indices, which are valid in any table with two rows
             return self._random.integers(0, 2, one.shape).astype(one.type[len("tensor(") : -1])
         return self._random.standard_normal(one.shape, "float32")
 
@@ -104,7 +104,7 @@ def _by_blocks(source: str, made: str, _seed: int) -> None:
 
 
 def _blocks(name: str, weights: np.ndarray) -> list[onnx.TensorProto]:
-    """A matrix as numbers of 4 bits, and their scales."""
+    """A matrix as 4-bit numbers, and their scales."""
     blocks = weights.reshape(-1, BLOCK, weights.shape[1])
     scale = np.maximum(np.abs(blocks).max(1, keepdims=True) / MOST, np.finfo("float32").tiny)
     bits = np.rint(blocks / scale).astype("int8").reshape(weights.shape)
@@ -114,11 +114,11 @@ def _blocks(name: str, weights: np.ndarray) -> list[onnx.TensorProto]:
     ]
 
 
-# qdq: float operators between conversions, of unsigned activations; qdq-s8: of signed ones;
-# qdq-u16: of unsigned ones of 16 bits; qdq-tensor: of weights of one scale; pt2e: of signed ones,
-# with biases of float32, as PyTorch's exports have them. qoperator: operators on integers. dynamic:
-# activations are quantised by what a run finds. blocks: only the weights of matrices are, with a
-# scale for some rows of each column.
+# qdq: float operators between conversions, with uint8 activations. qdq-s8: with int8 ones. qdq-u16:
+# with uint16 ones. qdq-tensor: with one scale for each weight. pt2e: with int8 activations and
+# float32 biases, as PyTorch exports them. qoperator: operators on integers. dynamic: activations
+# are quantised by their range in each run. blocks: only weights of matrices are quantised, with a
+# scale for each block of rows in a column.
 WAYS: dict[str, Callable[[str, str, int], None]] = {
     "qdq": _static("QDQ", "QUInt8"),
     "qdq-s8": _static("QDQ", "QInt8"),

@@ -66,7 +66,7 @@ def command(
 
 
 def entry(turns: FreshTurns, percent: float) -> dict[str, Any]:
-    """One race and what it found: as a build races, until it is sure, or some seconds are over."""
+    """One race and its result; like a build, it races until it is sure, or for some seconds."""
     began = time.monotonic()
     take = partial(slowed, turns.take, 1 + percent / 100)
     found = race(UNTUNED, take, began + MOST_SECONDS, LOOKS, LOOKS[0])
@@ -75,7 +75,7 @@ def entry(turns: FreshTurns, percent: float) -> dict[str, Any]:
 
 @contextmanager
 def opened(pair: str, threads: int) -> Iterator[FreshTurns]:
-    """The turns of two libraries. All races of a pair share the process that loads nothing."""
+    """The turns of two libraries. All races of a pair share a process that starts the others."""
     first, *others = [load(Path(part), threads) for part in pair.split("+")]
     sides = library_side(first), library_side(others[0] if others else first)
     with fresh_turns(*sides, range(len(first.interfaces)), 0, time.monotonic()) as turns:
@@ -83,13 +83,13 @@ def opened(pair: str, threads: int) -> Iterator[FreshTurns]:
 
 
 def slowed(take: Callable[[bool], Sequence[Turn]], factor: float, ours_first: bool) -> list[Turn]:
-    """Turns with the times of the second one so many times as long."""
+    """Turns in which the times of the second side are multiplied by a factor."""
     return [replace(turn, theirs=turn.theirs * factor) for turn in take(ours_first)]
 
 
 @contextmanager
 def loaded(count: int) -> Iterator[None]:
-    """So many processes that never wait."""
+    """Keep so many processes busy within the block."""
     started = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
     try:
         yield
@@ -100,12 +100,12 @@ def loaded(count: int) -> Iterator[None]:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The races of a file; none where there is no such file."""
+    """The races in a file; none where there is no such file."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def table(races: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Of each case the verdicts, those that are wrong, and the seconds that a race took."""
+    """For each case the verdicts, the share of wrong ones, and the seconds of a race."""
     yield f"{'case':40} {'longer by':>9} {'busy':>4} {'races':>5} {'wrong':>6} {'s':>6}  verdicts"
     cases: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in races:
@@ -122,7 +122,7 @@ def table(races: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def is_wrong(verdict: str, percent: float) -> bool:
-    """Whether a quiet machine says otherwise. percent: by which the second one is slower."""
+    """Whether a verdict is wrong. percent: how much slower the second side was made."""
     if percent == 0:
         return verdict in ("faster", "slower")
     alike = 1 / (1 + percent / 100) >= 1 - ALIKE

@@ -38,7 +38,7 @@ SECONDS = 1.0  # of a profile
 
 @dataclass(frozen=True)
 class Layer:
-    """One of the layers. kinds: of `KINDS`."""
+    """A benchmarked layer. kinds: some of `KINDS`."""
 
     cell: str
     units: int
@@ -46,7 +46,7 @@ class Layer:
 
     @classmethod
     def of(cls, name: str) -> Layer:
-        """A layer by its name; BadParameter where it is none."""
+        """A layer from its name; BadParameter where that is not valid."""
         cell, units, *kinds = name.split(":")
         if cell not in GATES or not units.isdigit() or set(kinds) - set(KINDS):
             raise click.BadParameter(f"{name} is no layer")
@@ -54,12 +54,12 @@ class Layer:
 
     @property
     def directions(self) -> int:
-        """In which it goes through its inputs."""
+        """The number of directions in which it reads its inputs."""
         return 2 if "bidirectional" in self.kinds else 1
 
     @property
     def recurrences(self) -> int:
-        """Of one direction and layer each, which take their steps one after the other."""
+        """The number of recurrences: one for each direction of each layer."""
         return self.directions * (2 if "twice" in self.kinds else 1)
 
     def model(self, steps: int) -> onnx.ModelProto:
@@ -83,7 +83,7 @@ class Layer:
         return net.node("Reshape", turned, net.constant([0, 0, -1], "int64"))
 
     def limit(self, on: Target) -> float:
-        """Seconds that a step of one recurrence takes at least, on one core."""
+        """The least seconds that a step of one recurrence can take on one core."""
         from ansor_deploy.measure.peaks import bandwidths, float_gflops
 
         weights = GATES[self.cell] * self.units**2
@@ -100,7 +100,7 @@ class Layer:
 def command(
     layers: tuple[str, ...], steps: int, threads: list[int], out: Path, file: Path | None
 ) -> None:
-    """Build and time each layer; print a line as it comes."""
+    """Build and time each layer; print a line for each."""
     chosen = {name: Layer.of(name) for name in layers or LAYERS}
     out.mkdir(parents=True, exist_ok=True)
     times = [f"{'us':>9}{'of ORT':>8}" for _ in threads]
@@ -136,7 +136,7 @@ def _row(name: str, layer: Layer, steps: int, threads: list[int], out: Path) -> 
 
 
 def _recurring(cell: str, library: Path) -> float:
-    """Seconds of the kernels of recurrences in a run on one thread."""
+    """The seconds of all recurrent kernels in a run on one thread."""
     from ansor_deploy.runtime.model import load as opened
     from ansor_deploy.runtime.profile import profile
     from benchmarks.networks.engines import inputs

@@ -31,23 +31,23 @@ BLOCK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Race:
-    """Seconds of each runner, by its name: of each turn the median."""
+    """The median seconds of each runner in each turn, by its name."""
 
     threads: int
     turns: Mapping[str, tuple[float, ...]]
 
     def milliseconds(self, name: str) -> float:
-        """The median over turns."""
+        """The median over turns, in milliseconds."""
         return statistics.median(self.turns[name]) * 1e3
 
     def ratio(self, name: str, other: str) -> tuple[float, float, float]:
-        """One's time over another's in the same turn: the quartiles, the median between them."""
+        """Quartiles of the ratio of one runner's time to another's in the same turn."""
         pairs = zip(self.turns[name], self.turns[other], strict=True)
         low, middle, high = statistics.quantiles([a / b for a, b in pairs], method="inclusive")
         return low, middle, high
 
     def to_json(self) -> dict[str, Any]:
-        """The medians of all as well, and the first one's time over each other's."""
+        """The object for JSON, with all medians, and ratios of the first runner to the others."""
         first, *others = self.turns
         return {
             "threads": self.threads,
@@ -78,7 +78,7 @@ beside_option = click.option(
 def command(
     model: Path, libraries: Sequence[Path], threads: int, beside: list[str], compare: bool
 ) -> None:
-    """Time libraries of one model beside other engines and print what was found."""
+    """Time libraries of one model beside other engines, and print the result."""
     runs = load(model, libraries, beside, threads, compares=compare)
     print(json.dumps(race(runs, threads).to_json()))
 
@@ -91,7 +91,7 @@ def load(
     *,
     compares: bool = True,
 ) -> dict[str, Run]:
-    """Calls of libraries and engines with the same seeded inputs. compares: their numbers."""
+    """Calls of libraries and engines on the same seeded inputs. compares: check their outputs."""
     values = engines.inputs(libraries[0])
     runs = {path.stem: engines.ours(path, values, threads) for path in libraries}
     runs |= {name: engines.theirs(name, model, values, threads) for name in beside}
@@ -104,7 +104,7 @@ def load(
 
 
 def compare(name: str, found: list[np.ndarray], truth: list[np.ndarray]) -> None:
-    """AssertionError where the numbers differ, by the rule of `verify`: it is no figure then."""
+    """AssertionError where outputs differ, by the rule of `verify`: then no time counts."""
     from ansor_deploy.ship.verify.tolerance import compare as judge
 
     for one, other in zip(found, truth, strict=True):
@@ -114,17 +114,17 @@ def compare(name: str, found: list[np.ndarray], truth: list[np.ndarray]) -> None
 
 
 def race(runs: Mapping[str, Run], threads: int) -> Race:
-    """All in turns of blocks; each turn begins with another one."""
+    """Time blocks of runs of each runner in turns."""
     clocked = [partial(_seconds, run) for run in runs.values()]
     turns = itertools.islice(in_turns(clocked, BLOCK_SECONDS), TURNS)
     return Race(threads, dict(zip(runs, zip(*turns, strict=True), strict=True)))
 
 
 def in_turns(runs: Sequence[Callable[[], float]], seconds: float) -> Iterator[list[float]]:
-    """Turn after turn, without end: of each runner the median of a block of so many seconds.
+    """Endless turns: for each runner the median of a block of so many seconds.
 
-    runs: each of a runner once, which gives the seconds that it took. Each turn begins with another
-    one.
+    runs: functions that run a runner once and return the seconds. Each turn begins with another
+    runner.
     """
     for number in itertools.count():
         order = sorted(range(len(runs)), key=lambda at: (at - number) % len(runs))
@@ -139,7 +139,7 @@ def _block(run: Callable[[], float], seconds: float) -> list[float]:
 
 
 def _timed(run: Callable[[], float], seconds: float, most: float = math.inf) -> list[float]:
-    """Seconds of each run, until so many have passed or runs been made; at least one."""
+    """Seconds of each run, until a time or a number of runs is reached; at least one run."""
     times: list[float] = []
     total = 0.0
     while not times or (total < seconds and len(times) < most):

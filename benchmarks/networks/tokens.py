@@ -72,7 +72,7 @@ def _line(one: dict[str, Any]) -> str:
 
 
 def _multiplied(network: Path) -> int:
-    """Bytes of the constants of products."""
+    """The bytes of the weights that are multiplied."""
     graph = onnx.load(network, load_external_data=False).graph
     read = {n for node in graph.node if node.op_type in _PRODUCTS for n in node.input}
     kinds = {one.name: one for one in graph.initializer if one.name in read}

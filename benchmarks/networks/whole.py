@@ -30,13 +30,13 @@ from benchmarks.networks.side_by_side import Race, beside_option
 from benchmarks.options import Listed, cores, json_option, number, python, save, target
 from benchmarks.search.results import Found, Results, machine
 
-UNTUNED = "untuned"  # among efforts: `--trials 0`
-FASTEST = "fastest"  # of the peers
+UNTUNED = "untuned"  # in the place of an effort: `--trials 0`
+FASTEST = "fastest"  # the faster one of the peers
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How networks are built and raced, by the names of the options. out: the work folder."""
+    """How networks are built and raced, as the options say. out: the work folder."""
 
     efforts: list[str]
     beside: list[str]
@@ -48,7 +48,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Subject:
-    """A network at a batch. file: its model at batch 1; None where the zoo makes it."""
+    """A network at a batch. file: its model at batch 1; None for a network of the zoo."""
 
     name: str
     batch: int
@@ -71,7 +71,7 @@ class Subject:
 @click.option("--out", type=Path, default=Path("out/networks"), help="Work folder.")
 @json_option
 def command(folder: Path | None, only: list[str], file: Path | None, **how: Any) -> None:
-    """Build and time every chosen network; print as they come, failures too."""
+    """Build and time every chosen network; print each, failures too."""
     files = {one.stem: one for one in sorted(folder.glob("*.onnx"))} if folder else {}
     names = only or [*zoo.NETWORKS, *files]
     if unknown := set(names) - set(zoo.NETWORKS) - set(files):
@@ -102,7 +102,7 @@ def _found(subject: Subject, plan: Plan, results: Results) -> Found | None:
 
 
 def _peak(out: Path) -> float:
-    """GFLOP/s of one core, measured in a process of its own and written down."""
+    """GFLOP/s of one core, measured once in a process of its own, and kept in a file."""
     file = out / "peak.json"
     if not file.exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -131,9 +131,9 @@ def _row(subject: Subject, plan: Plan) -> Found:
 
 
 def _build(model: Path, folder: Path, effort: str, precision: str) -> Found:
-    """What the command says of one build, in a process of its own."""
+    """Facts of one build by the command, in a process of its own."""
     library = folder / f"{effort}.so"
-    library.with_suffix(".json").unlink(missing_ok=True)  # else it might be up to date
+    library.with_suffix(".json").unlink(missing_ok=True)  # so that it is built again
     words = ["-m", "ansor_deploy", "build", str(model), "-o", str(library), "--json"]
     words += ["--registry", str(folder / f"{effort}.db"), "--precision", precision]
     words += ["--trials", "0"] if effort == UNTUNED else ["--effort", effort]
@@ -174,12 +174,12 @@ def _header(plan: Plan) -> str:
 
 
 def _others(beside: Sequence[str]) -> list[str]:
-    """Whom ratios are given beside: each peer, and of several the faster one."""
+    """The columns of ratios: each peer, and the faster one if there are several."""
     return [*beside, *([FASTEST] if len(beside) > 1 else [])]
 
 
 def _ratios(row: Found, race: Race) -> dict[tuple[str, str], float]:
-    """Of each effort and each other one."""
+    """The ratio of each effort to each peer."""
     found: dict[tuple[str, str], float] = {}
     peers = [name for name in race.turns if name not in row["builds"]]
     for effort in row["builds"]:
@@ -199,7 +199,7 @@ def _line(row: Found, race: Race) -> str:
 
 
 def _means(rows: Sequence[Found]) -> str:
-    """Geometric means of the ratios, and the worst one, by threads, effort and other."""
+    """Geometric mean and worst of the ratios, by threads, effort and peer."""
     found: dict[tuple[int, str, str], dict[str, float]] = {}
     for row in rows:
         for race in map(Race.from_json, row["races"]):

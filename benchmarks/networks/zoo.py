@@ -48,7 +48,7 @@ def resnet50(
     classes: int = 1000,
     seed: int = 0,
 ) -> onnx.ModelProto:
-    """ResNet-50 v1.5: the stride stands in the 3x3 convolution."""
+    """ResNet-50 v1.5, which has the stride in the 3x3 convolution."""
     net = Net("resnet50", seed)
     x = net.input("data", (1, 3, size, size))
     x = net.relu(net.batch_norm(net.conv(x, width, (7, 7), (2, 2))))
@@ -100,7 +100,7 @@ def mobilenet_v2(
 
 
 def _by_eight(width: float) -> int:
-    """The nearest multiple of eight that loses no more than a tenth."""
+    """The nearest multiple of eight that is at least nine tenths of the width."""
     rounded = max(8, int(width + 4) // 8 * 8)
     return rounded + 8 if rounded < 0.9 * width else rounded
 
@@ -142,7 +142,7 @@ def _basic_block_3d(net: Net, x: str, width: int, stride: int) -> str:
 
 
 def dcgan(latent: int = 100, ngf: int = 128, colours: int = 3, seed: int = 0) -> onnx.ModelProto:
-    """DCGAN's generator, a latent vector to a 64x64 image.
+    """DCGAN's generator, from a latent vector to a 64x64 image.
 
     With ngf 64 it consists of the paper's single transposed convolutions (512-256-128-64-3).
     """
@@ -178,7 +178,7 @@ def bert(
     net = Net("bert", seed)
     ids = net.input("input_ids", (1, sequence), TensorProto.INT64)
     bias = _mask_bias(net, sequence) if mask else None
-    # Positions and the one token type are constants of the graph: added once, here.
+    # Embeddings of positions and of the only token type are constants, added here once.
     positions = net.random((1, sequence, hidden), 0.5)
     words = net.node("Gather", net.random((vocabulary, hidden), 1.0), ids, axis=0, channels=hidden)
     x = _layer_norm(net, net.node("Add", words, positions))
@@ -192,7 +192,7 @@ def bert(
 def vit_tiny(
     size: int = 224, layers: int = 12, hidden: int = 192, heads: int = 3, seed: int = 0
 ) -> onnx.ModelProto:
-    """ViT-tiny of patches of 16 by 16, whose mean is classified: norms before, and no token."""
+    """ViT-tiny with 16x16 patches, norms first, and no class token: patches are averaged."""
     net, patches = Net("vit_tiny", seed), (size // 16) ** 2
     image = net.input("image", (1, 3, size, size))
     x = net.conv(image, hidden, (16, 16), (16, 16), (0, 0), bias=True)
@@ -208,7 +208,7 @@ def vit_tiny(
 
 
 def _mask_bias(net: Net, sequence: int) -> str:
-    """0 where attended, -1e4 where masked, ready to be added to the scores."""
+    """The attention mask as a term of the scores: 0 where attended, -1e4 where masked."""
     given = net.input("attention_mask", (1, sequence), TensorProto.INT64)
     as_float = net.node("Cast", given, to=TensorProto.FLOAT)
     absent = net.node("Sub", net.constant(1.0), as_float, channels=sequence)
@@ -234,7 +234,7 @@ def _attention(net: Net, x: str, heads: int, sequence: int, bias: str | None) ->
 
 
 def _gelu(net: Net, x: str) -> str:
-    """x/2 (1 + erf(x/sqrt 2)), in the nodes that exporters write."""
+    """GELU, x/2 (1 + erf(x/sqrt 2)), in the nodes that exporters write."""
     erf = net.node("Erf", net.node("Div", x, net.constant(2**0.5)))
     return net.node("Mul", net.node("Mul", x, net.node("Add", erf, net.constant(1.0))),
                     net.constant(0.5))  # fmt: skip

@@ -33,10 +33,10 @@ from benchmarks.networks.zoo import network
 from benchmarks.options import Listed, number, progress
 
 TARGETS = ("x86-64-v3", "x86-64-v4", "x86-64-v4-vnni")
-NETWORKS = ("resnet50", "mobilenet_v2", "resnet3d18", "dcgan", "bert_base")  # of the paper
+NETWORKS = ("resnet50", "mobilenet_v2", "resnet3d18", "dcgan", "bert_base")  # those of the paper
 MOST_BYTES = 1_000_000
 KNOWN = 256  # records of a task
-TUNING = 2 / 3  # of a target's time
+TUNING = 2 / 3  # share of a target's time
 SEED = Path(__file__).resolve().parents[2] / "registry" / "seed"
 
 
@@ -59,8 +59,8 @@ def command(
     folder: Path,
     sign: Path | None,
 ) -> None:
-    """Tune, confirm, write."""
-    signer = load_signer(sign) if sign else None  # a wrong one is found before all the work
+    """Tune, confirm, and write the bundle."""
+    signer = load_signer(sign) if sign else None  # first, as a wrong key would waste all the work
     found, seconds = [], TUNING * minutes * 60 / len(targets)
     with tempfile.TemporaryDirectory() as scratch:
         tuned = registry or Path(scratch, "tuned.db")
@@ -74,14 +74,14 @@ def command(
 
 
 def written(name: str, folder: Path) -> Path:
-    """The file of a network."""
+    """Write a network to a file; return its path."""
     model = folder / f"{Path(name).stem}.onnx"
     onnx.save(network(name), model)
     return model
 
 
 def confirmed(models: list[Path], target: str, claims: Bundle, times: int, scratch: Path) -> Bundle:
-    """What of the claims is the best of its task on a target so many times in a row."""
+    """The claims that are the best of their task on a target, so many times in a row."""
     for _ in range(times):
         with tempfile.TemporaryDirectory(dir=scratch) as folder:
             path = Path(folder, "registry.db")
@@ -92,13 +92,13 @@ def confirmed(models: list[Path], target: str, claims: Bundle, times: int, scrat
 
 
 def unproved(won: Bundle) -> Bundle:
-    """The records as those of others, which a build believes when they have won on it."""
+    """The records as claims, which a build uses only once they have won on its machine."""
     claims = {id_: replace(one, claimed=True) for id_, one in won.records.items()}
     return replace(won, records=claims)
 
 
 def winners(path: Path) -> Bundle:
-    """The best records of a registry which were measured there and have beaten the default."""
+    """The best records of a registry that were measured there and have beaten the default."""
     bundle, _ = contents(path)
     keys, tvm = {one.key for one in bundle.records.values()}, version("apache-tvm")
     with Registry.open(path, write=False) as registry:
@@ -108,13 +108,13 @@ def winners(path: Path) -> Bundle:
 
 
 def is_better(best: Record, *others: Record) -> bool:
-    """Whether a record is no claim, and another one than that of the default schedule."""
+    """Whether a record is no claim, and is not the default schedule."""
     defaults = {one.trace for one in others if one.provenance.search == "default"}
     return not best.claimed and bool(defaults) and best.trace not in defaults
 
 
 def united(bundles: Iterable[Bundle], device: str) -> Bundle:
-    """All that is in the bundles, with another name of the host."""
+    """One bundle of the content of all, with another name for the device."""
     whole = Bundle()
     for one in bundles:
         whole.targets.update(one.targets)
@@ -126,7 +126,7 @@ def united(bundles: Iterable[Bundle], device: str) -> Bundle:
 
 
 def write(base: Bundle, folder: Path, signer: Signer | None = None) -> str:
-    """Put the bundle in the place of what is in the folder: what there is to say of it."""
+    """Replace the bundle in the folder; return a sentence about the new one."""
     if signer is not None:
         base = replace(base, stamp=Stamp.succeeding((), ()))
     content = base.to_bytes()

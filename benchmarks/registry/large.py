@@ -57,11 +57,11 @@ def main(v0: T.Buffer((1, 56, 56, 64), 'float32'), v1: T.Buffer((3, 3, 64, {out}
             with T.init():
                 v2[v19, v20, v21, v22] = T.float32(0.0)
             v2[v19, v20, v21, v22] = v2[v19, v20, v21, v22] + v3[v19, v20 + v23, v21 + v24, v25] * v1[v23, v24, v25, v22]
-"""  # noqa: E501 - lines of a script stand on one line
+"""  # noqa: E501 - the script's statements must not be wrapped
 
 
 def fill(path: Path, records: int, chance: random.Random) -> list[TaskKey]:
-    """Make the registry: its keys."""
+    """Fill the registry; return its keys."""
     models = real_measurements()
     targets = cpu_targets()
     workloads = [convolution(number) for number in range(WORKLOADS)]
@@ -80,13 +80,13 @@ def fill(path: Path, records: int, chance: random.Random) -> list[TaskKey]:
 def measure(
     path: Path, keys: list[TaskKey], records: int, chance: random.Random
 ) -> dict[str, float]:
-    """Ask what a build asks; goals: open below 50 ms, lookup below 2 ms, plan below 1 s.
+    """Time a build's queries; goals: open below 50 ms, lookup below 2 ms, plan below 1 s.
 
-    open_ms: median, for reading. lookup_p99_ms: the best record of a task. plan_200_s: all that a
-    plan of 200 tasks asks; near_200_s: and what the neighbours of 200 unknown ones are.
-    relatives_s: what the search of an unknown one learns from. query_s, stats_s, best_s (of a
-    model of 60 tasks, on one target), show_s (of a task): the commands' questions. row_bytes: a
-    record with its measurement, indexes and all.
+    open_ms: median, for reading. lookup_p99_ms: for the best record of a task. plan_200_s: all
+    queries of a plan of 200 tasks; near_200_s: for the neighbours of 200 unknown ones. relatives_s:
+    for the measurements from which the search of an unknown task learns. query_s, stats_s, best_s
+    (of a model of 60 tasks, on one target), show_s (of a task): for the commands. row_bytes: of a
+    record with its measurement, including indexes.
     """
     opening = [_seconds(lambda: Registry.open(path, write=False).close()) for _ in range(21)]
     with Registry.open(path, write=False) as registry:
@@ -118,7 +118,7 @@ def measure(
 @number("--seed", 0)
 @json_option
 def command(records: int, seed: int, file: Path | None) -> None:
-    """Fill, ask, print, and with --json also write."""
+    """Fill, measure and print, and write with --json."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "registry.db"
@@ -128,7 +128,7 @@ def command(records: int, seed: int, file: Path | None) -> None:
 
 
 def real_measurements() -> list[Measurement]:
-    """What a real registry has measured, whose traces and features are those of real programs."""
+    """The measurements of a real registry, with traces and features of real programs."""
     with tempfile.TemporaryDirectory() as folder:
         (path := Path(folder, "real.db")).write_bytes(gzip.decompress(REAL.read_bytes()))
         with Registry.open(path) as real:
@@ -141,7 +141,7 @@ def real_measurements() -> list[Measurement]:
 
 
 def cpu_targets() -> list[Target]:
-    """The targets that tasks are spread over."""
+    """The targets of the tasks."""
     return [load_target(name, [shipped("targets")]) for name in TARGETS]
 
 
@@ -158,20 +158,20 @@ def _add_tasks(registry: Registry, workloads: list[Workload], targets: list[Targ
     for target in targets:
         registry.add_target(target)
         for model in range(WORKLOADS // 50):
-            some = workloads[model * 50 : model * 50 + 60]  # models share some of their tasks
+            some = workloads[model * 50 : model * 50 + 60]  # neighbouring models share some tasks
             tasks = [(TaskKey(workload.key, target.fingerprint), 1) for workload in some]
             registry.add_model(sha256(f"model {model}"), f"model-{model}", tasks)
 
 
 def _near(registry: Registry, fingerprint: str) -> None:
-    """Look for neighbours of tasks that the registry has not, of its families."""
+    """Look for neighbours of unknown tasks whose families the registry has."""
     target = next(one for one in cpu_targets() if one.fingerprint == fingerprint)
     workloads = [convolution(number) for number in range(WORKLOADS, WORKLOADS + PLANNED)]
     nearest({TaskKey(one.key, fingerprint): one for one in workloads}, registry, TVM, target)
 
 
 def convolution(number: int) -> Workload:
-    """A convolution; two of a family differ in their channels."""
+    """A convolution; those of a family differ in their channels."""
     text = CONVOLUTION.format(kind=number % FAMILIES, out=8 * (1 + number // FAMILIES))
     shapes = ((1, 58, 58, 64), (64, 3, 3, number))
     family = sha256(f"family {number % FAMILIES}")
@@ -180,7 +180,7 @@ def convolution(number: int) -> Workload:
 
 
 def measured_like(key: TaskKey, models: list[Measurement], chance: random.Random) -> Measurement:
-    """A measurement of a key with the trace of one of the models, changed."""
+    """A measurement for a key, with a changed trace of one of the models."""
     model = models[chance.randrange(len(models))]
     instructions, decisions = json.loads(model.trace)
     trace = canonical_json([instructions, _shuffled(decisions, chance)])
@@ -191,7 +191,7 @@ def measured_like(key: TaskKey, models: list[Measurement], chance: random.Random
 
 
 def _shuffled(decisions: list[list[object]], chance: random.Random) -> list[list[object]]:
-    """The same numbers in other orders, so that each trace is one that others may send."""
+    """The decisions with shuffled factors, so that each trace is new and still valid."""
     return [
         [place, chance.sample(made, len(made)) if isinstance(made, list) else made]
         for place, made in decisions

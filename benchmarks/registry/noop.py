@@ -30,7 +30,7 @@ EMPTY = "python -c pass"
 
 @dataclass(frozen=True)
 class Case:
-    """One command. output: what it makes; None for the empty program."""
+    """A command. output: the file that it makes; None for the empty program."""
 
     name: str
     words: tuple[str, ...]
@@ -58,7 +58,7 @@ class Times:
 @click.option("--folder", type=Path, help="Where what was tuned is kept, and found.")
 @json_option
 def command(model: Path, trials: int, rounds: int, folder: Path | None, file: Path | None) -> None:
-    """Prepare, build, ask again; print a table."""
+    """Prepare, build, build again; print a table."""
     with tempfile.TemporaryDirectory() as scratch:
         cases = prepared(model.resolve(), trials, folder or Path(scratch))
         builds = {case.name: anew(case) for case in cases if case.output}
@@ -96,7 +96,7 @@ def _built(name: str, words: Sequence[str], folder: Path) -> Case:
 
 
 def anew(case: Case) -> float:
-    """Seconds of a build that finds nothing; then once more, so that all is up to date."""
+    """The seconds of a build without an output; a second build then leaves all up to date."""
     if case.output:
         case.output.unlink(missing_ok=True)
     seconds = run(case.words, case.folder)
@@ -105,7 +105,7 @@ def anew(case: Case) -> float:
 
 
 def in_turns(cases: Sequence[Case], rounds: int) -> list[Times]:
-    """Each command so often, one after the other; an output that is made again ends it."""
+    """Run the commands in turns, so many rounds; SystemExit where an output is made again."""
     made = {case: case.output.stat().st_mtime_ns for case in cases if case.output}
     taken: dict[Case, list[float]] = {case: [] for case in cases}
     for _ in range(rounds):
@@ -120,7 +120,7 @@ def in_turns(cases: Sequence[Case], rounds: int) -> list[Times]:
 
 
 def run(words: Sequence[str], folder: Path) -> float:
-    """Seconds that a command takes in a folder, where its home is, too."""
+    """The seconds of a command in a folder, which is also its home."""
     env = {name: value for name, value in os.environ.items() if name not in ("CI", "MAKEFLAGS")}
     env |= {"HOME": str(folder), "XDG_CACHE_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     began = time.perf_counter()

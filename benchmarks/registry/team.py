@@ -36,7 +36,7 @@ from benchmarks.registry.large import (
     recorded,
 )
 
-# What a build asks of layers, without a build.
+# The part of a build that asks layers for records.
 ASK = """
 import json, sys
 from pathlib import Path
@@ -75,7 +75,7 @@ def command(
 def fill(
     folder: Path, records: int, tasks: int, bundles: int, chance: random.Random
 ) -> list[TaskKey]:
-    """Push so many records of so many tasks, in so many bundles: the keys."""
+    """Push so many records of so many tasks, in so many bundles; return the tasks' keys."""
     models, target = real_measurements(), cpu_targets()[-1]
     workloads = [convolution(number) for number in range(tasks)]
     keys = [TaskKey(one.key, target.fingerprint) for one in workloads]
@@ -91,7 +91,7 @@ def fill(
 
 
 def ask(folder: Path, keys: Sequence[TaskKey]) -> dict[str, float]:
-    """Processor seconds of a process that takes in keys: cold, again, offline, and all known."""
+    """CPU seconds to take in keys: with a cold cache, again, offline, and with all known."""
     shutil.rmtree(folder / "ansor-deploy", ignore_errors=True)
     (folder / "mine.db").unlink(missing_ok=True)
     with Registry.open(folder / "theirs.db", write=False) as theirs:
@@ -107,7 +107,7 @@ def ask(folder: Path, keys: Sequence[TaskKey]) -> dict[str, float]:
 
 
 def asked(folder: Path, layers: Sequence[str], keys: Sequence[TaskKey]) -> float:
-    """Processor seconds of one process and of what it starts."""
+    """CPU seconds of a process and its children."""
     words = json.dumps(
         [layers, str(folder / "mine.db"), [list(vars(key).values()) for key in keys]]
     )
@@ -117,15 +117,15 @@ def asked(folder: Path, layers: Sequence[str], keys: Sequence[TaskKey]) -> float
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+    """Serves files without logging."""
 
     def log_message(self, *words: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """The address of a server of a folder."""
+    """Serve a folder within the block; the server's URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

@@ -45,9 +45,9 @@ from benchmarks.search.operators_te import CASES
 from benchmarks.search.results import Bench, Found
 
 HEAVIEST = 10  # tasks of each network
-WARM_NETWORK = "squeezenet"  # what a cost model that is warm knows of
+WARM_NETWORK = "squeezenet"  # the network that a warm cost model has learnt from
 WARM_TASKS, WARM_PROGRAMS = 6, 24
-MOMENTS = (0.25, 0.5, 1.0)  # of the trials
+MOMENTS = (0.25, 0.5, 1.0)  # shares of the trials, at which the state is kept
 ENDLESS = Objective(patience=1 << 30)
 FULL = EvolutionOptions()
 RANDOM = EvolutionOptions(fresh=1.0, enough=sys.maxsize, programs=1)
@@ -56,16 +56,16 @@ NO_DRAFT = EvolutionOptions(drafted=0.0)
 
 
 class Ignorant(CostModel):
-    """A cost model that learns nothing: programs come as they were drawn."""
+    """A cost model that learns nothing, so that programs stay in the order of drawing."""
 
     def update(self) -> bool:
-        """Not done."""
+        """Do nothing."""
         return False
 
 
 @dataclass(frozen=True)
 class Variant:
-    """without: rules left out. options: of the evolution. learns: whether the cost model does."""
+    """A variant. without: rules left out. options: of the evolution. learns: the cost model."""
 
     without: tuple[str, ...] = ()
     options: EvolutionOptions = FULL
@@ -74,7 +74,7 @@ class Variant:
     learns: bool = True
 
 
-# What a template written by hand has not; and what keeps a tile of the output in registers.
+# Rules that a hand-written template lacks; and those that keep output tiles in registers.
 BEYOND_TEMPLATES = (
     *("factored-tile", "multi-level-tiling", "multi-level-tiling-with-fusion"),
     *("reduction-factorisation", "row-fusion", "winograd"),
@@ -128,12 +128,12 @@ def ablate(bench: Bench, subject: str, trials: int, variants: Sequence[str]) -> 
 def _moments(
     bench: Bench, subject: str, tasks: Sequence[Task], name: str, trials: int
 ) -> list[Held]:
-    """What one variant held at each of the moments."""
+    """The best traces of one variant at each of the moments."""
 
     def find() -> Found:
         variant = replace(VARIANTS[name], round_robin=_of_cases(subject) or name == "round-robin")
         known: list[Program] = []
-        if variant.warm:  # programs of another network, for the cost models that are not cold
+        if variant.warm:  # programs of another network, from which its cost model learns first
             others = searching.network_tasks(WARM_NETWORK, bench.target, WARM_TASKS)
             known = measured_programs(bench, others, WARM_PROGRAMS)
         context = _context(variant, bench.target, known, bench.seed)
@@ -151,7 +151,7 @@ def _of_cases(subject: str) -> bool:
 
 
 def _tasks(subject: str, target: Target) -> list[Task]:
-    """Of one subject; what several networks share is one task."""
+    """The tasks of a subject; a task that several networks share occurs once."""
     found: dict[str, Task] = {}
     for name in subject.split("+"):
         operator = [searching.operator_task(name, target)] if name in CASES else []
@@ -165,7 +165,7 @@ def _tasks(subject: str, target: Target) -> list[Task]:
 def _measured_again(
     bench: Bench, tasks: Sequence[Task], held: Sequence[Held]
 ) -> dict[tuple[str, str], float]:
-    """Seconds of every winner, by workload and trace; all of a task in turns."""
+    """Seconds of every winner, by workload and trace; those of a task are timed in turns."""
     seconds = {}
     for task in tasks:
         key = task.key.workload
@@ -176,7 +176,7 @@ def _measured_again(
 
 
 def _best(held: Held, tasks: Sequence[Task], seconds: dict[tuple[str, str], float]) -> list[float]:
-    """Seconds of the best that was held of each task; infinite where nothing ran."""
+    """Seconds of the best held for each task; infinite where nothing ran."""
     keys = [task.key.workload for task in tasks]
     return [min((seconds[key, trace] for trace in held[key]), default=inf) for key in keys]
 
@@ -184,7 +184,7 @@ def _best(held: Held, tasks: Sequence[Task], seconds: dict[tuple[str, str], floa
 def _run(
     bench: Bench, tasks: Sequence[Task], variant: Variant, context: SearchContext, trials: int
 ) -> list[tuple[int, Held]]:
-    """Trials, and what was best then: after each batch, once every task has been looked at."""
+    """(trials, the best traces then) after each batch, once every task was measured."""
     budget = Budget(per_task=1 << 30, min_impact=0.0)
     states = [TaskProgress(task, task.roofline(bench.target)) for task in tasks]
     scheduler = Scheduler(states, budget, [0.0], ENDLESS, bench.seed)
@@ -212,13 +212,13 @@ def _run(
 
 
 def _guess(task: Task, context: SearchContext) -> str:
-    """What the variant's own rules think best: the default schedule, had it no others."""
+    """The guess of the variant's own rules: the default schedule, if it had no others."""
     sketch = derive(task.mod, context.target, context.rules).sketches[0]
     return dump(sketch.program(Guess()).sch.trace)
 
 
 def _next(scheduler: Scheduler, variant: Variant) -> TaskProgress | None:
-    """The task for the next batch: as scheduled, or the one with the fewest so far."""
+    """The task of the next batch: the scheduler's choice, or the one with the fewest batches."""
     if not variant.round_robin:
         chosen = scheduler.next()
         return chosen[0] if chosen else None
@@ -238,5 +238,5 @@ def _context(
 
 
 def _held(run: Sequence[tuple[int, Held]], trials: int) -> Held:
-    """What was best when so many trials were spent."""
+    """The best traces after so many trials."""
     return [held for spent, held in run if spent <= trials][-1]

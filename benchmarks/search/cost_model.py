@@ -1,8 +1,8 @@
-"""How well the cost model ranks programs that it has not seen, as the Ansor paper asks it.
+"""How well the cost model ranks programs that it has not seen, measured as in the Ansor paper.
 
-Random programs of ResNet-50's heaviest tasks are measured; four fifths teach a new model, the
-rest test it. A program's throughput is relative to the best of its task, 0 to 1. Pairs are of one
-task. The paper learnt from 20,000 programs and tested with 5,000.
+Random programs of ResNet-50's heaviest tasks are measured; four fifths train a new model, the rest
+test it. A program's throughput is relative to the best of its task, 0 to 1. Pairs are of one task.
+The paper trained with 20,000 programs and tested with 5,000.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.options import progress
 from benchmarks.search import searching
 from benchmarks.search.results import Bench, Found
 
-NETWORK, TASKS = "resnet50", 12  # the heaviest of its tasks
+NETWORK, TASKS = "resnet50", 12  # the number of its tasks, the heaviest
 CHUNK = 32  # programs of a task that are measured and written down together
 HELD_OUT = 0.2
 
@@ -45,7 +45,7 @@ PAPER = {"trained": 20_000, "tested": 5_000, "rmse": 0.079, "r2": 0.958, "pairwi
 
 
 def rank(bench: Bench, count: int) -> Found:
-    """The quality of a model of `count` programs, or as many as these tasks have."""
+    """The quality of a model trained on programs, `count` in all or as many as there are."""
 
     def find() -> Found:
         tasks = searching.network_tasks(NETWORK, bench.target, TASKS)
@@ -55,7 +55,7 @@ def rank(bench: Bench, count: int) -> Found:
 
 
 def evaluate(programs: Sequence[Program], seed: int) -> dict[str, float]:
-    """Train a new model on some of the programs and test it on the others, as `PAPER` has it."""
+    """Train a new model on some programs and test it on the others, with the figures of `PAPER`."""
     tested, trained = _split(programs, seed)
     model = CostModel()
     for program in trained:
@@ -75,7 +75,7 @@ def evaluate(programs: Sequence[Program], seed: int) -> dict[str, float]:
 
 
 def pairwise(predicted: np.ndarray, actual: np.ndarray, groups: Sequence[str]) -> float:
-    """Share of the pairs of one group whose order is predicted right; 0.5 without any pair."""
+    """The share of pairs within a group that are ranked right; 0.5 without any pair."""
     right = total = 0
     for a, b in itertools.combinations(range(len(groups)), 2):
         if groups[a] == groups[b] and actual[a] != actual[b]:
@@ -85,12 +85,12 @@ def pairwise(predicted: np.ndarray, actual: np.ndarray, groups: Sequence[str]) -
 
 
 def measured_programs(bench: Bench, tasks: Sequence[Task], count: int) -> list[Program]:
-    """Distinct random programs of each task, without those that fail; resumed chunk by chunk."""
+    """Distinct random programs of each task that run; it can be resumed after each chunk."""
     return [program for task in tasks for program in _of(bench, task, count)]
 
 
 def _of(bench: Bench, task: Task, count: int) -> list[Program]:
-    """A task's; fewer if there are no more."""
+    """The programs of a task; fewer if there are no more."""
     found: dict[str, Any] = {}
     for number in range(-(-count // CHUNK)):
         about = {"task": task.key.workload, "chunk": number, "seed": bench.seed}
@@ -136,7 +136,7 @@ def _unpacked(text: str) -> np.ndarray:
 
 
 def _split(programs: Sequence[Program], seed: int) -> tuple[list[Program], list[Program]]:
-    """Those that test, and those that teach."""
+    """The programs to test with, and those to train with."""
     order = list(programs)
     random.Random(seed).shuffle(order)
     count = max(1, round(len(order) * HELD_OUT))

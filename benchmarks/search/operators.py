@@ -1,7 +1,7 @@
 """One case of the paper under our search and under TVM's MetaSchedule, built and timed alike.
 
-The best few of each search run in turns, and then the best of each side against one another, in
-one process: of many close candidates, the fastest single measurement is often a lucky one.
+The best few programs of each search run in turns, then the best of each side against each other, in
+one process: among many close candidates, the fastest single timing is often a lucky one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from benchmarks.search.results import Bench, Found
 
 OURS, THEIRS = "ansor", "metaschedule"
 FINALISTS = 4  # of each search
-ROUNDS = 3  # of turns, of the two that are left
+ROUNDS = 3  # of turns between the two winners
 
 
 def compare(bench: Bench, case: str, trials: int) -> Found:
     """Both searches' final programs in turns: milliseconds, ratio and its quartiles, the limit.
 
-    Below 1 ours is faster. The limit is what this machine's arithmetic or its memory allows,
+    Below 1 ours is faster. The limit is the time at this machine's peak arithmetic or memory rate,
     whichever is longer; tensors that stay in a cache may be read faster than that.
     """
     task = searching.operator_task(case, bench.target)
@@ -44,7 +44,7 @@ def compare(bench: Bench, case: str, trials: int) -> Found:
 
 
 def searched(bench: Bench, case: str, engine: str, trials: int) -> Found:
-    """What one search found: its fastest few, and the seconds that it took.
+    """The result of one search: its fastest programs, and the seconds that it took.
 
     RuntimeError where none of its programs ran.
     """
@@ -56,7 +56,7 @@ def searched(bench: Bench, case: str, engine: str, trials: int) -> Found:
             context = SearchContext(on, shipped_rules(on.kind), seed)
             return open_search(engine, task, known, context)
 
-        open_(task, bench.target, [], bench.seed)  # what is loaded once and for all is not counted
+        open_(task, bench.target, [], bench.seed)  # what is loaded only once is not counted
         where = (bench.target, bench.measurer)
         first = engine == OURS
         run = searching.search(open_, task, *where, trials, bench.seed, default_first=first)
@@ -99,7 +99,7 @@ def _turns(bench: Bench, task: Task, traces: Sequence[str]) -> list[tuple[float,
 
 
 def _limit(bench: Bench, case: str, task: Task) -> float:
-    """Seconds at this machine's peak, or at its memory's bandwidth."""
+    """Seconds at this machine's peak, or at its memory's bandwidth, whichever is longer."""
     limits = Peak(**bench.results.once("peak", {}, lambda: asdict(measured_apart())))
     flops = CASES[case].flops or task.flops
     return max(flops / limits.gflops, task.workload.bytes / limits.gbytes) / 1e9

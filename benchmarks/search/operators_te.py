@@ -1,12 +1,12 @@
 """The operators of the Ansor paper in their four shapes, float32, channels last.
 
-Ten single operators (section 7.1), the two subgraphs (section 7.2), and a convolution as a
-network's fusion leaves it: padding, bias and ReLU fused, the weight in any layout. The shapes are
-those that TVM publishes in its workloads, and so are the operators, but for convolutions: without
-groups TVM's read a channel by a division that no loop needs. Where paper and published shapes
-differ, the published ones count (NRM#4 is 4096 x 1024).
+These are ten single operators (section 7.1), two subgraphs (section 7.2), and a convolution as
+fusion leaves it in a network: with padding, bias and ReLU, and its weight in any layout. Shapes and
+operators are those that TVM publishes in its workloads, except for convolutions: even without
+groups, TVM's compute the channel by a division, which is not needed. Where the paper and the
+published shapes differ, the published ones count (NRM#4 is 4096 x 1024).
 
-A case is an operator in one of its shapes and a batch: "C2D-3-b16" is the third of 16 images.
+A case is an operator with a shape and a batch: "C2D-3-b16" is the third shape with 16 images.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ BATCHES = (1, 16)
 
 @dataclass(frozen=True)
 class Operator:
-    """make: its inputs and its output, of a batch and the arguments of a shape.
+    """An operator. make: its inputs and output, from a batch and the arguments of a shape.
 
-    published: the name that its shapes have among TVM's workloads. free: inputs whose layout may be
-    chosen. flops: of a batch and such arguments, where the loops spell out more than it takes.
+    published: the name under which TVM's workloads have its shapes. free: inputs whose layout may
+    be chosen. flops: from the same arguments, for operators whose loops contain more than is
+    needed.
     """
 
     make: Callable[..., Any]
@@ -38,7 +39,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Case:
-    """An operator in one shape, counted from one, and a batch."""
+    """An operator with a shape, counted from one, and a batch."""
 
     name: str
     shape: int
@@ -49,22 +50,22 @@ class Case:
 
     @property
     def operator(self) -> Operator:
-        """What is computed."""
+        """The operator."""
         return OPERATORS[self.name]
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """Of the operator: the batch, then the shape's."""
+        """The operator's arguments: the batch, then those of the shape."""
         _, shapes = te_workload.CONFIGS[self.operator.published]
         return (self.batch, *shapes[self.shape - 1][1:])
 
     @property
     def flops(self) -> float | None:
-        """Floating-point operations of a run; None where its loops spell them out."""
+        """Floating-point operations of a run; None where they are those of its loops."""
         return self.operator.flops and self.operator.flops(*self.arguments)
 
     def function(self) -> Any:
-        """Its program (`tirx.PrimFunc`)."""
+        """The program (`tirx.PrimFunc`)."""
         operator = self.operator
         func = te.create_prim_func(list(operator.make(*self.arguments)))
         func = func.with_attr("global_symbol", "main")
@@ -78,7 +79,7 @@ def _tensor(name: str, *shape: int) -> Any:
 
 
 def convolution(rank: int, batch: int, *shape: int) -> list[Any]:
-    """In so many dimensions. Padding is a stage of its own.
+    """A convolution in `rank` dimensions. Padding is a stage of its own.
 
     shape: sizes, channels, filters, kernel, stride, padding; then dilation and groups, if not one.
     """
@@ -106,7 +107,7 @@ def convolution(rank: int, batch: int, *shape: int) -> list[Any]:
 def depthwise(
     batch: int, height: int, width: int, channels: int, kernel: int, stride: int, pad: int
 ) -> list[Any]:
-    """A filter a channel."""
+    """A depthwise convolution, with one filter for each channel."""
     data = _tensor("data", batch, height, width, channels)
     weight = _tensor("weight", kernel, kernel, channels)
     padded = topi.nn.pad(data, [0, pad, pad, 0])
@@ -145,7 +146,7 @@ def attention_scores(*arguments: int) -> list[Any]:
 def _transposed_flops(
     batch: int, height: int, width: int, channels: int, filters: int, kernel: int, *_: int
 ) -> float:
-    """Every input meets the whole window: a stride leaves no zeros to multiply with."""
+    """FLOP of a transposed convolution, where each input meets the window once, and no zeros."""
     return 2.0 * batch * height * width * channels * filters * kernel**2
 
 
@@ -165,9 +166,9 @@ OPERATORS = {
 CASES = {
     str(case): case
     for batch in BATCHES
-    for shape in (3, 2, 4, 1)  # the middle of a network first: where it spends most of its time
+    for shape in (3, 2, 4, 1)  # middle layers first, where networks spend most of their time
     for name in OPERATORS
     for case in [Case(name, shape, batch)]
 }
-# The 96 of the paper, in an order that covers the operators first.
+# The 96 of the paper, in an order that covers all operators first.
 PAPER_CASES = [name for name, case in CASES.items() if case.name != "Fused"]

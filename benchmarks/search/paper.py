@@ -27,7 +27,7 @@ from benchmarks.search.operators_te import CASES, PAPER_CASES
 from benchmarks.search.results import Bench
 
 Piece = Callable[[], object]
-SUBJECTS = ["C2D-4-b16", "Fused-4-b16"]  # of figure 7: an operator, and it as a network has it
+SUBJECTS = ["C2D-4-b16", "Fused-4-b16"]  # of figure 7: an operator, and the same as in a network
 PARTS = ("operators", "ablation", "cost-model")
 
 
@@ -54,7 +54,7 @@ def command(
     threads: int,
     file: Path,
 ) -> None:
-    """Find what is not known yet, piece by piece; print the tables."""
+    """Do the pieces that have no results yet; print the tables."""
     some = cases(chosen) if chosen else PAPER_CASES
     known(subjects)
     on = target("host", threads)
@@ -80,7 +80,7 @@ def command(
 def _attempt(piece: Piece) -> None:
     try:
         piece()
-    except RuntimeError as error:  # of one piece: the others are worth having all the same
+    except RuntimeError as error:  # of one piece: the others are still useful
         progress(str(error))
 
 
@@ -102,7 +102,7 @@ def cases(names: Sequence[str]) -> list[str]:
 
 
 def known(subjects: Sequence[str]) -> None:
-    """BadParameter unless all are cases and networks, several of either with "+" between them."""
+    """BadParameter unless all are cases and networks, or several of these joined by "+"."""
     names = {name for one in subjects for name in one.split("+")}
     if unknown := names - {*CASES, *zoo.NETWORKS}:
         raise click.BadParameter(f"no case or network {', '.join(sorted(unknown))}")

@@ -1,7 +1,7 @@
-"""Results of a long benchmark, a line of JSON each, so that it goes on where it was stopped.
+"""Results of a long benchmark, a line of JSON each, so that it can be resumed.
 
-A line is written at once and whole when a piece of work is done: what is killed loses the piece
-under way, and no more. Each holds the machine that it was measured on and the commit of the code.
+A line is written at once and completely when a piece of work is done: killing the benchmark loses
+only the current piece. Each line holds the machine of the measurement and the commit of the code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Machine:
-    """What times depend on. cores: that were used. isa: LLVM's name of it, and its vectors."""
+    """What times depend on. cores: those used. isa: LLVM's name of the cpu, and its vectors."""
 
     cpu: str
     cores: int
@@ -36,13 +36,13 @@ class Machine:
 
 
 def machine(target: Target) -> Machine:
-    """This one, as far as the target uses it."""
+    """This machine, with the target's cores and instruction set."""
     isa = f"{target.cpu}, {target.vector_registers} registers of {8 * target.vector_bytes} bits"
     return Machine(detect_host()["description"], target.cores, isa)
 
 
 class Results:
-    """What was found so far on one machine, in a file that may hold other machines' as well."""
+    """The results on one machine, in a file that may also hold those of other machines."""
 
     def __init__(self, path: Path, here: Machine) -> None:
         self.path, self.here = path, here
@@ -55,16 +55,16 @@ class Results:
         }
 
     def of(self, kind: str) -> list[Found]:
-        """All of a kind: "about" says of what, "found" what came out, "commit" by which code."""
+        """All lines of a kind: "about" is the subject, "found" the result, "commit" the code."""
         return [line for (one, _), line in self._found.items() if one == kind]
 
     def get(self, kind: str, about: Found) -> Found | None:
-        """What is there already."""
+        """The result that is in the file already; None if there is none."""
         line = self._found.get(_key(kind, about))
         return None if line is None else line["found"]
 
     def once(self, kind: str, about: Found, find: Callable[[], Found]) -> Found:
-        """What is there already, else what `find` returns, which is written down."""
+        """The result that is in the file, else what `find` returns, which is written down."""
         known = self.get(kind, about)
         if known is not None:
             return known
@@ -81,7 +81,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where programs are measured, and where what was found is kept. seed: of the searches."""
+    """Where programs are measured, and where results are kept. seed: of the searches."""
 
     target: Target
     measurer: Measurer
@@ -94,7 +94,7 @@ def _key(kind: str, about: Found) -> tuple[str, str]:
 
 
 def _lines(path: Path) -> Iterator[Found]:
-    """Whole lines of a file, if there is one; what was cut off at its end is taken away."""
+    """The complete lines of a file, if it exists; an incomplete last line is cut off."""
     if not path.exists():
         return
     data = path.read_bytes()
@@ -105,7 +105,7 @@ def _lines(path: Path) -> Iterator[Found]:
 
 
 def _commit() -> str:
-    """Of the checkout that this file is in, "+" where it was changed; empty outside of any."""
+    """The commit of this file's checkout, with "+" if it was changed; "" outside a checkout."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)

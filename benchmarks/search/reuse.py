@@ -49,11 +49,11 @@ KNOWN = ("light_squeezenet", "light_resnet50", "light_vgg19", "light_inception_v
 
 @dataclass(frozen=True)
 class Row:
-    """One near task searched with one seed. Latencies in milliseconds, all of the same turns.
+    """One near task searched with one seed. Latencies in milliseconds, all from the same turns.
 
-    trials: of each of the searches, until it held what is as fast as what the cold one held at its
-    end; None where it never did. ms: of what each held at its end. default_ms: of the default
-    schedule. served_ms: of that or the first look of a search with neighbours, the faster.
+    trials: for each search, until it held a program as fast as the cold one's last; None where it
+    never did. ms: of what each held at its end. default_ms: of the default schedule. served_ms: of
+    that or the first trial of a search with neighbours, whichever is faster.
     """
 
     task: str
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Setting:
-    """How near tasks are searched, by the names of the options."""
+    """How near tasks are searched, as the options say."""
 
     target: Target
     trials: int
@@ -98,7 +98,7 @@ def command(
     new: str, known: list[str], tasks: int, min_impact: float, threads: int, path: Path | None,
     file: Path | None, **how: Any,
 ) -> None:  # fmt: skip
-    """Fill the registry, look at the new network, search its near tasks; print and write."""
+    """Fill the registry, plan the new network, search its near tasks; print and write."""
     setting = Setting(target("host", threads), **how)
     with tempfile.TemporaryDirectory() as folder:
         registry = path or Path(folder) / "registry.db"
@@ -119,20 +119,20 @@ def command(
 
 
 def _share(planned: Plan, status: str) -> tuple[int, float]:
-    """Of the new network's tasks, as many and as much of its time."""
+    """The number of the new network's tasks with a status, and their share of its time."""
     rows = [row for row in planned.rows if row.status == status]
     return len(rows), sum(row.impact for row in rows)
 
 
 def _searched(near: Sequence[PlanRow], path: Path, setting: Setting) -> list[Row]:
-    """Every near task under every seed, by each of the searches."""
+    """Search every near task with every seed, in each of the ways."""
     rows = []
     with Registry.open(path, write=False) as registry:
         found = _spaces(near, setting)
         measurer = spaces.replayed(found)
         for row in near:
             for seed in range(setting.seed, setting.seed + setting.seeds):
-                # As a build begins: only a search that knows relatives does without the default.
+                # As in a build, only a search with relatives begins without the default schedule.
                 runs = {
                     name: searching.search(
                         _opener(registry, name), row.task, setting.target, measurer,
@@ -146,7 +146,7 @@ def _searched(near: Sequence[PlanRow], path: Path, setting: Setting) -> list[Row
 
 
 def _spaces(near: Sequence[PlanRow], setting: Setting) -> dict[str, Space]:
-    """The near tasks' programs, all measured."""
+    """The programs of the near tasks, all measured."""
     found, on = {}, setting.target
     with Measurer(on) as measurer:
         for task in (row.task for row in near):
@@ -157,7 +157,7 @@ def _spaces(near: Sequence[PlanRow], setting: Setting) -> dict[str, Space]:
 
 
 def _opener(registry: Registry, name: str) -> searching.Opener:
-    """Opens one of `SEARCHES`, ours, with a cost model of its own."""
+    """A function that opens one of `SEARCHES`, each time with a new cost model."""
 
     def open_(task: Task, target: Target, known: Sequence[Measurement], seed: int) -> Search:
         rules = shipped_rules(target.kind)
@@ -173,7 +173,7 @@ def _opener(registry: Registry, name: str) -> searching.Opener:
 
 
 def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: Space) -> Row:
-    """Unmeasured programs, of a space that is larger than what was measured, are no trials."""
+    """A row from the runs. Programs that a space lacks were not measured, and are no trials."""
     ran = {name: [o for o in run if o.error != UNMEASURED] for name, run in runs.items()}
     default, *_ = space.first
     best = {
@@ -193,19 +193,19 @@ def _row(row: PlanRow, seed: int, runs: Mapping[str, Sequence[Outcome]], space: 
 
 
 def _held(outcomes: Sequence[Outcome], default: str) -> list[list[str]]:
-    """After each trial, the traces that would run in turns: the default's and the best few."""
+    """After each trial, the traces that would run in turns: the default and the best few."""
     firsts = (outcomes[:trials] for trials in range(1, len(outcomes) + 1))
     ranked = (sorted(some, key=lambda one: one.latency)[:KEEP] for some in firsts)
     return [[default, *(one.trace for one in few)] for few in ranked]
 
 
 def reached(times: Sequence[float], goal: float) -> int | None:
-    """Trials until that latency; None where it never was."""
+    """The trials until a latency is reached; None if it never is."""
     return next((at for at, ms in enumerate(times, start=1) if ms <= goal), None)
 
 
 def means(rows: Sequence[Row], trials: int) -> dict[str, float]:
-    """Mean trials of each search; one that never got there counts as all of them."""
+    """Mean trials of each search; one that never reached the goal counts with all its trials."""
     return {name: statistics.mean(row.trials[name] or trials for row in rows) for name in SEARCHES}
 
 

@@ -1,4 +1,4 @@
-"""One search of one task, timed: what the benchmarks of searches have in common."""
+"""One timed search of a task: what the benchmarks of searches share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ansor_deploy.tune.search import Search
 from benchmarks.networks import zoo
 from benchmarks.search.operators_te import CASES
 
-FAILURES = 5  # random decisions that do not fit, or are known, for each program wanted
+FAILURES = 5  # attempts for each program wanted: random decisions may not fit, or be known already
 
 Opener = Callable[[Task, Target, Sequence[Measurement], int], Search]
 
@@ -43,8 +43,8 @@ Opener = Callable[[Task, Target, Sequence[Measurement], int], Search]
 class Run:
     """A search of one task.
 
-    outcomes: in the order measured. seconds: that it took; searching: on anything but building
-    and running.
+    outcomes: in the order of measuring. seconds: of the search; searching: without building and
+    running.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -52,7 +52,7 @@ class Run:
     searching: float
 
     def fastest(self, count: int) -> list[Outcome]:
-        """The fastest few, the best first; fewer where the others failed."""
+        """The fastest few outcomes, the best first; fewer where others failed."""
         ranked = sorted(self.outcomes, key=lambda outcome: outcome.latency)
         return [outcome for outcome in ranked[:count] if not outcome.error]
 
@@ -96,14 +96,17 @@ def operator_task(case: str, target: Target) -> Task:
 
 
 def network_tasks(name: str, target: Target, count: int | None = None) -> list[Task]:
-    """The tasks in which a network must spend most of its time, heaviest first; by default all."""
+    """The tasks with the largest share of a network's time by the roofline, the largest first.
+
+    count: how many; all by default.
+    """
     with tempfile.TemporaryDirectory() as folder:
         tasks = prepare(saved(name, folder), target).tasks
     return sorted(tasks, key=lambda task: -task.weight * task.roofline(target))[:count]
 
 
 def saved(name: str, folder: Path | str) -> Path:
-    """The file of a network, of one's own in a folder."""
+    """Write a network to a file in a folder; return its path."""
     path = Path(folder) / f"{Path(name).stem}.onnx"
     onnx.save(zoo.network(name), path)
     return path
@@ -116,7 +119,7 @@ def drawn(
     rng: random.Random,
     is_known: Callable[[str], bool] = lambda trace: False,
 ) -> dict[str, Any]:
-    """Schedules of so many new random programs by their traces; fewer if there are no more."""
+    """Schedules of so many new random programs, by their traces; fewer if there are no more."""
     sketches = derive(task.mod, target, shipped_rules(target.kind)).sketches
     found: dict[str, Any] = {}
     for _ in range(count * FAILURES):
@@ -132,7 +135,7 @@ def drawn(
 
 
 def default_trace(task: Task, target: Target) -> str:
-    """Of the default schedule."""
+    """The trace of the default schedule."""
     return dump(default_schedule(task.mod, target).trace)
 
 
@@ -150,7 +153,7 @@ def _best(outcomes: Sequence[Outcome]) -> float:
 
 
 def measurement(task: Task, outcome: Outcome, features: bytes | None = None) -> Measurement:
-    """An outcome as a registry has it."""
+    """An outcome as a measurement of a registry."""
     where = Provenance(__version__, VERSION, "ansor", platform.node(), 0, now())
     said = (outcome.trace, outcome.seconds, outcome.error, outcome.message)
     return Measurement(task.key, *said, where, features)

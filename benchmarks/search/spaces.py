@@ -1,4 +1,4 @@
-"""All programs of a task, measured once: a search that replays them has no luck with clocks."""
+"""All programs of a task, measured once: searches replay these times, so luck plays no part."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext
 from benchmarks.search import searching
 
-WORTH = 2.0  # times the best: programs up to so slow run in turns
+WORTH = 2.0  # times the best latency; programs up to that run in turns
 FAILED = -1.0
 
 
 @dataclass(frozen=True)
 class Space:
-    """Seconds of programs by trace. first: what a search sees. again: in turns, unless slow."""
+    """Seconds of programs by trace. first: those that searches see. again: from turns, if fast."""
 
     first: dict[str, float]
     again: dict[str, float]
 
     def outcome(self, trace: str) -> Outcome:
-        """What was measured of it first."""
+        """The outcome of a program's first measurement."""
         seconds = self.first[trace]
         return Outcome(trace, error="run") if seconds == FAILED else Outcome(trace, (seconds,))
 
     def judged(self, trace: str) -> float:
-        """Seconds, in turns with the others unless it is slow."""
+        """A program's seconds, from turns with the others unless it is slow."""
         found = self.again.get(trace, self.first[trace])
         return float("inf") if found == FAILED else found
 
 
 def programs(task: Task, target: Target, most: int, seed: int) -> list[str]:
-    """Traces of the task's programs, the default schedule's first; drawn where there are more."""
+    """Traces of the task's programs, with the default schedule's first; a random choice if many."""
     context = SearchContext(target, shipped_rules(target.kind), seed)
-    search = open_search("ansor", task, [], context)  # it observes nothing, and draws at random
+    search = open_search("ansor", task, [], context)  # it observes nothing, and so draws at random
     found = {searching.default_trace(task, target): None}
     while len(found) < most and (made := search.propose(min(BATCH, most - len(found)))):
         found.update(dict.fromkeys(made))
@@ -49,7 +49,7 @@ def programs(task: Task, target: Target, most: int, seed: int) -> list[str]:
 
 
 def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
-    """Every program by itself, as in a search; then all that are not slow, in turns."""
+    """Measure every program by itself, as in a search; then those that are not slow, in turns."""
     outcomes = searching.measured(measurer, task, traces)
     first = {one.trace: FAILED if one.error else one.latency for one in outcomes}
     limit = WORTH * min(outcome.latency for outcome in outcomes)
@@ -59,7 +59,7 @@ def measured(task: Task, traces: Sequence[str], measurer: Measurer) -> Space:
 
 
 def replayed(spaces: dict[str, Space]) -> ReplayMeasurer:
-    """A measurer that answers with what was measured. spaces: by the tasks' workload keys."""
+    """A measurer that replays these times. spaces: by the tasks' workload keys."""
     return ReplayMeasurer(
         (workload, space.outcome(trace))
         for workload, space in spaces.items()

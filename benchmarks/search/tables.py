@@ -1,4 +1,4 @@
-"""What an evaluation found, as tables in Markdown."""
+"""The results of an evaluation as tables in Markdown."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ HEAD = (
 
 
 def report(results: Results) -> str:
-    """Every table that there is something for, under the machine's name."""
+    """All tables with results, under the machine's name."""
     tables = (_operators, _ablations, _cost_models)
     parts = [f"# On {results.here}", *(part for one in tables for part in one(results))]
     return "\n\n".join(parts) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Markdown; the first column is text, the others numbers."""
+    """A table in Markdown, whose first column is text and whose others are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def _operators(results: Results) -> Iterator[str]:
-    """A table of cases for each number of trials and seed, and what they come to."""
+    """A table of cases for each number of trials and seed, with a summary."""
     searched = {_key(line["about"]): line["found"] for line in results.of("search")}
     settings: dict[tuple[int, int], list[Found]] = defaultdict(list)
     order = list(CASES)
@@ -88,7 +88,7 @@ def _summary(rows: Sequence[Found]) -> str:
 
 
 def _ablations(results: Results) -> Iterator[str]:
-    """Of each subject, trials and set of variants: medians over the seeds."""
+    """A table for each subject and number of trials: medians over the seeds."""
     groups: dict[tuple[str, int], dict[str, list[list[float]]]] = {}
     for line in results.of("ablation"):
         group = groups.setdefault((line["about"]["subject"], line["about"]["trials"]), {})
@@ -101,7 +101,7 @@ def _ablations(results: Results) -> Iterator[str]:
 
 
 def _curves(curves: dict[str, list[list[float]]]) -> Iterator[list[Any]]:
-    """Rows of medians over seeds, and the last of them in terms of the first variant's."""
+    """Rows of medians over seeds, with the last one relative to the first variant's."""
     rows = {name: list(map(median, zip(*runs, strict=True))) for name, runs in curves.items()}
     *_, first = next(iter(rows.values()))
     for name, row in rows.items():
