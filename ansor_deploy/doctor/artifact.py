@@ -49,7 +49,7 @@ def check_whole(artifact: Path) -> Iterator[Check]:
 def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     """Check that a machine can run the library, or one of its codes if it has several.
 
-    device: of the user's inventory; "" for this machine.
+    device: its name in the user's inventory; "" for this machine.
 
     Raises:
         UsageError: there is no such device.
@@ -94,7 +94,7 @@ def check_glibc(artifact: Path, name: str, version: str) -> Check:
 
 
 def check_runtime(built_with: str) -> Check:
-    """Check that the runtime here, which devices get too, has the version built with."""
+    """Check that the runtime here, which devices get too, is of the version built with."""
     found = version("apache-tvm") or "none"
     both = f"built with TVM {built_with}, found {found}"
     remedy = f"build it again, or install that version: pip install apache-tvm=={built_with}"

@@ -28,8 +28,9 @@ from ..target import GpuLimits, Target
 from .host import GIB, Check, Level, judged
 
 MIB = 2**20
-_HOT, _TOO_HOT = 70.0, 82.0  # degrees Celsius; a Raspberry Pi slows down from 80
-_SKEW_SECONDS = 60.0
+_HOT = 70.0  # degrees Celsius above which the check warns; a Raspberry Pi slows down from 80
+_TOO_HOT = 82.0  # degrees Celsius above which the check fails
+_SKEW_SECONDS = 60.0  # largest difference of the clocks without a warning
 # The commands for a board without python3: its architecture and its word size.
 _SHELL = "uname -m; getconf LONG_BIT 2>/dev/null || echo '?'"
 

@@ -40,7 +40,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Checks:
-    """`verify --json` of a library alone, and `doctor --json`."""
+    """The answer of `verify --json` for a library alone, and of `doctor --json`."""
 
     ok: bool
     checks: list[Check]

@@ -24,7 +24,7 @@ _CORES = {
     "0x41:0xd49": "neoverse-n2",
 }
 
-Likeness = tuple[bool, bool, bool, int]
+Likeness = tuple[bool, bool, bool, int]  # how well a target fits, as `likeness` returns it
 
 
 def core(facts: Facts) -> str:

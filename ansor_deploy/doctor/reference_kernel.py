@@ -16,8 +16,8 @@ from ..system.worker import WorkerFailure
 from ..target import Target
 from .host import Check, judged
 
-TIMES = 5
-PATIENCE_SECONDS = 10.0  # that another host may keep using the device
+TIMES = 5  # runs of the kernel
+PATIENCE_SECONDS = 10.0  # how long another host may keep using the device
 _NAME = "reference kernel"
 
 

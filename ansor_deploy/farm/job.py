@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 CALLED_OFF = "it was called off"
 NEWS = "news.jsonl"  # the file of a job's new records, a bundle, in its folder
-_JOB = "job"
-_KNOWN = "known.jsonl"
+_JOB = "job"  # the file of the model's path and the request, pickled
+_KNOWN = "known.jsonl"  # the file of `Job.known`
 
 
 @dataclass(frozen=True)

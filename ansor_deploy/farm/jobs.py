@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ..views import Report
 
 PATIENCE = 120.0  # seconds that jobs wait for a worker of their target, which may be starting again
-_GLANCE_SECONDS = 0.2
-_LOOK_SECONDS = 5.0  # between two looks at which machines are offered
-_TRIES = 3  # of a job whose board or process fails; Dask counts those whose worker is lost
+_GLANCE_SECONDS = 0.2  # seconds between two looks at the jobs' messages
+_LOOK_SECONDS = 5.0  # seconds between two looks at which machines are offered
+_TRIES = 3  # tries of a job whose board or process fails; Dask counts those whose worker is lost
 
 
 def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Report) -> list[Row]:

@@ -18,8 +18,9 @@ class Row:
 
     state: "waiting", the job's current stage, "done" or "failed". worker: Dask's name of its
     worker. device: its board, "" for the worker's own machine. begun: how often it was started.
-    latency_ms: that of the model, as far as it is known. records: how many new ones arrived. tuned:
-    the figures of `tune`. error, hint, exit_code: those of a job that failed.
+    trials, total: how many trials were made, and how many are planned. latency_ms: that of the
+    model, as far as it is known. records: how many new ones arrived. tuned: the figures of `tune`.
+    error, hint, exit_code: those of a job that failed.
     """
 
     model: str
@@ -44,6 +45,6 @@ class Row:
 
 
 class Jobs(Struct, frozen=True):
-    """`tune --farm --json`."""
+    """The answer of `tune --farm --json`."""
 
     jobs: list[Row]

@@ -25,8 +25,8 @@ from ..views import Report
 from .job import CALLED_OFF, NEWS, Job
 
 _CHILD = "ansor_deploy.farm.job"
-_LOOK_SECONDS = 1.0  # between two looks at whether a job is still wanted, or a board is free
-_END_SECONDS = 10.0  # that a job which is called off has to keep its measurements
+_LOOK_SECONDS = 1.0  # seconds between two looks whether a job is still wanted, or a board free
+_END_SECONDS = 10.0  # seconds that a job which is called off has to save its measurements
 
 
 def resource(target: Target) -> str:

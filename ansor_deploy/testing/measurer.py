@@ -8,7 +8,7 @@ from typing import Any
 from ..measure.outcome import KINDS, Outcome
 from ..model.tasks import Task
 
-NO_PROGRAM = "no trace of anything"
+NO_PROGRAM = "no trace of anything"  # what no measurer can read as a trace
 
 
 class MeasurerContract(ABC):
@@ -53,7 +53,7 @@ class MeasurerContract(ABC):
         assert after.seconds, "a program that is slower than the best is measured all the same"
 
     def test_it_can_be_closed_twice(self) -> None:
-        """It is closed inside its block, and again at the block's end."""
+        """It is closed within its block, by the end of the block, and once more after that."""
         with self.measurer() as measurer:
             measurer.close()
         measurer.close()

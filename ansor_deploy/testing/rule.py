@@ -59,7 +59,7 @@ class RuleContract(ABC):
         return kernel_outputs(mod, effort=0)
 
     def test_it_loads_and_serves_its_target(self) -> None:
-        """The file is complete, and its docstring draws the loops before `-->` after."""
+        """The file is complete, and its docstring draws the loops before and after `-->`."""
         rule = self._loaded()
         assert self.target().kind in rule.kinds
         assert rule.summary
@@ -85,7 +85,7 @@ class RuleContract(ABC):
             assert self._trace(seed) == self._trace(seed)
 
     def test_every_program_computes_what_the_plain_one_does(self) -> None:
-        """That holds for the rule's guesses and for other choices, unless these are refused."""
+        """Outputs agree for the rule's guesses and for other choices, unless these are refused."""
         want, found = self.outputs(self.program()), list(self._programs())
         steps = {step.rule.path for candidate in found for step in candidate.sketch.path}
         assert self.rule() in steps

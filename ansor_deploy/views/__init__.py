@@ -39,10 +39,10 @@ class Report:
         """A batch of candidates was measured."""
 
     def step(self, what: str, done: int, total: int) -> None:
-        """So many of a stage's parts are done. what: the kind of parts, such as "kernels"."""
+        """Of a stage's `total` parts `done` are done. what: their kind, such as "kernels"."""
 
     def jobs(self, rows: Sequence[Row]) -> None:
-        """The jobs of a farm are in these states, which may not have changed."""
+        """The table of a farm's jobs, which may be unchanged since the last call."""
 
     def printed(self, rule: str, line: str) -> None:
         """A user's rule has printed a line."""

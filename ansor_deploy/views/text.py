@@ -29,7 +29,7 @@ WIDTH = 80
 KEY = 6  # digits of a task's key in tables, enough to find it by
 TITLE = 36  # characters of a task's title
 _LEAST = 24  # characters, at least, of a column that is cut
-_MOST_NAMED = 3  # tensors that a sentence names, at most
+_MOST_NAMED = 3  # tensors or branches that a sentence names, at most
 TASK_HEADER = ("key", "task", "runs", "share", "latency")
 JOB_HEADER = ("model", "target", "worker", "state", "trials", "latency")
 

@@ -165,7 +165,7 @@ def _gain(manifest: Any) -> str:
 
     "" if there was none.
     """
-    with suppress(ValidationError):  # a build without a race
+    with suppress(ValidationError):  # times that this version cannot read
         speed = convert(manifest.get("speed"), Speed | None)
         if speed and speed.race:
             return gain_texts(speed.race)[0]

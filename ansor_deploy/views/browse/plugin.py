@@ -166,7 +166,7 @@ def _problem(path: Path, exception: Exception) -> tuple[str, str, int]:
     except AnsorError as error:
         return error.message, error.hint, 404 if isinstance(error, UsageError) else 500
     except DatasetteError as error:
-        if error.message_is_html:  # its only message of several lines
+        if error.message_is_html:  # only the message on a query that takes too long is HTML
             return f"the query took longer than {PATIENCE} s", "Ask for less of it.", error.status
         return str(error.message), "", error.status
     except Base400 as error:

@@ -22,7 +22,10 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Mark:
-    """A point of a scatter. size: its radius, in pixels. kind: a class of the page's style."""
+    """A point of a scatter plot.
+
+    text: its tooltip. size: its radius, in pixels. kind: a class of the page's style.
+    """
 
     x: float
     y: float
@@ -33,9 +36,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axis:
-    """Maps numbers to pixels.
+    """A chart's axis, which maps values to pixels.
 
-    name: with its unit. logarithmic: powers of ten have equal distances.
+    name: with its unit. low, high: the values at its ends. start, end: the pixels at its ends.
+    logarithmic: powers of ten have equal distances.
     """
 
     name: str

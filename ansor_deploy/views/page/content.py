@@ -90,7 +90,7 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 class Report(Page, frozen=True, kw_only=True):
-    """`report --json`."""
+    """The answer of `report --json`. report: the file that was written."""
 
     report: Path
 

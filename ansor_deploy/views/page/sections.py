@@ -17,7 +17,7 @@ from .content import Facts, untuned
 
 Row = Sequence[str]
 MOST_KERNELS = 40  # rows of the table of kernels, the slowest
-MOST_CURVES = 12
+MOST_CURVES = 12  # tasks that get a curve each, at most
 
 
 def verdict(facts: Facts) -> Iterator[str]:
