@@ -10,6 +10,7 @@ run is how far two correct programs may be apart.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,25 +49,29 @@ _BOUNDED = {
 _FLOAT, _DOUBLE = 1, 11
 # From this opset on, ONNX Runtime has no RandomUniformLike: what Dropout drops is drawn there.
 _WITHOUT_RANDOM = 22
+_TURNS = 4096  # radians of a sine, or more, from elements that are 0 to those that are 1
 _HALF, _TRUE = "noise__half", "noise__true"
 _BRANCH = 64 * 4096  # between the seeds of an If and of what is in it
 
 Random = Callable[[str, str, float, float, int, int], Iterator[Any]]
 
 
-def with_noise(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
+def with_noise(proto: onnx.ModelProto, seed: int, *, alike: bool = False) -> onnx.ModelProto:
     """A copy of a model whose results of arithmetic have random errors, other ones in each run.
 
     So have those in branches. seed: of the random numbers. What depends on no input stays exact:
-    shapes are computed from it.
+    shapes are computed from it. alike: equal elements of a tensor have equal errors. Real rounding
+    is like that, and where all elements are equal, such errors do not vanish in a mean.
     """
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     opset = max((one.version for one in proto.opset_import if not domain_of(one)), default=0)
-    known = _Noise(_types(proto), _signs if opset >= _WITHOUT_RANDOM else _uniform)
     first: list[Any] = []
-    if opset >= _WITHOUT_RANDOM:
+    drawn = _alike if alike else _uniform
+    if opset >= _WITHOUT_RANDOM and not alike:
+        drawn = _signs
         first = [_constant(_HALF, _FLOAT, 0.5), _constant(_TRUE, onnx.TensorProto.BOOL, 1)]
+    known = _Noise(_types(proto), drawn)
     varying, renamed = varying_tensors(proto.graph), {}
     for value in proto.graph.input:
         kind = known.types.get(value.name, 0)
@@ -173,6 +178,27 @@ def _signs(like: str, name: str, middle: float, size: float, seed: int, kind: in
     made = [f"{name}__rest", f"{name}__kept"]
     yield helper.make_node("Dropout", [like, _HALF, _TRUE], made, seed=seed)
     yield helper.make_node("Where", [made[1], high, low], [name])
+
+
+def _alike(like: str, name: str, middle: float, size: float, seed: int, kind: int) -> Iterator[Any]:
+    """Numbers at most `size` away from the middle, equal where the elements of a tensor are."""
+    words = ("angle", "turned", "phase", "sine", "scaled")
+    angle, turned, phase, sine, scaled = (f"{name}__{word}" for word in words)
+    by, begin = (_TURNS * (1 + share) for share in _shares(seed))
+    for word, value in (("by", by), ("from", begin), ("size", size), ("middle", middle)):
+        yield _constant(f"{name}__{word}", kind, value)
+    yield helper.make_node("Atan", [like], [angle])  # of infinities, too, it is a number
+    yield helper.make_node("Mul", [angle, f"{name}__by"], [turned])
+    yield helper.make_node("Add", [turned, f"{name}__from"], [phase])
+    yield helper.make_node("Sin", [phase], [sine])
+    yield helper.make_node("Mul", [sine, f"{name}__size"], [scaled])
+    yield helper.make_node("Add", [scaled, f"{name}__middle"], [name])
+
+
+def _shares(seed: int) -> tuple[float, float]:
+    """Two numbers between 0 and 1, at random for each seed."""
+    draw = random.Random(seed).random  # noqa: S311 - no secret
+    return draw(), draw()
 
 
 def _constant(name: str, kind: int, value: float) -> Any:

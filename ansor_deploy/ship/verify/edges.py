@@ -9,7 +9,9 @@ set of inputs is compared with ONNX Runtime only in what does not depend on the 
     last index          floating outputs are as close
     beyond the last     the call is refused where ONNX Runtime refuses it
 
-Errors are relative to an output's size on ordinary inputs, if that is larger. Elements that
+Most elements of such inputs are equal and are rounded alike, so that their errors do not vanish in
+means: some of the oracle's noise is alike for them, too. Errors are relative to an output's size on
+ordinary inputs, if that is larger. Elements that
 rounding moves by a thousandth of that are not compared, nor are integers: among equal values,
 rounding decides which is the largest. ONNX Runtime's recurrences and some of its activations turn
 NaN into numbers: where it loses an input's NaN in an output, a NaN there after infinities is no

@@ -41,15 +41,17 @@ def judge_outputs(
 
     actual, expected: by name, with the model's shapes and dtypes. feed: the inputs of both.
     allowed: the differences that the user allows. usual: the oracle's outputs on ordinary inputs,
-    where the feed is not ordinary. The oracle runs with noise only where an output is not right
-    without it. A quantised network may agree with either of the oracle's two ways to run it: fused,
-    or node by node as written.
+    where the feed is not ordinary; such a feed has equal elements, so that noise is also drawn
+    alike for these. The oracle runs with noise only where an output is not right without it. A
+    quantised network may agree with either of the oracle's two ways to run it: fused, or node by
+    node as written.
     """
     steps = oracle.steps
     verdicts = _judged(actual, expected, [], allowed, usual, steps)
     if all(verdict.ok for verdict in verdicts.values()):
         return verdicts
-    noisy: list[Arrays] = [one for one in oracle.samples(feed) if _are_as_large(one, expected)]
+    samples = oracle.samples(feed) + (oracle.alike(feed) if usual is not None else [])
+    noisy: list[Arrays] = [one for one in samples if _are_as_large(one, expected)]
     second = oracle.second(feed)
     noisy += [] if second is None else [second]
     if not noisy:

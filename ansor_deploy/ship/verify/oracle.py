@@ -98,12 +98,11 @@ class Oracle:
 
     def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """As `outputs`, several times with noise; empty where the model does not run with noise."""
-        if self._noisy is None:
-            return []
-        try:
-            return [self._noisy.run(feed) for _ in range(SAMPLES)]
-        except ModelError:  # with noise, indices may be out of range
-            return []
+        return _runs(self._noisy, feed, SAMPLES)
+
+    def alike(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+        """As `samples`, with noise that is equal where the elements of a tensor are."""
+        return [one for session in self._alike for one in _runs(session, feed, 1)]
 
     @cached_property
     def _as_written(self) -> Session | None:
@@ -115,6 +114,13 @@ class Oracle:
         """The session of the model with noise, made at first use; None where it cannot be made."""
         return self._perhaps(lambda: with_noise(self.proto, _SEED))
 
+    @cached_property
+    def _alike(self) -> list[Session | None]:
+        """The sessions for `alike`, made at first use; each has the same noise in all runs."""
+        seeds = range(_SEED, _SEED + SAMPLES)
+        made = (partial(with_noise, self.proto, seed, alike=True) for seed in seeds)
+        return [*map(self._perhaps, made)]
+
     def _perhaps(self, make: Model, *, as_written: bool = False) -> Session | None:
         """A session of a variant of the model; None where ONNX Runtime refuses that."""
         try:
@@ -125,6 +131,16 @@ class Oracle:
 
     def _opened(self, make: Model, *, as_written: bool = False) -> Session:
         return Session(partial(_written, make), self._threads, as_written=as_written)
+
+
+def _runs(
+    session: Session | None, feed: dict[str, np.ndarray], count: int
+) -> list[dict[str, np.ndarray]]:
+    """What a session makes of inputs, so many times; empty where it does not run."""
+    try:
+        return [session.run(feed) for _ in range(count)] if session else []
+    except ModelError:  # with noise, indices may be out of range
+        return []
 
 
 def _written(make: Model) -> bytes:

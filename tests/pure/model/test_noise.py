@@ -82,3 +82,26 @@ def test_a_probability_is_as_inexact_as_what_it_is_taken_from():
     proto = classifier("LinearClassifier", x, 1, post_transform="LOGISTIC", **words)
     assert not run(proto, {"x": x})[1][:, 1].any()
     assert run(with_noise(proto, 0), {"x": x})[1][:, 1].any()
+
+
+@pytest.mark.parametrize("opset", [17, 22])
+def test_errors_that_are_alike_where_elements_are_do_not_vanish_in_a_mean(opset):
+    """Of zeros each element is rounded as the others are: a mean of all is off as each is."""
+    proto = model([node("Exp", "x", "y")], {"x": (64, 64)}, opset=opset)
+    feed = {"x": np.zeros((64, 64), np.float32)}
+
+    def off(seed, alike):
+        (made,) = run(with_noise(proto, seed, alike=alike), feed)
+        return abs(float(made.astype(np.float64).mean()) - 1)
+
+    apart, same = (max(off(seed, alike) for seed in range(8)) for alike in (False, True))
+    assert 8 * apart < same <= 2 * NOISE[TensorProto.FLOAT]
+
+
+def test_equal_elements_have_equal_errors():
+    proto = model([node("Exp", "x", "y")], {"x": (5, 64)})
+    x = np.repeat(np.array([[0], [1], [-2], [3], [-np.inf]], np.float32), 64, axis=1)
+    (made,) = run(with_noise(proto, 1, alike=True), {"x": x})
+    assert (made == made[:, :1]).all()
+    assert (made != np.exp(x)).any(axis=1).sum() >= 3
+    assert not made[-1].any()

@@ -1,5 +1,7 @@
 """Edge values tell libraries apart that are alike on ordinary numbers, and spare right ones."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from helpers.graphs import model, node, typed
@@ -69,6 +71,23 @@ def test_a_library_that_is_wrong_at_an_edge_does_not(op, function, draw):
 
 def test_what_an_infinity_makes_nan_of_may_differ():
     assert verified("Softsign", lambda x: np.where(np.isinf(x), 1, x / (1 + np.abs(x))))
+
+
+def test_elements_that_are_equal_may_all_be_rounded_alike():
+    """The mean of many zeros plus one, a hundred products later: as far off as each of them is."""
+    nodes = [node("Add", "x one", "a0")]
+    nodes += [node("Mul", f"a{at} by{at % 2}", f"a{at + 1}") for at in range(100)]
+    nodes.append(node("ReduceMean", "a100", "y", keepdims=0))
+    known = {"one": np.float32(1), "by0": np.float32(1.5), "by1": np.float32(1 / 1.5)}
+    oracle = Oracle(model(nodes, {"x": (64, 64)}, constants=known))
+
+    def function(x, off=4e-5):
+        (y,) = oracle.outputs({"x": x}).values()
+        return y if x.any() else y + np.float32(off)
+
+    assert verify_model(Library(function, (64, 64)), [oracle], seed=0).ok
+    with pytest.raises(VerificationError, match="zeros"):
+        verify_model(Library(partial(function, off=1e-3), (64, 64)), [oracle], seed=0)
 
 
 def test_a_nan_may_stay_that_onnx_runtime_loses_of_one_of_the_inputs():
