@@ -1,4 +1,4 @@
-"""The build backend (PEP 517) of ansor-deploy-runtime: the wheel is made of the checkout around it.
+"""The build backend (PEP 517) of ansor-deploy-runtime: it makes the wheel from this checkout.
 
 ANSOR_DEPLOY_ARCH names the architecture, if it is not this machine's.
 """
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
-    """Write the wheel; its name."""
+    """Write the wheel; return its file name."""
     from ansor_deploy.devices.wheels import wheels_folder
     from ansor_deploy.ship.package.wheel import write_wheel
     from ansor_deploy.system.host import architecture

@@ -1,7 +1,7 @@
-"""Writes stripes.onnx: it tells which way the stripes of a 16x16 grey image run.
+"""Writes stripes.onnx, a model that recognises the direction of stripes in a 16x16 grey image.
 
-Four pairs of edge filters, how often each answers, and a score a direction. The weights are set by
-hand, so that nothing needs to be trained.
+It has four pairs of edge filters, the mean of each filter's positive answers, and a score for each
+direction. The weights are set by hand, so nothing needs to be trained.
 
     python stripes_model.py
 """

@@ -1,4 +1,4 @@
-"""Goes on from some tokens, with the likeliest each time.
+"""Continues a sequence of tokens with the likeliest next token, step by step.
 
     python decode.py llama.so 3 1 4 --steps 20
 
@@ -14,7 +14,7 @@ from ansor_deploy.runtime import Model, load
 
 
 def decoded(model: Model, prompt: list[int], steps: int) -> list[int]:
-    """The tokens of a prompt, and those that the model puts behind it."""
+    """The tokens of a prompt, followed by those that the model chooses."""
     tokens = list(prompt)
     for place in range(len(prompt) + steps - 1):
         logits = model.decode(

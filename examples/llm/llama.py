@@ -2,8 +2,8 @@
 
     python llama.py llama.onnx --layers 4 --width 256
 
-A step takes a token, its position, a mask, and the keys and values of all tokens before; it gives
-the logits of the next token, and keys and values with the new rows behind them.
+A step takes a token, its position, a mask, and the keys and values of all earlier tokens. It gives
+the logits of the next token, and the keys and values with the new rows appended.
 """
 
 import argparse
@@ -17,12 +17,12 @@ SIZES = {"layers": 2, "width": 64, "heads": 4, "groups": 2, "words": 256}
 
 
 def llama(**sizes: int) -> onnx.ModelProto:
-    """A model of other sizes than `SIZES` where they are given."""
+    """A model with these sizes, and those of `SIZES` for the others."""
     return _Llama(**{**SIZES, **sizes}).model()
 
 
 class _Llama:
-    """The graph in the making; a call adds a node and gives the name of its result."""
+    """The graph under construction; a call adds a node and returns the name of its result."""
 
     def __init__(self, layers: int, width: int, heads: int, groups: int, words: int) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -51,7 +51,7 @@ class _Llama:
         return self("Mul", self("Div", x, root), self.constant(np.ones(self.width)))
 
     def rows(self, x: str, count: int) -> str:
-        """(1, 1, count * size) as (1, count, 1, size)."""
+        """Reshape (1, 1, count * size) to (1, count, 1, size)."""
         return self("Reshape", x, self.constant([1, count, 1, self.size], np.int64))
 
     def turned(self, x: str, cos: str, sin: str) -> str:
@@ -63,7 +63,7 @@ class _Llama:
         return self("Add", self("Mul", x, cos), self("Mul", swapped, sin))
 
     def shared(self, x: str) -> str:
-        """Each head's rows for as many heads of queries as share it."""
+        """Repeat each head's rows for all heads of queries that share it."""
         each = self.heads // self.groups
         spread = self("Unsqueeze", x, self.constant([2], np.int64))
         spread = self("Expand", spread, self.constant([1, 1, each, 1, 1], np.int64))

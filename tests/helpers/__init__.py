@@ -1,1 +1,1 @@
-"""What tests share: models, programs, registries, processes, boards, build systems."""
+"""Helpers that tests share: models, programs, registries, processes, boards, build systems."""

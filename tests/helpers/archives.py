@@ -1,4 +1,4 @@
-"""Archives as their users unpack them."""
+"""Unpacking of archives in the way that users do it."""
 
 import shutil
 import subprocess
@@ -6,6 +6,6 @@ from pathlib import Path
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive into a folder, which is made where it is missing."""
+    """Unpack an archive into a folder, which is created if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run([shutil.which("tar"), "-xf", archive, "-C", folder], check=True)

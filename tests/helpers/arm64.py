@@ -1,8 +1,8 @@
-"""A board that this machine plays: Debian 12 for arm64 on an emulated Cortex-A53, behind SSH.
+"""A board that this machine emulates: Debian 12 for arm64 on a Cortex-A53, behind SSH.
 
-The system is made once, by mmdebstrap, and kept in a cache; it has Python and nothing of ours.
-An OpenSSH server on loopback has its logins land in it. What they write goes to a layer in memory.
-The layer and every mount belong to the server alone (a mount namespace), and end with it.
+The system is made once, by mmdebstrap, and kept in a cache; it has Python and none of our packages.
+Logins on an OpenSSH server on loopback end in that system. What they write goes to a layer in
+memory. The layer and all mounts belong to the server alone (a mount namespace), and end with it.
 
 By hand, as root; prints how to log in, and runs until Ctrl-C:
 
@@ -30,7 +30,7 @@ from helpers.sshd import SSHD, Sshd
 CPU = "cortex-a53"
 RELEASE = "bookworm"
 MIRROR = "http://deb.debian.org/debian"
-# What Debian's own minimal system lacks of what a board with Python has.
+# Packages that a board with Python has, and Debian's minimal system lacks.
 PACKAGES = ("python3",)
 WHEELS = ("apache-tvm==0.27.0.post1", "apache-tvm-ffi>=0.1.14.post0,<0.1.15", "numpy>=1.26")
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux2014_aarch64")
@@ -39,7 +39,7 @@ _QEMU = "/usr/bin/qemu-aarch64-static"
 _PROGRAMS = ("mmdebstrap", "arch-test", "unshare", "chroot", "ssh-keygen", _QEMU)
 _REMEDY = "apt-get install mmdebstrap arch-test qemu-user-static openssh-server"
 
-# An arm64 program's first bytes, for the kernel, which then has them run by QEMU, in a chroot too.
+# The first bytes of arm64 programs: the kernel runs such files by QEMU, also in a chroot.
 _MAGIC = r"\x7fELF\x02\x01\x01" + r"\x00" * 9 + r"\x02\x00\xb7\x00"
 _MASK = r"\xff" * 7 + r"\x00" + r"\xff" * 8 + r"\xfe\xff\xff\xff"
 _EMULATED = rf"""
@@ -55,7 +55,7 @@ mount -t overlay -o "lowerdir=$base,upperdir=$layer/new,workdir=$layer/work" boa
 mount -t proc proc "$layer/root/proc"
 mount -t tmpfs shm "$layer/root/dev/shm"
 """
-# As sshd does with a user's command: it is one argument of the user's shell, in the home folder.
+# Like sshd, it runs the user's command as a single argument of the user's shell, in the home.
 _ENTER = r"""
 exec env -i HOME=/root USER=root PATH=/usr/sbin:/usr/bin:/sbin:/bin QEMU_CPU={cpu} \
     chroot "{root}" /bin/sh -c 'cd; exec /bin/sh ${{0:+-c "$0"}}' "$SSH_ORIGINAL_COMMAND"
@@ -63,7 +63,7 @@ exec env -i HOME=/root USER=root PATH=/usr/sbin:/usr/bin:/sbin:/bin QEMU_CPU={cp
 
 
 def missing() -> str:
-    """Why there can be no such board here; "" where there can."""
+    """Why there can be no such board here, or "" if there can."""
     if os.geteuid() != 0:
         return "needs root, to mount and to chroot"
     absent = [name for name in _PROGRAMS if not shutil.which(name)]
@@ -75,14 +75,14 @@ def missing() -> str:
 
 
 def cache() -> Path:
-    """Where what takes minutes to make is kept. Tests have another HOME than the user."""
+    """The folder for what takes minutes to make; the user's, though tests have another HOME."""
     home = pwd.getpwuid(os.getuid()).pw_dir
     named = os.environ.get("ANSOR_DEPLOY_TEST_CACHE")
     return Path(named) if named else Path(home, ".cache", "ansor-deploy-tests")
 
 
 def base_root() -> Path:
-    """The board's system as it was delivered; made where it is not there yet. Read only."""
+    """The board's system as delivered, made if needed. Read only."""
     path = cache() / f"{RELEASE}-arm64"
     with _made_once(path) as fresh:
         if fresh:
@@ -93,12 +93,12 @@ def base_root() -> Path:
 
 
 def site_packages() -> Path:
-    """What runs a library on the board, as pip would install it there; of TVM the runtime only."""
+    """The packages that run a library on the board, of TVM the runtime only."""
     return wheels("site-packages-arm64", *WHEELS, "typing_extensions")
 
 
 def wheels(name: str, *requirements: str) -> Path:
-    """A folder of that name with packages for arm64, less what they depend on; made once."""
+    """A folder of this name with packages for arm64, without their dependencies; made once."""
     path = cache() / name
     with _made_once(path) as fresh, tempfile.TemporaryDirectory() as folder:
         if fresh:
@@ -113,7 +113,7 @@ def wheels(name: str, *requirements: str) -> Path:
 
 
 class Board:
-    """The running board. `sshd` is its door; started anew, it is as it was delivered."""
+    """The running board, reached by `sshd`; when started anew, it is as delivered."""
 
     def __init__(self, folder: Path, base: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -127,12 +127,12 @@ class Board:
 
     @property
     def root(self) -> Path:
-        """Its files, seen from outside; no such folder where it is off."""
+        """The board's files, seen from outside; the folder is missing while the board is off."""
         pid = self.sshd.pid if (self.sshd.folder / "pid").exists() else 0
         return Path(f"/proc/{pid}/root{self._layer}/root")
 
     def ssh(self, command: str, timeout: float = 120.0) -> subprocess.CompletedProcess[str]:
-        """Run a command there as OpenSSH's client does."""
+        """Run a command on the board by OpenSSH's client."""
         line = [*self.ssh_command(), command]
         return subprocess.run(line, capture_output=True, text=True, check=False, timeout=timeout)
 
@@ -144,12 +144,12 @@ class Board:
         return ["ssh", *options, "-o", hosts, "-o", new, f"root@{self.sshd.address}"]
 
     def processes(self) -> list[int]:
-        """Numbers of the processes that run in the board."""
-        inside = os.stat(self.root)  # noqa: PTH116 - beside the stat of what may vanish
+        """Ids of the processes that run on the board."""
+        inside = os.stat(self.root)  # noqa: PTH116 - like the stat of processes that may vanish
         return [int(each.name) for each in Path("/proc").glob("[0-9]*") if _rooted(each, inside)]
 
     def stop(self) -> None:
-        """Pull the plug: nothing of it is left. May be called twice."""
+        """Turn the board off, which leaves nothing behind. May be called twice."""
         for pid in self.processes() if self.root.exists() else ():
             os.kill(pid, signal.SIGKILL)
         self.sshd.stop()
@@ -162,19 +162,19 @@ def _wanted(member: str) -> bool:
 def _rooted(process: Path, inside: os.stat_result) -> bool:
     try:
         return os.path.samestat((process / "root").stat(), inside)
-    except OSError:  # it is gone
+    except OSError:  # the process has ended
         return False
 
 
 def _private(script: str) -> list[str]:
-    """A command prefix: in mounts of its own, do what the script says, and then the command."""
+    """A command prefix: with mounts of its own, run the script, and then the command."""
     shell = ["sh", "-ec", f'{script}\nexec "$@"', "sh"]
     return ["unshare", "--mount", "--propagation", "private", *shell]
 
 
 @contextmanager
 def _made_once(path: Path) -> Iterator[Path | None]:
-    """A fresh folder that becomes `path` at the end, or None where that is there already."""
+    """A new folder that becomes `path` at the end, or None if that exists already."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -8,7 +8,7 @@ from tvm import te, topi
 
 
 def attention(rows: int, keys: int, *, masked: bool = False) -> list[Any]:
-    """Operands and result, of two heads; with a mask for both, rows of nothing becoming zeros."""
+    """Operands and result, with two heads; masked: add a mask, and make empty rows zeros."""
     shapes = [(2, rows, 8), (2, 8, keys), (2, keys, 16), (rows, keys)]
     q, k, v, m = (te.placeholder(shape, name="x") for shape in shapes)
     scores = _product(q, k, "scores")

@@ -1,6 +1,6 @@
-"""A root folder in which programs run that has nothing of this machine but what they are linked to.
+"""A root folder for programs that has nothing of this machine but the libraries they link to.
 
-Not a shell: a C library, its loader, and what `ldd` names for the programs that are put there.
+It has no shell: only a C library, its loader, and what `ldd` lists for the programs put there.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 
 def missing() -> str:
-    """Why nothing can run in another root here; "" where it can."""
+    """Why programs cannot run in another root here, or "" if they can."""
     able = os.geteuid() == 0 and shutil.which("ldd") and shutil.which("unshare")
     return "" if able else "needs root, to chroot and to mount /proc, and ldd"
 
 
 class BareRoot:
-    """The root, with nothing in it at first."""
+    """The root folder, which is empty at first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "proc").mkdir(parents=True)  # a program finds itself there
+        (folder / "proc").mkdir(parents=True)  # programs look themselves up in /proc
 
     def needed_by(self, programs: Iterable[Path]) -> None:
-        """Put the system's libraries there that programs, wherever they lie, are linked to."""
+        """Copy the system libraries that these programs link to into the root."""
         said = subprocess.run(
             [shutil.which("ldd"), *map(str, programs)], capture_output=True, text=True, check=False
         )
@@ -45,20 +45,20 @@ class BareRoot:
                 self._put(Path(name), Path(name))
 
     def python(self) -> str:
-        """Put this Python there, its standard library and NumPy; the program's path in the root."""
+        """Copy this Python, with its library and NumPy, into the root; return its path there."""
         program = Path(sys.executable).resolve()
         library, numpy = Path(sysconfig.get_path("stdlib")), Path(find_spec("numpy").origin).parent
         self._put(program, program)
         shutil.copytree(library, self._place(library), ignore=_BULK, copy_function=_link)
         for folder in (numpy, numpy.with_name("numpy.libs")):
-            if folder.is_dir():  # beside the library: Debian's Python has no site-packages
+            if folder.is_dir():  # beside the library, as Debian has no site-packages
                 place = self._place(library / folder.name)
                 shutil.copytree(folder, place, ignore=_BULK, copy_function=_link)
         self.needed_by([program, *self._place(library).rglob("*.so*")])
         return str(program)
 
     def run(self, *words: str, folder: str = "/") -> subprocess.CompletedProcess[str]:
-        """A program's end, in a folder of the root and with no environment."""
+        """Run a program to its end, in a folder of the root and without environment variables."""
         line = [shutil.which("unshare"), "--mount-proc", "--root", self.folder, "--wd", folder]
         return subprocess.run(
             [*line, *words], env={}, capture_output=True, text=True, check=False, timeout=300
@@ -76,7 +76,7 @@ class BareRoot:
 
 
 def _link(source: str, place: str) -> None:
-    """A file that takes no room, where both lie on one file system."""
+    """Copy a file, or link it if both places are on one file system."""
     try:
         os.link(source, place)
     except OSError:

@@ -1,4 +1,4 @@
-"""The product of rows of bytes by weights of blocks, with an epilogue, small enough to be drawn."""
+"""A small product of int8 rows with weights in blocks, and an epilogue, for drawings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansor_deploy.model.operators.rounded_products import multiplied
 
 
 def blocks() -> tuple[list[Any], Any]:
-    """Two rows of two blocks of 16 steps by eight columns: what it takes, and what it gives."""
+    """Two rows of two blocks of 16 integers, times eight columns: the inputs, and the output."""
     kinds = {"rows": "int8", "factors": "float32", "less": "int32", "words": "int32"}
     shapes = [(2, 2, 16), (2, 2), (2, 2), (4, 8)]
     pairs = zip(kinds.items(), shapes, strict=True)

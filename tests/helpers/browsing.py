@@ -1,4 +1,4 @@
-"""A registry to browse, with rows of every kind and names that would be tags; the real server."""
+"""A registry to browse, with rows of every kind and names that look like tags; the real server."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def _add_all(registry):
 
 @contextmanager
 def browsing(path, opens=None):
-    """The command on a registry, and the address that it says; interrupted at the end.
+    """Run the command on a registry; yields its address and the process, which is then interrupted.
 
     opens: a browser's program.
     """

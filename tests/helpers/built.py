@@ -36,12 +36,12 @@ HOST = load_target("host", [shipped("targets")])
 
 
 def with_vectors(size: int, registers: int = 16) -> Target:
-    """This host, scheduled for as if its vectors had so many bytes."""
+    """This host, with a target whose vectors have so many bytes."""
     return replace(HOST, name=f"host-{size}", vector_bytes=size, vector_registers=registers)
 
 
 def loop_outputs(mod: tvm.IRModule) -> list[np.ndarray]:
-    """As `kernel_outputs`, of code as it is written: for what loops compute, not how fast."""
+    """As `kernel_outputs`, of unoptimised code: for what loops compute, not for their speed."""
     return kernel_outputs(mod, effort=0)
 
 
@@ -50,7 +50,7 @@ def imported(proto: onnx.ModelProto, target: Target = HOST) -> Imported:
 
 
 def compiled(proto: onnx.ModelProto, target: Target = HOST) -> Compiled:
-    """The model under default schedules."""
+    """The model with default schedules."""
     model = imported(proto, target)
     return compile_model(model, extract(model.mod, target), {}, target)
 
@@ -65,7 +65,7 @@ def main_of(model: Compiled) -> Any:
 def run(
     proto: onnx.ModelProto, feeds: Mapping[str, np.ndarray], target: Target = HOST
 ) -> list[np.ndarray]:
-    """The outputs of the model under default schedules, where there is the runtime alone."""
+    """The model's outputs with default schedules, in a process with the runtime alone."""
     model = imported(proto, target)
     made = compile_model(model, extract(model.mod, target), {}, target)
     (interface,) = model.interfaces
@@ -78,7 +78,7 @@ def run(
 
 
 def assert_like_oracle(proto: onnx.ModelProto) -> None:
-    """The library computes what ONNX Runtime computes, shapes and types included."""
+    """The library's outputs are ONNX Runtime's, including shapes and types."""
     feeds = graphs.random_feeds(proto)
     for have, want in zip(run(proto, feeds), graphs.run(proto, feeds), strict=True):
         assert (have.shape, have.dtype) == (want.shape, want.dtype)
@@ -105,7 +105,7 @@ def calls_of(mod: tvm.IRModule) -> dict[str, int]:
 
 
 def machine_code(proto: onnx.ModelProto, target: Target) -> str:
-    """The assembly of a model's largest kernel, by its default schedule."""
+    """The assembly of a model's largest kernel with its default schedule."""
     model = imported(proto, target)
     task = max(extract(model.mod, target).values(), key=lambda one: one.workload.flops)
     kernel = {"main": default_schedule(task.mod, target).mod["main"]}
@@ -113,13 +113,13 @@ def machine_code(proto: onnx.ModelProto, target: Target) -> str:
 
 
 def in_turn(mod: tvm.IRModule) -> tvm.IRModule:
-    """A GPU's program with its threads one after another: what one fetches, each fetches itself."""
+    """A GPU program with its threads run one after another, each loading shared data for itself."""
     text = re.sub(r'T\.thread_binding\((\d+), thread="[\w.]+"', r"T.serial(\1", mod.script())
     with parsing():
         return tvm.script.from_source(re.sub(r', scope="(?:shared|local)"', "", text))
 
 
 def reduction(mod: tvm.IRModule) -> BlockView:
-    """The first block of a program that reduces."""
+    """The first reduction block of a program."""
     sch = tvm.s_tir.Schedule(mod, debug_mask="none")
     return next(view for rv in blocks(sch) if (view := BlockView(sch, rv)).is_reduction)

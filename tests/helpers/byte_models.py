@@ -1,4 +1,4 @@
-"""Models of one operator on bytes, of weights that go as far as bytes can."""
+"""Models of one operator on bytes, with extreme weights."""
 
 import numpy as np
 from onnx import numpy_helper
@@ -10,7 +10,7 @@ RNG = np.random.default_rng(0)
 
 
 def integers(made, weight, *data, **zeros):
-    """A model of one operator on bytes, of a constant weight."""
+    """A model of one operator on bytes, with a constant weight."""
     return typed([made], {"x": ("uint8", data)}, {"o": "int32"}, {"w": weight, **zeros})
 
 
@@ -20,7 +20,7 @@ def product(rows, depth, columns):
 
 
 def assert_no_sum_saturates(rows, depth, columns, target):
-    """A product of bytes, half of them 255, by extreme weights is exact."""
+    """The product of bytes, half of them 255, with extreme weights is exact."""
     proto = product(rows, depth, columns)
     x = np.where(RNG.random((rows, depth)) < 0.5, 255, RNG.integers(0, 256, (rows, depth)))
     weight = numpy_helper.to_array(proto.graph.initializer[0])
@@ -29,6 +29,6 @@ def assert_no_sum_saturates(rows, depth, columns, target):
 
 
 def extreme(*shape):
-    """Signed bytes, half of them the least or the greatest."""
+    """Signed bytes, half of them -128 or 127."""
     ends = RNG.choice(np.array([-128, 127], np.int8), shape)
     return np.where(RNG.random(shape) < 0.5, ends, RNG.integers(-128, 128, shape)).astype(np.int8)

@@ -26,7 +26,7 @@ def flags():
 
 
 def compiled(shop, compiler, *words):
-    """A program of these words and the C API's source, with every warning an error."""
+    """Compile a program with the C API's source, with all warnings as errors; return its path."""
     out = shop / f"{compiler}-{Path(words[-1]).stem}"
     source = Path(hooks("c"), "ansor_deploy.c")
     command = [compiler, *STRICT, *words, source, f"-I{shop}", "-Wl,--as-needed", *flags()]

@@ -1,4 +1,4 @@
-"""A network of its own for a board, with a cable that can be pulled."""
+"""A network namespace for a board, with a cable that can be pulled."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class Cable:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.prefix = ("ip", "netns", "exec", name)  # of a command that runs at the other end
+        self.prefix = ("ip", "netns", "exec", name)  # for commands that run at the other end
 
     def pull(self) -> None:
-        """No socket is closed, and nothing answers any more."""
+        """Disconnect: no socket is closed, but nothing answers any more."""
         ip("link", "set", self.name, "down")
 
     def plug(self) -> None:
-        """The other end answers again."""
+        """Reconnect: the other end answers again."""
         ip("link", "set", self.name, "up")
 
 
 @contextmanager
 def laid() -> Iterator[Cable]:
-    """A cable between HERE and THERE; the test is skipped where there can be none."""
+    """A cable between HERE and THERE; the test is skipped where that cannot be made."""
     name = f"ansor-{uuid.uuid4().hex[:6]}"
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("needs root and iproute2, to make a network to cut")
-    with locked(Path(tempfile.gettempdir(), "ansor-deploy-tests.cable")):  # one has the addresses
+    with locked(Path(tempfile.gettempdir(), "ansor-deploy-tests.cable")):  # the addresses are fixed
         yield from _laid(name)
 
 

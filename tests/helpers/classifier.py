@@ -1,4 +1,4 @@
-"""The examples' program: what it must print is what ONNX Runtime computes."""
+"""The examples' program: it must print what ONNX Runtime computes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SHARED = EXAMPLES / "classifier"
 IMAGES = ("vertical", "falling")
 
 sys.path.append(str(SHARED))
-from stripes_model import DIRECTIONS  # noqa: E402 - it lies with the examples
+from stripes_model import DIRECTIONS  # noqa: E402 - from the examples' folder
 
 
 def require_avx2() -> None:
-    """Skip the test where the code that the examples are tuned for cannot run."""
+    """Skip the test where code for the examples' target cannot run."""
     if "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("the examples are for a processor with AVX2")
 
 
 def assert_classifies(program: Path, library: Path, model: Path = SHARED / "stripes.onnx") -> None:
-    """The program, built with the library of this model, prints its probabilities of each image."""
+    """The program, built with this model's library, prints each image's right probabilities."""
     for name in IMAGES:
         image = SHARED / f"{name}.pgm"
         done = run([program, library, image], capture_output=True, text=True, check=False)
@@ -40,7 +40,7 @@ def assert_classifies(program: Path, library: Path, model: Path = SHARED / "stri
 
 
 def _pixels(image: Path) -> np.ndarray:
-    """A plain PGM as the model takes it."""
+    """A plain PGM image as the model's input."""
     magic, width, height, white, *values = image.read_text().split()
     assert magic == "P2"
     shape = (1, 1, int(height), int(width))

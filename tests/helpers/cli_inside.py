@@ -1,7 +1,7 @@
-"""The command line in this process: where what a command does counts, and not that it is started.
+"""Run the command line in this process, for tests of what a command does, not of its process.
 
-A process of its own costs two seconds where it loads TVM; `cli_process` has it, for what depends on
-an environment, on signals, or on what is written to the file descriptors.
+A new process takes two seconds if it loads TVM. `cli_process` starts one, for tests that depend on
+an environment, on signals, or on output to file descriptors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helpers import cli_process
 def program(folder: Path, *words: Any, **options: Any) -> CompletedProcess[str]:
     """Run a command in a folder to its end.
 
-    options: of subprocess.run; a command with any has a process of its own.
+    options: of subprocess.run; a command with options runs in a new process.
     """
     if options:
         return cli_process.program(folder, *words, **options)
@@ -38,7 +38,7 @@ def program(folder: Path, *words: Any, **options: Any) -> CompletedProcess[str]:
 
 @contextmanager
 def _process_kept() -> Iterator[None]:
-    """The environment is afterwards as it was, and so are the cores: TVM's pool takes one."""
+    """Restore the environment and the CPU affinity, which TVM's thread pool narrows."""
     cores = os.sched_getaffinity(0)
     try:
         with mock.patch.dict(os.environ):
@@ -48,7 +48,7 @@ def _process_kept() -> Iterator[None]:
 
 
 def answer(folder: Path, *words: Any, **options: Any) -> dict[str, Any]:
-    """The one JSON object that a command that succeeds has on stdout."""
+    """The JSON object that a successful command prints on stdout."""
     result = program(folder, *words, "--json", **options)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)

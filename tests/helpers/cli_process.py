@@ -1,4 +1,4 @@
-"""The command line as a user has it: a process of its own, in a folder of its own."""
+"""Run the command line as a user does: in a new process, in a folder."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def program(folder: Path, *words: Any, **options: Any) -> subprocess.CompletedPr
 
 
 def answer(folder: Path, *words: Any, **options: Any) -> dict[str, Any]:
-    """The one JSON object that a command that succeeds has on stdout."""
+    """The JSON object that a successful command prints on stdout."""
     result = program(folder, *words, "--json", **options)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
 def refused(result: subprocess.CompletedProcess[str], code: int, *says: str) -> None:
-    """The command ended as an expected failure: one message, a remedy and the exit code."""
+    """The command failed as expected: with one message, a hint and the exit code."""
     assert result.returncode == code, result.stderr
     told = result.stderr[re.search(r"^.*: error: ", result.stderr, re.MULTILINE).start() :]
     assert "\n  hint: " in told
@@ -47,12 +47,12 @@ def refused(result: subprocess.CompletedProcess[str], code: int, *says: str) -> 
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """All that lies below a folder, hidden or not; folders hold nothing of their own."""
+    """All files below a folder, hidden ones too; folders have no content of their own."""
     paths = sorted(folder.rglob("*"))
     return {str(p.relative_to(folder)): b"" if p.is_dir() else p.read_bytes() for p in paths}
 
 
 def heed_permissions() -> None:
-    """In a child about to start: root, too, is held to the permissions of files."""
+    """Make file permissions hold for root, too; for a child process that is about to start."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0)

@@ -4,7 +4,7 @@ import subprocess
 
 from ansor_deploy.ship.integrations import hook_folder
 
-GENERATORS = {"Ninja": "ninja", "Unix Makefiles": "make"}  # and the program that each needs
+GENERATORS = {"Ninja": "ninja", "Unix Makefiles": "make"}  # with the program that each needs
 
 
 def configure(source, built, generator, program, *words):

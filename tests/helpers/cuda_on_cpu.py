@@ -1,7 +1,7 @@
-"""A stand-in for a GPU: the CUDA C++ of kernels, compiled for this machine, behind our driver.
+"""A stand-in for a GPU: kernels in CUDA C++ are compiled for this machine, and run by our driver.
 
-A library's host code, its program and the source of its kernels are the real ones; what is not
-tried is NVIDIA's machine code, and NVIDIA's driver.
+A library's host code, its program and the source of its kernels are the real ones. NVIDIA's machine
+code and driver are not tested.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KERNEL = re.compile(
 
 
 def compile_driver(folder: Path) -> Path:
-    """The driver, for a process that is started with it (LD_PRELOAD); ANSOR_GPU names its GPU."""
+    """Compile the driver, for a process that preloads it; ANSOR_GPU names the GPU that it has."""
     path = folder / "libcuda.so.1"
     _compile([str(FOLDER / "driver.cc"), "-Wl,-soname,libcuda.so.1", "-ldl"], path)
     return path
@@ -44,21 +44,21 @@ def compile_driver(folder: Path) -> Path:
 
 @cache
 def driver(folder: Path) -> ctypes.CDLL:
-    """The driver, which whatever asks for libcuda.so.1 in this process gets from now on.
+    """The driver, which everything that loads libcuda.so.1 in this process gets from now on.
 
-    It is the first of its name that this process loaded: a test before may have loaded its own.
+    It is the first of that name in this process, perhaps from an earlier test.
     """
     ctypes.CDLL(str(compile_driver(folder)), ctypes.RTLD_GLOBAL)
     return ctypes.CDLL("libcuda.so.1")
 
 
 def be_a_gpu(lib: ctypes.CDLL, arch: str) -> None:
-    """Let the driver have a GPU of an architecture; none where it is empty."""
+    """Give the driver a GPU of an architecture; none where that is empty."""
     (ctypes.c_char * 16).in_dll(lib, "ansor_gpu").value = arch.encode()
 
 
 class LentByGpu:
-    """An array that its exchange says is in the memory of the GPU, which is this machine's here."""
+    """An array that DLPack says is in GPU memory, which is this machine's memory here."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -116,7 +116,7 @@ def _compile(arguments: list[str], library: Path) -> None:
 
 
 def compiler(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Let NVIDIA's compiler make code for this stand-in, in this process."""
+    """Replace NVIDIA's compiler by one for this stand-in, in this process."""
 
     def compiled(source: str, arch: str) -> tuple[bytes, bytes]:
         library = folder / f"{sha256(source)[:20]}.so"
@@ -128,7 +128,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 class InThisProcess:
-    """An executor that builds candidates here, where `compiler` has replaced NVIDIA's."""
+    """An executor that builds candidates in this process, with the compiler of `compiler`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

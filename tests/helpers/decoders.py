@@ -1,4 +1,4 @@
-"""Decoders whose caches grow, and chains of steps of one beside ONNX Runtime's."""
+"""Decoders with growing caches, whose steps are compared with ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TINY = {"layers": 1, "width": 32, "heads": 4, "groups": 2, "words": 50}
 
 
 class Growing:
-    """A model whose caches are inputs and outputs, in ONNX Runtime; a call is a step."""
+    """A model with caches as inputs and outputs, in ONNX Runtime; a call is a step."""
 
     def __init__(self, proto: Any) -> None:
         self._session = onnxruntime.InferenceSession(proto.SerializeToString())
@@ -30,7 +30,7 @@ class Growing:
         return int(next(iter(self.caches.values())).shape[2])
 
     def feed(self, *tokens: int) -> dict[str, np.ndarray]:
-        """The inputs of a step beside caches."""
+        """The inputs of a step, without the caches."""
         length, count = self.length, len(tokens)
         made = {
             "input_ids": np.array([tokens]),

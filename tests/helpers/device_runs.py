@@ -1,4 +1,4 @@
-"""Commands of the tool under way, and what they leave in the folder where they run."""
+"""Running commands of the tool, and what they leave in their folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from helpers.graphs import model, node
 from helpers.processes import MARK
 
 TARGET = 'extends = "host"\ncores = 1\n'
-# The program with less patience for a lost device; all else is as it is.
+# The program with less patience for a lost device; everything else is unchanged.
 _PATIENCE = "from ansor_deploy.measure import sites; sites.RETURN_SECONDS = (0, 1, 2); "
 HASTY = [sys.executable, "-c", f"{_PATIENCE}from ansor_deploy.cli import main; main()"]
 COMMAND = ("build", "net.onnx", "-o", "out/net.so", "--registry", "r.db", "--effort", "quick")
 
 
 class Run:
-    """A command of the tool under way in a folder; what it says on stderr is kept as it comes."""
+    """A running command of the tool in a folder; its stderr is collected."""
 
     def __init__(self, folder: Path, *words: str, program: list[str] = PROGRAM) -> None:
         self.mark, temporary = str(folder), folder / "tmp"
@@ -38,18 +38,18 @@ class Run:
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.answer = ""  # stdout, once it has ended
+        self.answer = ""  # stdout, once the command has ended
         self._told: list[str] = []
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     @property
     def told(self) -> str:
-        """Stderr so far, in one line."""
+        """Stderr so far, as one line."""
         return " ".join("".join(self._told).split())
 
     def until(self, pattern: str, patience: float = 120) -> re.Match[str]:
-        """What it says that matches; fails where it ends without having said so."""
+        """Wait for a match in stderr; fails if the command ends without one."""
         deadline = time.monotonic() + patience
         while not (found := re.search(pattern, self.told)):
             assert self.process.poll() is None, self.told
@@ -58,7 +58,7 @@ class Run:
         return found
 
     def end(self, patience: float = 300) -> int:
-        """Its exit code."""
+        """Wait for the command's end; returns its exit code."""
         try:
             code = self.process.wait(patience)
             self.answer = self.process.stdout.read()
@@ -67,7 +67,7 @@ class Run:
             self.close()
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """Kill the command."""
         self.process.kill()
         self._reader.join()
         self.process.wait()
@@ -79,7 +79,7 @@ class Run:
 
 
 def workplace(folder: Path) -> Path:
-    """A folder with a model of three small tasks, and a target of one core."""
+    """A folder with a model of three small tasks, and a target with one core."""
     folder.mkdir()
     nodes = [
         node("ReduceMax", "x", "a", axes=[1], keepdims=1),
@@ -92,7 +92,7 @@ def workplace(folder: Path) -> Path:
 
 
 def measured(folder: Path) -> int:
-    """How many measurements the folder's registry has; fails where it is not whole."""
+    """The number of measurements in the folder's registry; fails if that is damaged."""
     with Registry.open(folder / "r.db", write=False) as registry:
         assert registry.verify() == []
         return int(registry.stats()["measurements"])

@@ -1,10 +1,11 @@
-"""What writes to a registry where the machine fails at any one call.
+"""Writes to a registry while the machine fails at any one call.
 
-Run under the preloaded tests/assets/failing_disk.c or failing_memory.c. For the n-th call, and
-every n, a write is tried on a fresh copy of a file. Then the machine is well again. The user must
-have seen an error of the tool's, if any; the file must be whole, and as before or as after the
-write, and as after it where no error was seen. Then the write is made again, which must succeed.
-Prints {scenario: {"calls": in the write without a failure, "tried": failures, "seen": errors}}.
+Run under the preloaded tests/assets/failing_disk.c or failing_memory.c. For each n, a write is
+tried on a fresh copy of a file, with a failure at the n-th call. Then the machine works again. The
+user must have seen no error or one of the tool's; the file must be intact, and hold the state
+before or after the write; without an error, the state after it. Then the write is repeated, and
+must succeed. Prints {scenario: {"calls": in the write without a failure, "tried": failures, "seen":
+errors}}.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MODEL, NOW = "ab" * 32, "2026-01-31T12:00:00Z"
 HOLDER = Holder("ab", "host", "", "", 1, 1)
 NEW = [record(key(n), 1e-4, f"new {n} {'x' * 3000}") for n in range(20)]
 
-Write = Callable[[Path], Any]  # of a registry's path; raises an AnsorError where it fails
+Write = Callable[[Path], Any]  # takes a registry's path; raises an AnsorError where it fails
 State = dict[str, Any]
 
 
@@ -59,7 +60,7 @@ def filled(path: Path) -> None:
 
 
 def nothing(path: Path) -> None:
-    """No file."""
+    """No file at all."""
 
 
 def with_others(path: Path) -> None:
@@ -70,7 +71,7 @@ def with_others(path: Path) -> None:
 
 
 def with_index(path: Path) -> None:
-    """As well, and the index of the bundle, whose workload the registry knows."""
+    """As `with_others`, with the bundle's index, and its workload in the registry."""
     with_others(path)
     with Registry.open(path) as registry:
         registry.add_workloads(foreign.bundle(64).workloads.values())
@@ -85,7 +86,7 @@ def lacking(path: Path) -> None:
 
 
 def damaged(path: Path) -> None:
-    """A registry of which the beginning is lost."""
+    """A registry whose beginning is lost."""
     filled(path)
     path.write_bytes(bytes(100) + path.read_bytes()[100:])
 
@@ -101,7 +102,7 @@ def on_open(write: Callable[[Registry], Any]) -> Write:
 
 
 def repair(path: Path) -> None:
-    """What `verify --repair` does."""
+    """The steps of `verify --repair`."""
     try:
         with Registry.open(path, write=False) as registry:
             registry.verify()
@@ -111,7 +112,7 @@ def repair(path: Path) -> None:
 
 
 def layer_index(path: Path) -> Path:
-    """The index of a bundle; what a build is warned of counts as an error."""
+    """The index of a bundle; a build's warning counts as an error here."""
     (index,) = indexes([Layer(str(path.with_name("team.jsonl")))], fail)
     return index
 
@@ -133,7 +134,7 @@ def add_end(registry: Registry) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A write, what it begins with, and whether it is one transaction of one file."""
+    """A write, its initial state, and whether it is one transaction on one file."""
 
     before: Callable[[Path], None]
     write: Write
@@ -171,7 +172,7 @@ def loser() -> str:
 
 
 def state(path: Path) -> State:
-    """All that is in the registry and beside it, which must be whole."""
+    """The content of the registry and of files beside it, which must be intact."""
     found: State = {}
     with Registry.open(path) as registry:
         assert registry.damage() == []
@@ -187,7 +188,7 @@ def state(path: Path) -> State:
 
 
 class Trial:
-    """A scenario, tried again and again in one folder. fails, calls: of the preloaded library."""
+    """A scenario, tried repeatedly in one folder. fails, calls: of the preloaded library."""
 
     def __init__(self, scenario: Scenario, folder: Path, machine: str) -> None:
         self.scenario, self.folder = scenario, folder / "registry.db.run"
@@ -201,7 +202,7 @@ class Trial:
         shutil.copytree(self.folder, self.base, dirs_exist_ok=True)
         self.before = {} if scenario.before is damaged else state(self.path)
         self.restart()
-        self.write()  # loads all that is loaded late
+        self.write()  # loads modules that are imported late
         self.restart()
         self._fails(ctypes.c_long(0), 0, 0)
         self.write()
@@ -213,7 +214,7 @@ class Trial:
         shutil.copytree(self.base, self.folder)
 
     def write(self) -> Exception | None:
-        """What the user would see, which is handled where errors are printed."""
+        """The error that the user would see, which is handled where errors are printed."""
         try:
             self.scenario.write(self.path)
         except (AnsorError, OSError) as error:
@@ -221,7 +222,7 @@ class Trial:
         return None
 
     def fail(self, at: int, *fault: int) -> bool:
-        """Whether the user saw an error."""
+        """Write with a failure at a call; whether the user saw an error."""
         self.restart()
         self._fails(ctypes.c_long(at), *fault)
         error = self.write()
@@ -240,7 +241,7 @@ class Trial:
         assert state(self.path) == self.after, (fault, error)
 
 
-# By which call, at which it fails: an error, and whether all later calls fail, too.
+# Kinds of failures: an error, and whether all later calls fail, too.
 KINDS = {
     "disk": [(errno.EIO, 0), (errno.EIO, 1), (errno.ENOSPC, 0), (errno.ENOSPC, 1), (-1, 1)],
     "memory": [(0,), (1,)],
@@ -248,7 +249,7 @@ KINDS = {
 
 
 def places(name: str, calls: int, most: int) -> range:
-    """Calls to let fail: all, or so many that lie evenly, from another one in each scenario."""
+    """Calls to let fail: all, or `most` evenly spaced ones, which start elsewhere by scenario."""
     step = max(1, calls // most)
     return range(1 + zlib.crc32(name.encode()) % step, calls + 1, step)
 

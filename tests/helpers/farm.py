@@ -18,7 +18,7 @@ _QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
 
 
 class Farm:
-    """A scheduler. folder: for what it says, and for the homes of its workers."""
+    """A scheduler. folder: for logs, and for the homes of its workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.workers = folder, dict[str, Any]()
@@ -28,18 +28,18 @@ class Farm:
         self.address = self._address()
 
     def worker(self, name: str, *, threads: int = 1, home: Path | None = None) -> None:
-        """Start a worker, by default with the home of this process. What it starts bears a mark."""
+        """Start a worker, by default with this process's home. Its children bear its mark."""
         words = ["worker", self.address, *_QUIET, "--no-nanny", "--nthreads", str(threads)]
         more = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")} if home else {}
         self.workers[name] = self._start(name, [*words, "--name", name], **more)
         self._await(name, lambda: "Registered to" in self.log(name))
 
     def mark(self, name: str) -> str:
-        """What processes of a worker bear."""
+        """The mark of a worker's processes."""
         return str(self.folder / name)
 
     def kill(self, name: str) -> None:
-        """End a worker at once: SIGKILL, as where the power goes."""
+        """End a worker at once, by SIGKILL, as in a power cut."""
         self.workers[name].kill()
         self.workers.pop(name).wait()
 
@@ -48,11 +48,11 @@ class Farm:
         self._scheduler.kill()
 
     def log(self, name: str) -> str:
-        """What a worker, or the scheduler, has said."""
+        """The log of a worker, or of the scheduler."""
         return (self.folder / f"{name}.log").read_text()
 
     def close(self) -> None:
-        """End all of it."""
+        """End the workers and the scheduler."""
         for process in (*self.workers.values(), self._scheduler):
             process.kill()
             process.wait()

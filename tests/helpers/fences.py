@@ -1,13 +1,13 @@
-"""What the pages of docs/ tell a reader to type, as a shell script a page.
+"""The commands on the pages of docs/, as a shell script for each page.
 
-Fenced blocks of shell and Python are run in their page's order, unless a comment says otherwise:
+Fenced blocks of shell and Python run in the order of the page, unless a comment says otherwise:
 
-    <!-- not run: WHY -->       it stays as it is
-    <!-- file: NAME -->         it is written to that file, for the commands that follow
-    <!-- run: COMMAND -->       a command that the page does not show, wherever it stands
-    <!-- needs: PROGRAM ... --> the page is run where these programs are
+    <!-- not run: WHY -->       the block is not run
+    <!-- file: NAME -->         the block is written to that file, for later commands
+    <!-- run: COMMAND -->       a command that the page does not show
+    <!-- needs: PROGRAM ... --> the page only runs where these programs are
 
-The folder /mnt/team, which a team shares, lies in the page's own.
+The folder /mnt/team, which a team shares, is in the page's own folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-SHOWN = ("", "text")  # what a program prints, or a drawing
+SHOWN = ("", "text")  # languages of program output and of drawings
 RUN = ("sh", "python")
 _FENCE = re.compile(r"(?P<indent> *)```(?P<language>\S*)\n(?P<text>.*?)\n *```$", re.DOTALL)
 _NOTE = re.compile(r" *<!-- (?P<kind>[a-z ]+): (?P<said>.*?) -->", re.DOTALL)
@@ -29,7 +29,7 @@ _END = "END_OF_BLOCK"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. line: of its page. notes: what comments before it say, by their kind."""
+    """A fenced block. line: of its page. notes: the comments before it, by kind."""
 
     line: int
     language: str
@@ -38,7 +38,7 @@ class Block:
 
     @property
     def fault(self) -> str:
-        """Why it neither runs nor says why not; "" if all is well."""
+        """Why the block is wrong: neither run nor marked; "" if all is well."""
         if self.language in SHOWN or self.language.startswith("{") or "file" in self.notes:
             return ""
         if "not run" in self.notes:
@@ -52,7 +52,7 @@ class Block:
 
 
 def parts(page: Path) -> list[Block | str]:
-    """The blocks of a page, and the commands that it does not show, in their order."""
+    """The blocks of a page, and the commands that it does not show, in order."""
     text = page.read_text(encoding="utf-8")
     found: list[Block | str] = []
     notes: dict[str, str] = {}
@@ -79,9 +79,9 @@ def needs(page: Path) -> list[str]:
 
 
 def script(page: Path, prelude: str = "") -> str:
-    """All that a page runs. prelude: Python that stands before each of its blocks.
+    """The script of a page, or "" if it runs nothing. prelude: Python before each Python block.
 
-    Blocks of Python know the names of those before them. "" where a page runs nothing.
+    A block of Python sees the names of those before it.
     """
     lines, known = [], [prelude]
     for part in parts(page):

@@ -1,4 +1,4 @@
-"""Products whose weights lie in blocks of a few bits."""
+"""Products whose weights are blocks of integers of a few bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def few_bits_product(
     zeros: np.ndarray | None = None,
     **words: Any,
 ) -> onnx.ModelProto:
-    """A MatMulNBits of seeded weights, in blocks of so many steps. zeros: points of the blocks."""
+    """A MatMulNBits with seeded weights in blocks of `size`. zeros: zero points of the blocks."""
     blocks, rng = -(-depth // size), np.random.default_rng(0)
     packed = rng.integers(0, 256, (columns, blocks, size * bits // 8), np.uint8)
     constants = {"q": packed, "s": randn(1, columns, blocks) / 16}

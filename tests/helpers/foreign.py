@@ -1,4 +1,4 @@
-"""A small bundle such as another machine would send, in parts that a test can spoil."""
+"""A small bundle as another machine would send it, in parts that tests can damage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(v0: T.Buffer((T.int64(SIZE),), 'float32'), v1: T.Buffer((T.int64(SIZE),
             v1[v3] = T.max(v0[v3], T.float32(0.0))
 """
 
-# (i) -> (i // 4, i % 4), as TVM spells it.
+# (i) -> (i // 4, i % 4), in TVM's JSON.
 INDEX_MAP: dict[str, Any] = {
     "root_index": 10,
     "nodes": [
@@ -73,7 +73,7 @@ DECISIONS = [[2, [8, 4]], [13, 1]]
 
 
 def parts(size: int = 64, seconds: float = 1e-3) -> dict[str, Any]:
-    """Target, workload and record as a bundle has them, for programs of different sizes."""
+    """Target, workload and record as in a bundle; the program depends on the size."""
     from ansor_deploy.registry.firewall import target_fields
 
     text = TEXT.replace("SIZE", str(size))
@@ -111,17 +111,17 @@ def parts(size: int = 64, seconds: float = 1e-3) -> dict[str, Any]:
 
 
 def trace(instructions: list[Any], decisions: list[Any]) -> str:
-    """Canonical text of a trace."""
+    """The canonical text of a trace."""
     return canonical_json([instructions, decisions])
 
 
 def identified(record: dict[str, Any]) -> str:
-    """The line of a record under the id of what it says, however wrong that is."""
+    """The line of a record with the id of its content, even if that is invalid."""
     return canonical_json({"id": sha256(canonical_json(record)), "record": record})
 
 
 def lines(*several: dict[str, Any]) -> list[str]:
-    """The sorted lines, without the header, of a bundle of such parts."""
+    """The sorted lines of a bundle with such parts, without the header."""
     found = {identified(one["record"]) for one in several}
     found |= {canonical_json({"target": one["target"]}) for one in several}
     found |= {canonical_json({"workload": one["workload"]}) for one in several}
@@ -134,18 +134,18 @@ def content(entries: Iterable[str]) -> bytes:
 
 
 def bundle(*sizes: int, seconds: float = 1e-3) -> Bundle:
-    """A good bundle with a record for each size."""
+    """A valid bundle with a record for each size."""
     return read_bundle(content(lines(*(parts(size, seconds) for size in sizes))), "sample")
 
 
 def record(size: int = 64, seconds: float = 1e-3) -> Record:
-    """A good record."""
+    """A valid record."""
     (found,) = bundle(size, seconds=seconds).records.values()
     return found
 
 
 def registry(path: Path, *sizes: int, seconds: float = 1e-3, ended: bool = False) -> Path:
-    """A registry that holds a record for each size; its searches have ended, if asked for."""
+    """A registry with a record for each size. ended: whether its searches have ended."""
     found = bundle(*sizes, seconds=seconds)
     when = "2026-01-31T12:00:00+00:00"
     ends = [
@@ -157,7 +157,7 @@ def registry(path: Path, *sizes: int, seconds: float = 1e-3, ended: bool = False
 
 
 def exported(path: Path) -> bytes:
-    """All of a registry as a bundle, of which nothing is left out."""
+    """A whole registry as a bundle, with nothing left out."""
     found, left_out = contents(path)
     assert left_out == []
     return found.to_bytes()

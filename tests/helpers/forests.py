@@ -1,4 +1,4 @@
-"""Random forests for tests: full trees of a depth, as ai.onnx.ml has them."""
+"""Random forests: full trees of a depth, in the form of ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def forest(
 ) -> dict[str, Any]:
     """The attributes `nodes_*` of trees. Thresholds are halves, so that features may equal them.
 
-    The branches are the nodes before 2**depth - 1, and the leaves come after them.
+    A tree's branches have the numbers below 2**depth - 1; its leaves come after them.
     """
     rng = np.random.default_rng(seed)
     branches, every = 2**depth - 1, 2 ** (depth + 1) - 1
@@ -40,7 +40,7 @@ def forest(
 def leaf_weights(
     nodes: dict[str, Any], what: str, targets: Sequence[int], every: bool = True, least: float = -1
 ) -> dict[str, Any]:
-    """The attributes of leaves that weigh for each of these targets, or for one of them each."""
+    """The attributes of leaf weights: for each of the targets, or for one of them at random."""
     rng = np.random.default_rng(1)
     ends = [at for at, mode in enumerate(nodes["nodes_modes"]) if mode == "LEAF"]
     pairs = [(at, target) for at in ends

@@ -17,14 +17,14 @@ LIGHT_FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light
 
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> NodeProto:
-    """A node with inputs and outputs given as words; '-' is an input left out."""
+    """A node; inputs and outputs are words, and '-' is an omitted input."""
     read = ["" if name == "-" else name for name in inputs.split()]
     made = outputs.split()
     return helper.make_node(op, read, made, name=made[0], **attributes)
 
 
 def contrib(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> NodeProto:
-    """As `node`, of an operator of ONNX Runtime's own."""
+    """As `node`, for one of ONNX Runtime's own operators."""
     made = node(op, inputs, outputs, **attributes)
     made.domain = "com.microsoft"
     return made
@@ -37,7 +37,7 @@ def either(
     other: Sequence[NodeProto],
     kind: Any = TensorProto.FLOAT,
 ) -> NodeProto:
-    """An If, whose branches give what their last nodes make. kind: of that, as in `typed`."""
+    """An If whose branches return their last nodes' outputs. kind: their type, as in `typed`."""
     results = ([_info(nodes[-1].output[0], kind)] for nodes in (then, other))
     first, second = map(helper.make_graph, (then, other), ("then", "else"), ([], []), results)
     return node("If", condition, made, then_branch=first, else_branch=second)
@@ -53,8 +53,8 @@ def typed(
 ) -> ModelProto:
     """A model with inputs and outputs of any types, unchecked.
 
-    inputs, outputs: by name, a type, a type and a shape, or an array that has both. constants:
-    arrays or tensors, by name. versions: of the other operator sets, where it is not 1.
+    inputs, outputs: by name, a type, a type and a shape, or an array with both. constants: arrays
+    or tensors, by name. versions: of other operator sets, if not 1.
     """
     held = [
         value if isinstance(value, TensorProto) else numpy_helper.from_array(np.asarray(value), key)
@@ -92,7 +92,7 @@ def model(
     """
     ends = {name: (dtype, shape) for name, shape in inputs.items()}
     proto = typed(nodes, ends, dict.fromkeys(outputs, dtype), constants, opset)
-    # The checker wants shapes for the outputs: what can be inferred is declared.
+    # The checker demands output shapes: those that can be inferred are declared.
     inferred = onnx.shape_inference.infer_shapes(proto)
     for value, known in zip(proto.graph.output, inferred.graph.output, strict=True):
         value.CopyFrom(known)
@@ -102,12 +102,12 @@ def model(
 
 
 def randn(seed: int, *shape: int) -> np.ndarray:
-    """Seeded float32 normal numbers."""
+    """Seeded normal numbers, as float32."""
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
 def likeness(queries: str, keys: str) -> list[NodeProto]:
-    """A softmax, p, of the products of rows with rows, as in attention."""
+    """Nodes for `p`, the softmax of products of rows with rows, as in attention."""
     return [
         node("Transpose", keys, "t", perm=[0, 2, 1]),
         node("MatMul", f"{queries} t", "s"),
@@ -116,7 +116,7 @@ def likeness(queries: str, keys: str) -> list[NodeProto]:
 
 
 def dense(*widths: int, rows: int = 8) -> ModelProto:
-    """Dense layers from one width to the next, each a task of its own."""
+    """Dense layers between these widths, each a task of its own."""
     nodes, constants, read = [], {}, "x"
     for layer, (width, following) in enumerate(pairwise(widths)):
         constants[f"w{layer}"] = randn(layer, width, following)
@@ -127,7 +127,7 @@ def dense(*widths: int, rows: int = 8) -> ModelProto:
 
 
 def batches() -> ModelProto:
-    """A convolution and a matrix product over any number of images of any height."""
+    """A convolution and a matmul over any number of images of any height."""
     nodes = [
         node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
         node("Relu", "c", "r"),
@@ -156,7 +156,7 @@ def light_models() -> list[Path]:
 
 
 def before_softmax(proto: ModelProto) -> ModelProto:
-    """The model up to its last Softmax, which would hide most of what differs before it."""
+    """The model without its last Softmax, which would hide most differences before it."""
     cut = ModelProto()
     cut.CopyFrom(proto)
     last = cut.graph.node[-1]
@@ -169,7 +169,7 @@ def before_softmax(proto: ModelProto) -> ModelProto:
 
 
 def random_feeds(proto: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
-    """Seeded values for every input that is not a constant; unknown sizes are one."""
+    """Seeded values for every input that is not a constant; unknown sizes become 1."""
     constants = {tensor.name for tensor in proto.graph.initializer}
     rng = np.random.default_rng(seed)
     feeds = {}
@@ -185,7 +185,7 @@ def random_feeds(proto: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 class Calibration:
-    """Samples of a model's inputs, as ONNX Runtime's quantiser asks for them."""
+    """Samples of a model's inputs, in the interface of ONNX Runtime's quantiser."""
 
     def __init__(self, feeds: Iterable[Mapping[str, np.ndarray]]) -> None:
         self._feeds = iter(list(feeds))
@@ -196,7 +196,7 @@ class Calibration:
 
 
 def run(proto: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs, from ONNX Runtime without its own graph rewriting."""
+    """The outputs of ONNX Runtime without its own graph optimisations."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
@@ -207,7 +207,7 @@ def run(proto: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
 
 
 def assert_same(before: ModelProto, after: ModelProto, tolerance: float = 1e-5) -> None:
-    """Both models give the same outputs for the same seeded inputs, shapes included."""
+    """Both models give the same outputs for the same seeded inputs, including shapes."""
     feeds = random_feeds(before)
     for want, have in zip(run(before, feeds), run(after, feeds), strict=True):
         assert want.shape == have.shape
@@ -217,9 +217,9 @@ def assert_same(before: ModelProto, after: ModelProto, tolerance: float = 1e-5) 
 
 
 def randomize_weights(proto: ModelProto, seed: int) -> ModelProto:
-    """The model retrained: the same graph, other weights, of sizes that keep activations finite.
+    """The model as if trained anew: the same graph with other weights, which keep values finite.
 
-    Weights made by ConstantOfShape become initializers, as in a model that was really trained.
+    Weights made by ConstantOfShape become initializers, as in a trained model.
     """
     retrained = ModelProto()
     retrained.CopyFrom(proto)
@@ -251,7 +251,7 @@ def _materialize(proto: ModelProto) -> None:
 
 
 def _roles(proto: ModelProto) -> dict[str, str]:
-    """What each float initializer is to the operators that read it, through an Unsqueeze."""
+    """The role of each float initializer for the operators that read it, also by an Unsqueeze."""
     floats = {t.name for t in proto.graph.initializer if t.data_type == TensorProto.FLOAT}
     source = {n.output[0]: n.input[0] for n in proto.graph.node if n.op_type == "Unsqueeze"}
     roles: dict[str, str] = {}
@@ -280,7 +280,7 @@ def _role(entry: NodeProto, index: int) -> str:
 
 
 def _sample(rng: np.random.Generator, role: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Values for a role: He-scaled where a layer sums over them, near one where they scale."""
+    """Values for a role: He-scaled where a layer sums over them, near one for factors."""
     if role in ("gain", "variance"):
         return rng.uniform(0.5, 1, shape) + (role == "variance")
     if role == "offset":

@@ -1,4 +1,4 @@
-"""A project with models, the build system that builds it, and what a build of it did."""
+"""A project with models, its build system, and the results of its builds."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SUFFIXES = (".so", ".h", ".json", ".intoto.json")
 
 
 class Tool(ABC):
-    """A build system, as the scenarios use it: a test module has a subclass for each.
+    """A build system; a test module has a subclass for each.
 
-    programs: what it needs on the path. compares: "times" where it asks ansor-deploy whenever an
-    input is newer, "content" where it knows by itself that nothing has changed.
+    programs: those that it needs on the PATH. compares: "times" if it calls ansor-deploy whenever
+    an input is newer, "content" if it finds out by itself that nothing has changed.
     """
 
     programs: tuple[str, ...] = ()
@@ -33,14 +33,14 @@ class Tool(ABC):
 
     @abstractmethod
     def describe(self, project: Project) -> None:
-        """Write what the build system reads, once, before the first build of a project."""
+        """Write the build system's files, before a project's first build."""
 
     @abstractmethod
     def command(self, project: Project, jobs: int) -> list[str]:
-        """What builds all models of a project, run in its folder of sources."""
+        """The command that builds all models of a project, in its folder of sources."""
 
     def output(self, project: Project, name: str) -> Path:
-        """Where the library of a model comes to lie, its other outputs beside it."""
+        """The path of a model's library, beside which its other outputs lie."""
         return project.built / f"{name}.so"
 
     def environment(self, project: Project) -> dict[str, str]:
@@ -52,7 +52,7 @@ class Tool(ABC):
 class Call:
     """One run of `ansor-deploy build`.
 
-    code: None where it was killed. heavy: packages that it loaded. moves: of outputs into place.
+    code: None if it was killed. heavy: packages that it loaded. moves: of outputs into place.
     """
 
     model: str
@@ -63,10 +63,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Build:
-    """What a run of a build system did.
+    """The results of a run of the build system.
 
-    code: its exit code. said: all that it printed. calls: of ansor-deploy, by the model's name.
-    written: models with an output that is another file than before; changed: with other bytes.
+    code: its exit code. said: its output. calls: of ansor-deploy, by the model's name. written:
+    models with a replaced output file; changed: models with an output whose bytes changed.
     """
 
     code: int
@@ -77,16 +77,16 @@ class Build:
 
     @property
     def codes(self) -> dict[str, int | None]:
-        """The exit code of ansor-deploy for each model that it was asked for."""
+        """The exit code of ansor-deploy for each model that it was called for."""
         return {name: call.code for name, call in self.calls.items()}
 
 
 @dataclass
 class Project:
-    """A folder with sources, another for what is built, and a program `ansor-deploy`.
+    """A folder of sources, another for outputs, and a program `ansor-deploy`.
 
-    models: the model's file, by the name of its library. All of them use the lock `lock`, the
-    descriptor `board` and the rule `rule`, all of which lie in `source`, as the models do.
+    models: the model's file, by the name of its library. All models use the lock `lock`, the
+    target's descriptor `board` and the rule `rule`; these lie in `source`, like the models.
     """
 
     tool: Tool
@@ -101,7 +101,7 @@ class Project:
         self.rule = self.source / "rule.py"
 
     def build(self, jobs: int = 1, preexec_fn: Callable[[], None] | None = None) -> Build:
-        """Run the build system to its end, in a session of its own."""
+        """Run the build system to its end, in a new session."""
         before, noted = self._outputs(), len(self._notes())
         done = subprocess.run(
             self.tool.command(self, jobs),
@@ -125,7 +125,7 @@ class Project:
         )
 
     def kill_at(self, move: int) -> None:
-        """Let builds die by SIGKILL before their n-th move into place; 0: let them live."""
+        """Let builds die by SIGKILL before their n-th move of an output into place; 0: never."""
         file = self.program.parent / "kill"
         if move:
             file.write_text(f"{move} {os.getsid(0)}")
@@ -133,15 +133,15 @@ class Project:
             file.unlink(missing_ok=True)
 
     def output(self, name: str = "net", suffix: str = ".so") -> Path:
-        """A file that a build makes."""
+        """The path of an output of a build."""
         return self.tool.output(self, name).with_suffix(suffix)
 
     def manifest(self, name: str = "net") -> dict:
-        """What a build says of its library."""
+        """The manifest of a library."""
         return json.loads(self.output(name, ".json").read_text())
 
     def contents(self, name: str = "net") -> dict[str, bytes]:
-        """The outputs that there are, by suffix."""
+        """The contents of the outputs that exist, by suffix."""
         made = {suffix: self.output(name, suffix) for suffix in SUFFIXES}
         return {suffix: path.read_bytes() for suffix, path in made.items() if path.is_file()}
 
@@ -155,14 +155,14 @@ class Project:
 
 @dataclass(frozen=True)
 class Ready:
-    """A project after its first build, and a copy of its folders as they were then."""
+    """A project after its first build, and a copy of its folders at that time."""
 
     project: Project
     first: Build
     copy: Path
 
     def again(self) -> Project:
-        """The project as it was after the first build, times and all."""
+        """The project as it was after the first build, including file times."""
         for folder in (self.project.source, self.project.built):
             shutil.rmtree(folder)
             shutil.copytree(self.copy / folder.name, folder, symlinks=True)
@@ -171,7 +171,7 @@ class Ready:
 
 
 def observed_program(folder: Path) -> Path:
-    """A program `ansor-deploy` in a folder, whose calls are noted there."""
+    """A program `ansor-deploy` in a folder, which notes its calls there."""
     folder.mkdir(parents=True)
     program = folder / "ansor-deploy"
     root = Path(ansor_deploy.__file__).parents[1]
@@ -202,7 +202,7 @@ def _differ(before: list, after: list, part: int) -> bool:
 
 
 def _calls(notes: list[dict]) -> dict[str, Call]:
-    """Calls of `build`, by the model's name."""
+    """The calls of `build`, by the model's name."""
     ends = {note["call"]: note for note in notes if "code" in note}
     calls = {}
     for note in notes:

@@ -1,4 +1,4 @@
-"""Ways to spoil a record, by name: what is changed, and what the refusal must say."""
+"""Ways to damage a record, by name: the change, and what the refusal must mention."""
 
 import json
 
@@ -10,7 +10,7 @@ LLVM = "; ModuleID = 'x'\n@llvm.global_ctors = appending global [1 x ptr] [ptr @
 
 
 def with_trace(change):
-    """Spoil a record by its trace. change: of copies of instructions and decisions."""
+    """Damage a record's trace. change: edits copies of its instructions and decisions."""
 
     def spoil(one):
         instructions, decisions = json.loads(canonical_json([INSTRUCTIONS, DECISIONS]))
@@ -42,7 +42,7 @@ def decided(at, value):
 
 
 def index_map(change):
-    """Spoil the index map."""
+    """Damage the index map."""
 
     def spoil(steps, chosen):
         graph = json.loads(json.dumps(INDEX_MAP))
@@ -88,7 +88,7 @@ def without(*path):
 
 
 def exponential(graph):
-    """An expression of 2^100 terms in a hundred nodes."""
+    """Make an expression with 2^100 terms out of a hundred nodes."""
     last = 3
     for _ in range(100):
         graph["nodes"].append(
@@ -109,7 +109,7 @@ def deep(one):
     one["record"]["trace"] = "[" * 100_000 + "]" * 100_000
 
 
-# What no mark of lowering may be.
+# Invalid values of every mark of lowering.
 JUNK = {"code": f'"{LLVM}"', "a word": '"x"', "less than nothing": -1, "a huge number": 1 << 40}
 OF_MARKS = {
     f"{key} with {name}": (plus("Annotate", ["l10", value], [key], []), f"Annotate {key} with")

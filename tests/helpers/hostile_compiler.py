@@ -1,4 +1,4 @@
-"""A compiler that some programs are too much for: those with a loop that is written out."""
+"""A compiler that fails on some programs: those with an unrolled loop."""
 
 import os
 import time

@@ -1,8 +1,8 @@
-"""What a board might say instead of what it should, and a host that it says it to.
+"""Invalid messages of a board, and a host that receives them.
 
-A session is what an agent says: its greeting, then a part for each request of `listen`.
-`cases()` names sessions that are wrong in one place; `mutants(seed)` spoils a valid one at random,
-without end, for a fuzzer.
+A session is what an agent sends: its greeting, then a part for each request of `listen`. `cases()`
+names sessions that are wrong in one place; `mutants(seed)` damages a valid one at random,
+endlessly, for a fuzzer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ansor_deploy.system.worker import WorkerFailure
 
 CALLS, TURNS = "ansor_deploy.devices.library_calls", "ansor_deploy.measure.head_to_head"
 RUNNER = "ansor_deploy.measure.runner"
-SIZE = CHUNK + 100  # of the file that is fetched
-_LONGEST = 1 << 21  # bytes of a mutant's part
+SIZE = CHUNK + 100  # bytes of the file that is fetched
+_LONGEST = 1 << 21  # of a mutant's part
 EVIL = "\x1b[2J\u202e\x07\r\nevil"
 
 HELLO = {"says": "hello", "session": "/home/pi/s", "pid": 7, "arch": "aarch64", "python": "3.11.2"}
 ERRORS = {"max_abs_err": 0.0, "max_rel_err": 1e-7}
 FOUND = {"seconds": [1e-3, 1.1e-3], "error": "", "message": "", "errors": ERRORS}
 
-# What the requests of `listen` are answered, and the bytes with it.
+# The answers to the requests of `listen`, with their bytes.
 ANSWERS: list[tuple[Any, bytes]] = [
     (4, b""),
     (None, b""),
@@ -49,9 +49,9 @@ Session = list[bytes]
 
 
 class Tape:
-    """A `connection.Stream` whose far side says the next part of a session at each request.
+    """A `connection.Stream` whose other end sends the next part of a session at each request.
 
-    Behind the last part it ends, and so it does where it is silent for `patience` seconds.
+    It ends after the last part, and after `patience` seconds of silence.
     """
 
     def __init__(self, session: Session, patience: float) -> None:
@@ -63,7 +63,7 @@ class Tape:
         self._requests = Unpacker(json.loads, 1 << 24)
 
     def read(self, count: int, timeout: float) -> bytes:
-        """What is said next."""
+        """The next bytes that are sent."""
         data = self._rest
         with contextlib.suppress(queue.Empty):
             data = data or self._said.get(timeout=self._patience)
@@ -71,7 +71,7 @@ class Tape:
         return data[:count]
 
     def write(self, data: bytes, timeout: float) -> None:
-        """A request, or a ping, which is not answered."""
+        """Receive a request, or a ping, which is not answered."""
         for message, _ in self._requests.feed(data):
             if message["do"] != "ping":
                 self._said.put(next(self._parts, b""))
@@ -81,15 +81,14 @@ class Tape:
         return ""
 
     def close(self) -> None:
-        """The reader sees the end."""
+        """End the stream for its reader."""
         self._said.put(b"")
 
 
 def listen(session: Session, patience: float = 1.0) -> str:
-    """How a host ends that hears the session: "done", or "lost: " or "failed: " with the reason.
+    """How a host ends that receives the session: "done", or "lost: " or "failed: " with the reason.
 
-    Anything that it raises is a bug of the host. patience: seconds of silence at which the board
-    ends.
+    Any exception is a bug of the host. patience: seconds of silence after which the board ends.
     """
     heard: list[str] = []
     site = BoardSite("board", None, 4, waiting=heard.append, patience=1.0)  # type: ignore[arg-type]
@@ -106,7 +105,7 @@ def listen(session: Session, patience: float = 1.0) -> str:
 
 
 def _converse(site: BoardSite) -> None:
-    """Every kind of request, once."""
+    """Make every kind of request once."""
     site.put(Path(__file__).with_name("__init__.py"))
     site.call(f"{RUNNER}:reference", {}, 1)
     site.call(f"{RUNNER}:run", {}, 1)
@@ -118,18 +117,18 @@ def _converse(site: BoardSite) -> None:
 
 
 def valid() -> Session:
-    """What a good board says."""
+    """The session of a correct board."""
     greeting = MARK + pack({"says": "waiting", "holder": "process 1"}) + pack(HELLO)
     return [greeting, *(answer(at, ok, data) for at, (ok, data) in enumerate(ANSWERS, start=1))]
 
 
 def answer(at: int, ok: Any, data: bytes = b"") -> bytes:
-    """The frame of an answer to the request of that number."""
+    """The frame that answers the request of that number."""
     return pack({"says": "answer", "id": at, "ok": ok}, data)
 
 
 def raw(text: bytes, data: bytes = b"") -> bytes:
-    """A frame of any text."""
+    """A frame with any text."""
     return struct.pack(">II", len(text), len(data)) + text + data
 
 
@@ -139,20 +138,20 @@ def failure(at: int, **words: Any) -> bytes:
 
 
 def instead(at: int, data: bytes) -> Session:
-    """A valid session but for one part; 0 is the greeting."""
+    """A valid session with one part replaced; part 0 is the greeting."""
     session = valid()
     session[at] = MARK + data if at == 0 else data
     return session
 
 
 def before(at: int, data: bytes) -> Session:
-    """A valid session, in which more comes before a part."""
+    """A valid session with more data before a part."""
     session = valid()
     session[at] = data + session[at]
     return session
 
 
-# Text that is no JSON of a frame, whatever the frame is.
+# Text that is not the JSON of any frame.
 NONSENSE: dict[str, bytes] = {
     "lists without end": b"[" * 100_000,
     "objects without end": b'{"a":' * 100_000,
@@ -187,7 +186,7 @@ NONSENSE: dict[str, bytes] = {
     "a tag that is a number": b'{"says":5}',
 }
 
-# Fields of the greeting that no agent sends.
+# Fields of a greeting that no agent sends.
 GREETINGS: dict[str, list[Any]] = {
     "session": [None, 5, "", "relative", "/" * 5000, ["/s"], {}],
     "pid": [None, 0, -1, 1.5, 2**63, 10**30, "7", True],
@@ -196,7 +195,7 @@ GREETINGS: dict[str, list[Any]] = {
     "more": [1],
 }
 
-# Values that a function does not answer.
+# Values that are not valid results of the functions.
 _TIMES = (None, "1", True, float(2**70), 1e300, -1e300, [], {})
 VALUES: dict[int, list[Any]] = {
     THREADS: [None, 0, -1, 1.5, 2**64, 10**30, "4", [4], {}],
@@ -216,7 +215,7 @@ VALUES: dict[int, list[Any]] = {
     TIMES: [None, [], [1e-3] * 2, [1e-3] * 4, [1e-3, 1e-3, "1"], 1e-3, {"0": 1}],
 }
 
-# Bytes of a file that were not asked for.
+# Bytes of a file that do not have the requested length.
 READS: dict[int, list[bytes]] = {
     READ: [b"", b"x", bytes(CHUNK - 1)],
     REST: [b"", bytes(SIZE - CHUNK - 1), bytes(SIZE - CHUNK + 1), bytes(CHUNK)],
@@ -224,7 +223,7 @@ READS: dict[int, list[bytes]] = {
 
 
 def cases() -> Iterator[tuple[str, Session, str]]:
-    """What the board does, the session, and how it must end: "lost", "failed" or "done"."""
+    """The name of a case, its session, and how it must end: "lost", "failed" or "done"."""
     for at in (0, THREADS, RUN):
         for name, text in NONSENSE.items():
             yield f"{name}, as part {at}", instead(at, raw(text)), "lost"
@@ -244,7 +243,7 @@ def cases() -> Iterator[tuple[str, Session, str]]:
 
 
 def _heads() -> Iterator[tuple[str, Session, str]]:
-    """Lengths that are none, and what is no frame at all."""
+    """Invalid lengths, and bytes that are no frame at all."""
     for text, data in ((1 << 31, 0), (2**32 - 1, 2**32 - 1), (2, CHUNK + 1), (1 << 21, 0)):
         head = struct.pack(">II", text, data)
         for at in (0, RUN):
@@ -260,7 +259,7 @@ def _heads() -> Iterator[tuple[str, Session, str]]:
 
 
 def _failures() -> Iterator[tuple[str, Session, str]]:
-    """Failures that are none, and words that are meant for the terminal."""
+    """Invalid failures, and text that is meant to control the terminal."""
     for words in ({"error": "evil"}, {"error": None}, {"message": None}, {"message": "x" * 70_000}):
         yield f"a failure: {words!r:.40}", instead(RUN, failure(RUN, **words)), "lost"
     for error, end in (("raised", "failed"), ("crash", "failed"), ("board", "lost")):
@@ -272,7 +271,7 @@ def _failures() -> Iterator[tuple[str, Session, str]]:
 
 
 def _out_of_turn() -> Iterator[tuple[str, Session, str]]:
-    """What nobody asked for: some of it is passed over."""
+    """Messages that nobody asked for, some of which are ignored."""
     some: dict[str, bytes] = {
         "a second greeting": pack(HELLO),
         "waiting again": pack(_waiting("process 2")),
@@ -300,7 +299,7 @@ def _waiting(holder: Any) -> dict[str, Any]:
 
 
 def mutants(seed: int) -> Iterator[Session]:
-    """A valid session with one to three faults, again and again; the same seed gives the same."""
+    """Endless valid sessions with one to three faults; the same seed gives the same ones."""
     chance = random.Random(seed)
     while True:
         session = valid()
@@ -327,7 +326,7 @@ def _repeated(part: bytes, chance: random.Random) -> bytes:
 
 
 def _replaced(part: bytes, chance: random.Random) -> bytes:
-    """One value of a frame becomes another, or a key does."""
+    """Replace or remove one value of a frame."""
     frames = [message for message, _ in Unpacker(json.loads, 1 << 24).feed(part.removeprefix(MARK))]
     frame = chance.choice(frames)
     holder, key = chance.choice([*_places(frame)])
@@ -348,7 +347,7 @@ def _anything(part: bytes, chance: random.Random) -> bytes:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every entry of a value, as its holder and its key there."""
+    """Every entry of a value, as its container and its key there."""
     keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
     for key in [*keys]:
         yield value, key
@@ -362,7 +361,7 @@ _OTHERS: tuple[Any, ...] = (
 
 
 def _spoilt(fault: Callable[[bytes, random.Random], bytes]) -> Callable[..., bytes]:
-    """The fault, or the part as it is where it is no longer made of frames."""
+    """Apply a fault; leave the part as it is if it no longer consists of frames."""
 
     def apply(part: bytes, chance: random.Random) -> bytes:
         with contextlib.suppress(ValueError, IndexError, TypeError, RecursionError):

@@ -1,9 +1,9 @@
-"""Little effort for what a test is not about: times.
+"""Short timings, for tests that are not about times.
 
-Races have a tenth of a second, and those beside untuned libraries end at their first look. So has
-the profile of a build's report, and each split of a preset a moment of a round.
-Candidates are checked as ever, but timed for moments (`short_runs`), and none is timed again for
-what runs beside it, nor waits for another's turn; of the machine's clock nothing is said.
+Races take a tenth of a second, and those beside untuned libraries end at their first look. The
+profile for a build's report, and each split of a preset, take a moment. Candidates are checked as
+usual, but timed for moments (`short_runs`). None is timed again because of other work, or waits for
+another's turn, and nothing is said about the machine's clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ansor_deploy.system import machine_lock
 
 @contextmanager
 def short_times() -> Iterator[None]:
-    """What is timed is timed for moments, also beside what others time."""
+    """Time things for moments only, also while others are timed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(raced, "RACE_SECONDS", 0.1)
         patch.setattr(beside, "GAIN_SECONDS", 0.1)

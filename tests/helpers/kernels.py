@@ -1,11 +1,11 @@
-"""Programs that are called with x and y, both (64, 64) floats, and that go wrong, as texts."""
+"""Texts of faulty programs, which are called with x and y, both (64, 64) float32."""
 
 _PROGRAM = """
 @T.prim_func(s_tir=True)
 def main(x: T.Buffer((64, 64), "float32"), y: T.Buffer((64, 64), "float32")):
     T.func_attr({"tirx.noalias": True})
 """
-# Its loop takes years.
+# Its loop would take years.
 ENDLESS = f"""{_PROGRAM}
     for i, j in T.grid(T.int64(1125899906842624), 64):
         with T.sblock("b0"):
@@ -26,7 +26,7 @@ ASTRAY = f"""{_PROGRAM}
 
 
 def leaving(path):
-    """It doubles x, and makes a folder, which is no business of a candidate."""
+    """A program that doubles x, and makes a folder, which a candidate must not do."""
     return f"""{_PROGRAM}
     for i, j in T.grid(T.int64(64), 64):
         with T.sblock("b0"):

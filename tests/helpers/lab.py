@@ -1,4 +1,4 @@
-"""What the scenarios build: small models, their weights, descriptors, and locks that were tuned."""
+"""Inputs of the scenarios: small models, their weights, descriptors, and tuned locks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from helpers.graphs import model, node, randn
 TVM = metadata.version("apache-tvm")
 TRIALS = 16
 
-# This machine under a name of its own, so that a test may change what it says.
+# This machine under another name, so that tests may change the descriptor.
 DESCRIPTOR = 'extends = "host"\n'
 
 RULE = Path(__file__).parents[2] / "examples" / "rules" / "serial_small.py"
 
 
 def net(seed: int = 0, output: str = "y") -> onnx.ModelProto:
-    """A small convolutional network; all have the same tasks, and the first takes all the time."""
+    """A small convolutional network; all have the same tasks, of which the first dominates."""
     layers = [
         node("Conv", "x w", "c", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
         node("Relu", "c", "r"),
@@ -47,9 +47,9 @@ def other() -> onnx.ModelProto:
 
 
 def save(proto: onnx.ModelProto, path: Path) -> None:
-    """Write a model, its weights in a file of their own: NAME.weights."""
+    """Write a model, with its weights in a file of their own: NAME.weights."""
     weights = path.with_suffix(".weights")
-    weights.unlink(missing_ok=True)  # onnx appends to what is there
+    weights.unlink(missing_ok=True)  # onnx would append to it
     onnx.save(proto, path, save_as_external_data=True, location=weights.name, size_threshold=0)
 
 
@@ -57,8 +57,8 @@ def save(proto: onnx.ModelProto, path: Path) -> None:
 class Lab:
     """The records of `net` and `other`, and the locks that can be made of them.
 
-    best, another: of one task of `net`; under the latter the library has other bytes. rest: of its
-    other tasks. unused: of `other`.
+    best, another: of one task of `net`; each leads to another library. rest: of its other tasks.
+    unused: of `other`.
     """
 
     target: Target
@@ -68,7 +68,7 @@ class Lab:
     unused: tuple[Record, ...]
 
     def furnish(self, source: Path, *models: str) -> None:
-        """Write the sources of a project: models of different weights, and what all of them use."""
+        """Write a project's sources: models with different weights, and the files that all use."""
         for seed, name in enumerate(models):
             save(net(seed), source / name)
         self.lock(source / "models.lock")
@@ -76,24 +76,24 @@ class Lab:
         shutil.copy(RULE, source / "rule.py")
 
     def lock(self, path: Path) -> None:
-        """The best record of every task of both models."""
+        """Write a lock with the best record of every task of both models."""
         self._write(path, [self.best, *self.rest, *self.unused])
 
     def lock_with_another_used(self, path: Path) -> None:
-        """As `lock`, but for one task of `net`, which has another schedule."""
+        """As `lock`, with another schedule for one task of `net`."""
         self._write(path, [self.another, *self.rest, *self.unused])
 
     def lock_with_another_unused(self, path: Path) -> None:
-        """As `lock`, but for what `net` does not ask for."""
+        """As `lock`, without the records that `net` does not use."""
         self._write(path, [self.best, *self.rest])
 
     def lock_that_lacks_one(self, path: Path) -> str:
-        """As `lock`, but one task of `net` is missing: the beginning of its key."""
+        """As `lock`, without one task of `net`; returns the beginning of the task's key."""
         self._write(path, [*self.rest, *self.unused])
         return self.best.key.workload[:12]
 
     def lock_for(self, path: Path, target: Target) -> None:
-        """For another target, which has no records: default schedules."""
+        """Write a lock for another target, with default schedules instead of records."""
         records = [self.best, *self.rest, *self.unused]
         write_lock(path, target, TVM, [], [record.key.workload for record in records])
 
@@ -102,7 +102,7 @@ class Lab:
 
 
 def descriptor(path: Path) -> Target:
-    """The target that a descriptor's file describes."""
+    """The target of a descriptor's file."""
     return load_target(str(path), [shipped("targets")])
 
 
@@ -134,7 +134,7 @@ def make_lab(folder: Path) -> Lab:
 
 
 def _library(folder: Path, write_lock: Callable[[Path], None]) -> bytes:
-    """The library of `net` under a lock: two schedules may come to the same code."""
+    """The library of `net` with a lock: two schedules may give the same code."""
     write_lock(folder / "models.lock")
     words = ("--lock", "models.lock", "--frozen", "--target", "board.toml")
     answer(folder, "build", "net.onnx", "-o", "net.so", *words)
@@ -142,6 +142,6 @@ def _library(folder: Path, write_lock: Callable[[Path], None]) -> bytes:
 
 
 def _keys(folder: Path, name: str, target: Target, place: tuple[str, ...]) -> list[TaskKey]:
-    """Of the tasks of a model."""
+    """The keys of a model's tasks."""
     tasks = answer(folder, "plan", f"{name}.onnx", *place)["tasks"]
     return [TaskKey(task["key"], target.fingerprint) for task in tasks]

@@ -1,4 +1,4 @@
-"""A user's registry that asks layers for two tasks."""
+"""A user's registry that looks for two tasks in layers."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ NOON = "2026-11-20T12:00:00Z"
 
 
 def warnings_of(store: Registry, *layers: Layer, keys: Sequence[TaskKey] = KEYS) -> list[str]:
-    """What a build is warned of when it asks the layers for the keys."""
+    """The warnings of a build that looks for the keys in these layers."""
     warned: list[str] = []
     bring_in(indexes(layers, warned.append), keys, store, warned.append)
     return warned
 
 
 def ids(store: Registry, key: TaskKey = KEY) -> set[str]:
-    """The records of a task."""
+    """The ids of a task's records."""
     return {name for _, name, _ in store.ranking(key)}

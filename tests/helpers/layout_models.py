@@ -1,4 +1,4 @@
-"""Small models that exercise each rule of the channels-last layout, by what they are about."""
+"""Small models for each rule of the channels-last layout, by what they test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 
 from helpers.graphs import either, model, node, randn
 
-IMAGE = {"x": (2, 6, 7, 6)}  # of more channels than are convolved where they lie
+IMAGE = {"x": (2, 6, 7, 6)}  # more channels than images whose convolutions keep their layout
 CONV = node("Conv", "x w", "c", pads=[1] * 4)
 OTHER = node("Conv", "x w2", "d", pads=[1] * 4)
 WEIGHTS = {"w": randn(1, 8, 6, 3, 3), "w2": randn(2, 8, 6, 3, 3)}
@@ -18,7 +18,7 @@ WEIGHTS = {"w": randn(1, 8, 6, 3, 3), "w2": randn(2, 8, 6, 3, 3)}
 def after(
     *nodes: onnx.NodeProto, outputs: tuple[str, ...] = ("y",), opset: int = 17, **constants: Any
 ) -> onnx.ModelProto:
-    """A convolution `c` of x, another, `d`, if it is read, and then these nodes."""
+    """A convolution `c` of x, a second one, `d`, if it is read, and then these nodes."""
     convs = [CONV, *([OTHER] if any("d" in n.input for n in nodes) else [])]
     every = [*convs, *nodes]
     read = {name for n in every for name in n.input}
@@ -32,7 +32,7 @@ def conv(*shape: int, kernel: tuple[int, ...], **attributes: Any) -> onnx.ModelP
 
 
 def pooled(rank: int, op: str, **attributes: Any) -> onnx.ModelProto:
-    """A pooling after a convolution in so many dimensions."""
+    """A pool after a convolution, in `rank` dimensions."""
     nodes = [node("Conv", "x w", "c", pads=[1] * 2 * rank), node(op, "c", "y", **attributes)]
     weights = {"w": randn(1, 8, 6, *[3] * rank)}
     return model(nodes, {"x": (1, 6, *(11, 10, 9)[:rank])}, constants=weights)

@@ -1,4 +1,4 @@
-"""Models of one operator of ai.onnx.ml, and ONNX Runtime's word on what they become."""
+"""Models of one operator of ai.onnx.ml, which are compared with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def learned(
     opset: int = 17,
     **attributes: Any,
 ) -> ModelProto:
-    """A model of one node, which reads all that is fed.
+    """A model of one node that reads all feeds.
 
-    outputs: types by name. version: of ai.onnx.ml. attributes: but for empty lists.
+    outputs: types by name. version: of ai.onnx.ml. attributes: of the node; empty lists are left
+    out.
     """
     outputs = outputs or {"y": FLOAT}
     attributes = {name: value for name, value in attributes.items() if value != []}
@@ -33,12 +34,12 @@ def learned(
 
 
 def classifier(op: str, x: np.ndarray, version: int = 3, **attributes: Any) -> ModelProto:
-    """A model that gives labels and scores."""
+    """A classifier model with labels and scores as outputs."""
     return learned(op, {"x": x}, {"label": INT64, "score": FLOAT}, version, **attributes)
 
 
 def svm(counts: int | Sequence[int], **words: Any) -> ModelProto:
-    """A machine with so many vectors a class; or one plane for each of so many classes."""
+    """An SVM classifier with so many vectors for each class, or one plane for each class."""
     classes = counts if isinstance(counts, int) else len(counts)
     weights = (classes, 6) if isinstance(counts, int) else (classes - 1, sum(counts))
     words |= {"coefficients": randn(1, *weights).ravel().tolist(), "rho": randn(3, 10).tolist()}
@@ -50,7 +51,7 @@ def svm(counts: int | Sequence[int], **words: Any) -> ModelProto:
 
 
 def assert_alike(proto: ModelProto, feeds: Mapping[str, np.ndarray], tolerance=1e-5) -> None:
-    """What it becomes computes what it did, shapes and types included."""
+    """The canonical graph computes what the model does, including shapes and types."""
     after = canonicalize(proto)
     for want, have in zip(run(proto, feeds), run(after, feeds), strict=True):
         assert (have.shape, have.dtype) == (want.shape, want.dtype)

@@ -1,4 +1,4 @@
-"""What a build leaves, made without one."""
+"""The outputs of a build, made without one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TVM = "0.27.0.post1"
 
 
 def manifest(machine: Target = HOST, **said: Any) -> Manifest:
-    """What a build without tasks for a machine says of its library. said: fields, as JSON."""
+    """The manifest of a build without tasks for a machine. said: fields, as JSON."""
     known = {
         "format": 2,
         "tool": "0.2.0",
@@ -51,7 +51,7 @@ def manifest(machine: Target = HOST, **said: Any) -> Manifest:
 
 
 def task(key: str, **said: Any) -> dict[str, Any]:
-    """What a manifest says of a task, as JSON. said: fields of it."""
+    """A task in a manifest, as JSON. said: some of its fields."""
     known = {"name": "t", "title": "t", "op": "add", "record": "default", "weight": 1}
     return {
         **dict.fromkeys(("impact", "latency_ms", "fallback", "rewriting", "lender")),
@@ -65,6 +65,6 @@ def task(key: str, **said: Any) -> dict[str, Any]:
 
 
 def build(output: Path, target: Target = HOST, tvm: str = TVM) -> None:
-    """What a build leaves behind, but the library is Python itself."""
+    """Write a build's outputs, with Python's executable as the library."""
     with staged(output, lambda path: shutil.copy(sys.executable, path)) as library:
         commit(library, output, manifest(target, tvm=tvm), header=True)

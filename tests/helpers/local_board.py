@@ -1,4 +1,4 @@
-"""This machine as a board: its own home folder, its own Python, and none of our packages."""
+"""This machine as a board, with its own home and Python, and none of our packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansor_deploy.errors import DeviceLost
 
 
 class LocalBoard:
-    """A home folder, a temporary folder and a `python3` on the PATH, under `root`."""
+    """A board with a home, a temporary folder and a `python3` on the PATH, under `root`."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.temp, programs = root / "home", root / "tmp", root / "bin"
@@ -44,14 +44,14 @@ class LocalBoard:
 
 
 class LocalConnection:
-    """A `devices.connection.Connection` whose far side are child processes."""
+    """A `devices.connection.Connection` whose other end is child processes."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
         self.streams: list[LocalStream] = []
 
     def run(self, command: str, stdin: bytes = b"", timeout: float = 30.0) -> Ran:
-        # Into files: a pipe stays open as long as any process that was forked meanwhile has it.
+        # Output goes to files: any process forked meanwhile would keep a pipe open.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             ran = subprocess.run(
                 ["/bin/sh", "-c", command],
@@ -70,7 +70,7 @@ class LocalConnection:
 
 
 class LocalStream:
-    """A child process. Its end is the stream's, and the other way about."""
+    """A child process. Its end is the stream's, and the reverse."""
 
     def __init__(self, command: str, env: dict[str, str]) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the stream
@@ -100,12 +100,12 @@ class LocalStream:
         return os.pread(self._errors.fileno(), 4000, 0).decode(errors="replace")
 
     def close(self) -> None:
-        """The far side sees the end of its input, and a reader here the end of its output."""
+        """Close the child's input, after which its output ends, too."""
         with contextlib.suppress(OSError):
             self.process.stdin.close()
 
     def reap(self) -> int:
-        """After `close`: wait for the process, and close what is left."""
+        """After `close`: wait for the process, and close its files."""
         status = self.process.wait(10)
         self.process.stdout.close()
         self._errors.close()
@@ -116,7 +116,7 @@ class LocalStream:
 
 
 def open_site(*words, **options):
-    """A site on a board, connected; the words and options are those of BoardSite."""
+    """A connected site on a board; the arguments are those of BoardSite."""
     site = BoardSite(*words, **options)
     site.start()
     return site

@@ -1,4 +1,4 @@
-"""What the tests call inside a worker process."""
+"""Functions that tests call in a worker process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def crash(payload):
 
 
 def crash_once(payload):
-    """Killed as by a system short of memory; the next process finds the mark that this one left."""
+    """Kill this process as a system short of memory would; the next one finds the mark."""
     mark = Path(payload["mark"])
     if payload["always"] or not mark.exists():
         mark.touch()

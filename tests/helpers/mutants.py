@@ -1,7 +1,7 @@
-"""Programs as a network is fused into, and edits that make each of them wrong.
+"""Programs as fusion makes them in a network, and edits that make each of them wrong.
 
-An edit replaces one piece of the text by another and has a name that says what is wrong then.
-The text stays a program that TVM builds.
+An edit replaces one piece of the text, and its name says what is wrong afterwards. TVM can still
+build the text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(
             y[r, c] = T.max(total[r, c] + b[c], T.float32(0))
 """
 
-# Two threads that add to the same sums: each reads one, adds for a while and writes it back.
+# For two threads that add to the same sums: each reads one, adds for a while and writes it back.
 RACE = """
 @T.prim_func(s_tir=True)
 def main(

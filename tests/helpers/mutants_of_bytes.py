@@ -1,7 +1,7 @@
-"""A convolution of bytes whose sums become bytes again, as a network is fused into, and its edits.
+"""A convolution of bytes whose sums are rounded to bytes, as fusion makes it, and edits of it.
 
-Its border holds the zero point. Weights are 1 or -1, so that sums are few enough to be bytes again;
-a step is eight of them, so that one sum of eight is a tie.
+Its padding is the zero point. Weights are 1 or -1, so that sums are small enough for bytes; a
+quantisation step is eight, so that one of eight sums is a tie.
 """
 
 QUANTISED = """

@@ -1,4 +1,4 @@
-"""Classifiers as scikit-learn's exporters write them: with maps, and labels that are text."""
+"""Classifiers as scikit-learn's exporters write them, with maps and text labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ("cat", "dog", "owl")
 
 
 def scores(count: int) -> NodeProto:
-    """Scores of so many classes, the labels of which are text."""
+    """A classifier with scores of so many classes, whose labels are text."""
     words = {"coefficients": randn(1, 6 * count).tolist(), "intercepts": randn(2, count).tolist()}
     words |= {"classlabels_strings": NAMES[:count], "domain": "ai.onnx.ml"}
     return helper.make_node("LinearClassifier", ["x"], ["label", "score"], **words)
@@ -28,7 +28,7 @@ def model(
     text: str = "text",
     weights: Sequence[TensorProto] = (),
 ) -> ModelProto:
-    """A model with maps from labels of a type, and text; or with one of these, where one is 0."""
+    """A model whose outputs are maps, of labels of a type, and text; either may be left out."""
     kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
     row = helper.make_map_type_proto(maps or TensorProto.STRING, kind)
     outputs = [helper.make_value_info("maps", helper.make_sequence_type_proto(row))] if maps else []
@@ -41,6 +41,6 @@ def model(
 
 
 def by_label() -> ModelProto:
-    """As a classifier of skl2onnx: it moves the label that its operator gives."""
+    """A classifier as skl2onnx writes it, which passes on its operator's label."""
     moved = helper.make_node("Identity", ["label"], ["text"])
     return model(scores(3), moved, zip_map(classlabels_strings=NAMES))

@@ -1,12 +1,12 @@
-"""ansor-deploy, observed: each call is noted, and one may be killed while it writes its outputs.
+"""ansor-deploy under observation: calls are noted, and one may be killed while it writes outputs.
 
     python observed.py FOLDER WORD...
 
-FOLDER/calls gets two JSON lines a call: {"call", "words"} when it begins, and when it ends {"call",
-"code", "heavy", "moves"}: its exit code, which heavy packages it has loaded, and how many files it
-has moved into place, beside its -o. Where FOLDER/kill holds "N SESSION", a build dies by SIGKILL
-just before the N-th of these, and with it all of its session, so the build system, too; but of that
-session nothing else.
+FOLDER/calls gets two JSON lines for each call: {"call", "words"} at its beginning, and {"call",
+"code", "heavy", "moves"} at its end: the exit code, the heavy packages that it has loaded, and the
+number of files that it has moved into place, beside its -o. If FOLDER/kill holds "N SESSION", a
+build dies by SIGKILL before its N-th move, with its whole session, including the build system; in
+the session SESSION it dies alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEAVY = ("numpy", "onnx", "onnxruntime", "tvm", "tvm_ffi")
 
 
 class Moves:
-    """Counts the outputs that a build moves into place, and ends it before one of them."""
+    """Counts the outputs that a build moves into place, and kills it before one of them."""
 
     def __init__(self, words: list[str], fatal: str) -> None:
         is_build = words[:1] == ["build"] and "-o" in words
@@ -42,7 +42,7 @@ class Moves:
 
 
 def kill_session(spared: int) -> None:
-    """End every process of this session, this one last; of session `spared` only this one."""
+    """Kill every process of this session, this one last; in session `spared` only this one."""
     session = os.getsid(0)
     for pid in [int(path.name) for path in Path("/proc").glob("[0-9]*")]:
         if session != spared and pid != os.getpid() and _session(pid) == session:
@@ -58,7 +58,7 @@ def _session(pid: int) -> int:
 
 
 def note(**what: Any) -> None:
-    """Append to the calls, in one write."""
+    """Append a line to the calls, in one write."""
     with (FOLDER / "calls").open("a", encoding="utf-8") as calls:
         calls.write(json.dumps({"call": CALL, **what}) + "\n")
 
@@ -84,5 +84,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder: its modules are the tests'
+    sys.path.pop(0)  # this folder: its modules belong to the tests
     main()

@@ -2,9 +2,9 @@
 
     python3 on_board.py LIBRARY FUNCTION IN.npz OUT.npz
 
-FUNCTION's arrays are those of IN.npz in their order, and all of them are in OUT.npz afterwards.
-"main" is the model's: it gets its weights from the file's end, and returns what is in OUT.npz.
-Prints the seconds of a second call.
+The arguments of FUNCTION are the arrays of IN.npz, in order; OUT.npz gets all of them afterwards.
+"main" is the model's function: it gets its weights from the file's end, and OUT.npz gets its
+results. Prints the seconds of a second call.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ def main(library, function, given, wanted):
 
 
 def aligned(array):
-    """The array in memory that starts at a multiple of 64 bytes, as kernels expect."""
+    """The array in memory aligned to 64 bytes, as kernels expect."""
     room = np.empty(array.nbytes + 64, np.uint8)
     start = -room.ctypes.data % 64
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

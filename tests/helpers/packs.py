@@ -1,4 +1,4 @@
-"""Measurement packs, measured by a Python that has nothing of ours."""
+"""Measurement packs, measured by a Python without any of our packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PYTHON = Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}").resolve(
 def measured(
     pack: Path, site: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a pack's script. site: a folder for the packages that it finds: NumPy alone."""
+    """Run a pack's script. site: a folder with the only package that it finds, NumPy."""
     site.mkdir(exist_ok=True)
     packages = Path(np.__file__).parents[1]
     for name in ("numpy", "numpy.libs"):

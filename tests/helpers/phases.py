@@ -1,4 +1,4 @@
-"""Convolutions of which only some taps meet an input, in TE: inputs, and then the output."""
+"""Convolutions in TE in which only some taps read an input: inputs, then the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _inputs(*shapes: tuple[int, ...]) -> list[Any]:
 
 
 def spread() -> list[Any]:
-    """A convolution over an axis whose every second element is an inserted zero."""
+    """A convolution over an axis in which every second element is an inserted zero."""
     x, w = _inputs((6, 4), (4, 4, 8))
     r, k = te.reduce_axis((0, 4)), te.reduce_axis((0, 4))
 
@@ -27,7 +27,7 @@ def spread() -> list[Any]:
 
 
 def interleaved() -> list[Any]:
-    """Two phases of a convolution, which are interleaved."""
+    """Two phases of a convolution, interleaved."""
     x, w = _inputs((5, 4), (2, 2, 4, 8))
     r, k = te.reduce_axis((0, 2)), te.reduce_axis((0, 4))
     phases = te.compute(

@@ -1,7 +1,7 @@
-"""CI services, as far as the examples ask them: what their actions do, done to folders here.
+"""CI services as far as the examples use them: their actions work on local folders.
 
-A run has a fresh checkout, as there, and what was kept from the run before. Its own lines run in
-the shell that the service would start.
+A run has a fresh checkout, and what earlier runs have kept. Lines of a pipeline run in the shell
+that the service would start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from helpers.web import Quiet, serving
 
-# GitHub's own command: the one release that there is, and how another is made.
+# A stand-in for GitHub's gh: it downloads the only release, or makes a new one.
 _GH = """\
 #!/bin/sh
 set -e
@@ -38,9 +38,9 @@ fi
 
 @dataclass
 class Service:
-    """A CI service with a repository, and a folder of what it keeps from run to run.
+    """A CI service with a repository, and a folder of what it keeps between runs.
 
-    failed: the name of the step that ended the last run, or its line; "" where all went well.
+    failed: the name of the step, or the line, at which the last run failed; "" if it did not.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Service:
 
     @contextmanager
     def _checkout(self) -> Iterator[Path]:
-        """A fresh copy of the repository, always in the same place."""
+        """A fresh copy of the repository, always at the same path."""
         workspace = self.folder / "workspace"
         shutil.rmtree(workspace, ignore_errors=True)
         shutil.rmtree(self.folder / "home", ignore_errors=True)
@@ -70,7 +70,7 @@ class Service:
         yield workspace
 
     def _shell(self, line: str, name: str, workspace: Path, **variables: str) -> bool:
-        """Run a line as the service does; whether it went well."""
+        """Run a line as the service does; whether it succeeded."""
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("XDG_")},
             "PATH": f"{self.tool.parent}:{os.environ['PATH']}",
@@ -87,23 +87,23 @@ class Service:
         return not self.failed
 
     def _keep(self, name: str, paths: list[Path], workspace: Path) -> None:
-        """Put paths away, by where they lie below the workspace or the home directory."""
+        """Keep paths, with their places below the workspace or the home directory."""
         for path in paths:
             if path.exists():
                 place = self.kept / name / path.relative_to(self.folder)
                 shutil.copytree(path, place, dirs_exist_ok=True)
 
     def _bring_back(self, name: str) -> None:
-        """Put what was kept where it was."""
+        """Restore the paths that were kept."""
         if (kept := self.kept / name).exists():
             shutil.copytree(kept, self.folder, dirs_exist_ok=True)
 
 
 class GitHub(Service):
-    """Actions of GitHub: jobs of steps, of which `uses` names an action and `run` has lines."""
+    """GitHub Actions: jobs consist of steps; `uses` names an action, and `run` has lines."""
 
     def run(self, pipeline: dict[str, Any], job: str, *, tag: bool = False) -> Path:
-        """Run a job; the workspace afterwards. tag: for a tag, of which a release is made."""
+        """Run a job; returns the workspace. tag: whether it is for a tag, which makes a release."""
         variables = {**pipeline["env"], "GITHUB_REF_NAME": "v1"}
         with self._checkout() as workspace:
             variables["GITHUB_STEP_SUMMARY"] = str(self.folder / "summary.md")
@@ -117,7 +117,7 @@ class GitHub(Service):
             return workspace
 
     def _step(self, step: dict[str, Any], workspace: Path, variables: dict[str, str]) -> bool:
-        if step["name"] == "Install":  # what is tested is installed
+        if step["name"] == "Install":  # the tested version is installed already
             return True
         return self._shell(step["run"], step["name"], workspace, **variables)
 
@@ -141,10 +141,10 @@ class GitHub(Service):
 
 
 class GitLab(Service):
-    """GitLab: jobs of lines; artefacts of the last job that went well come by HTTP."""
+    """GitLab: jobs consist of lines; the last successful job's artefacts are served by HTTP."""
 
     def run(self, pipeline: dict[str, Any], job: str) -> Path:
-        """Run a job; the workspace afterwards."""
+        """Run a job; returns the workspace."""
         work = pipeline[job]
         with self._checkout() as workspace, self._server() as address:
             project = str(workspace)
@@ -168,11 +168,11 @@ class GitLab(Service):
         return self.kept / "projects" / "7" / "jobs" / "artifacts" / "main"
 
     def _archive(self, workspace: Path, paths: list[str]) -> None:
-        """Make the artefacts those of the branch."""
+        """Store the artefacts as those of the branch."""
         self._served.mkdir(parents=True, exist_ok=True)
         words = [sys.executable, "-m", "zipfile", "-c", str(self._served / "download"), *paths]
         subprocess.run(words, cwd=workspace, check=True)
 
     def _server(self) -> AbstractContextManager[str]:
-        """Serves the artefacts; 404 where there are none yet."""
+        """Serve the artefacts; 404 as long as there are none."""
         return serving(partial(Quiet, directory=str(self.kept)))

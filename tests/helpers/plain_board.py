@@ -1,4 +1,4 @@
-"""Boards of this machine's kind: each with a home of its own, behind SSH."""
+"""Boards of this machine's architecture, each with its own home, behind SSH."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helpers.sshd import Sshd
 
 
 class PlainBoard:
-    """A board with this machine's Python and nothing else. What runs there bears its mark."""
+    """A board with this machine's Python and nothing else. Its processes bear its mark."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.home, self.temp, self.programs = folder / "home", folder / "tmp", folder / "bin"
@@ -34,33 +34,33 @@ class PlainBoard:
 
     @property
     def bundles(self) -> list[Path]:
-        """What was uploaded and is there."""
+        """The bundles that were uploaded."""
         return [path for path in self._cache.glob("?" * 64) if path.is_dir()]
 
     @property
     def lock(self) -> Path:
-        """What an agent of a host has."""
+        """The lock file of a host's agent."""
         return self._cache / "agent.lock"
 
     @property
     def left(self) -> list[Any]:
-        """Processes and session folders that are there although no host is, after a while."""
+        """Processes and session folders that remain without a host, after a while."""
         return [*remaining(self.mark, patience=75), *self._cache.glob("session-*")]
 
     def agents(self) -> list[int]:
-        """Process ids of the agents; not of the processes that run candidates."""
+        """Process ids of the agents, without those of processes that run candidates."""
         marked = remaining(self.mark, patience=0)
         return [pid for pid in marked if b"agent import main" in _command(pid)]
 
     def shut_door(self) -> None:
-        """Kill the SSH server and its sessions, and nothing else."""
+        """Kill only the SSH server and its sessions."""
         pids = [self.sshd.pid, *_descendants(self.sshd.pid, b"sshd")]
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def pull_plug(self) -> None:
-        """Everything there ends at once; what was written is gone."""
+        """Turn the board off: all processes end at once, and written files are lost."""
         self.sshd.stop()
         for pid in remaining(self.mark, patience=0):
             with suppress(ProcessLookupError):
@@ -75,7 +75,7 @@ class PlainBoard:
 
 
 def add_board(sshd: Sshd, name: str, target: str) -> None:
-    """Make a server a device of the user's, whose key is trusted."""
+    """Add a server to the user's devices, with its key trusted."""
     inventory = Inventory.find()
     inventory.put(parse_url(name, sshd.url, target, str(sshd.key)))
     (entry,) = parse(f"{name} {sshd.host_key.with_name('host_key.pub').read_text()}")

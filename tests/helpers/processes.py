@@ -1,4 +1,4 @@
-"""Whether child processes are gone."""
+"""Checks that child processes have ended."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 
-MARK = "ANSOR_DEPLOY_TEST_FAULTS"  # in the environment of what may not outlive a test
+MARK = "ANSOR_DEPLOY_TEST_FAULTS"  # environment variable of processes that must not outlive a test
 
 
 def wait_until_gone(pids: Collection[int]) -> None:
-    """Return when none of them runs; fail after a moment."""
+    """Return when none of the processes runs; fail after five seconds."""
     deadline = time.monotonic() + 5
     while alive := [pid for pid in pids if is_running(pid)]:
         assert time.monotonic() < deadline, f"still running: {alive}"
@@ -20,7 +20,7 @@ def wait_until_gone(pids: Collection[int]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+    """Whether the process exists and has not ended."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -28,7 +28,7 @@ def is_running(pid: int) -> bool:
 
 
 def remaining(mark: str, besides: Collection[int] = (), patience: float = 15) -> list[int]:
-    """Processes with the mark in their environment that are still there after a moment."""
+    """Processes with the mark in their environment that remain after some seconds."""
     end = time.monotonic() + patience
     while (found := _marked(mark) - set(besides)) and time.monotonic() < end:
         time.sleep(0.1)

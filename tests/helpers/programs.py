@@ -1,4 +1,4 @@
-"""Programs of the kinds that a network is fused into, written in TE."""
+"""Programs of the kinds that fusion makes of a network, written in TE."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _in(*shape: int, dtype: str = "float32") -> Any:
 
 
 def program(inputs: list[Any], *outputs: Any, free: tuple[int, ...] = ()) -> tvm.IRModule:
-    """A module with one function; `free` are the inputs whose layout may be changed."""
+    """A module with one function. free: numbers of inputs whose layout may be changed."""
     func = te.create_prim_func([*inputs, *outputs]).with_attr("global_symbol", "main")
     return tvm.IRModule({"main": func.with_attr("layout_free_buffers", list(free))})
 
@@ -131,7 +131,7 @@ def scaled_softmax() -> tvm.IRModule:
 
 
 def guarded_softmax(rows: int, width: int) -> tvm.IRModule:
-    """A softmax whose rows of nothing but -inf become zeros, as attention masks make them."""
+    """A softmax whose rows of only -inf become zeros, as attention masks make them."""
     x = _in(rows, width)
     y = topi.nn.fast_softmax(x, -1)
     return program([x], topi.where(topi.isnan(y), topi.full_like(y, 0.0), y))
@@ -235,7 +235,7 @@ def shared_middle() -> tvm.IRModule:
 
 
 def gated_sum() -> tvm.IRModule:
-    """A product whose epilogue adds a chain of its own."""
+    """A product whose epilogue adds a chain of elementwise stages."""
     x, w, y, gate = _in(12, 8), _in(8, 32), _in(12, 32), _in(1, 32)
     scaled = topi.multiply(topi.multiply(y, gate), 0.5)
     return program([x, w, y, gate], topi.add(scaled, topi.matmul(x, w)), free=(1,))
@@ -374,7 +374,7 @@ def line() -> tvm.IRModule:
     return program([x, w], y, free=(1,))
 
 
-# Small enough that a drawing of their loops can be read; each is named in tests/golden.
+# Small enough that drawings of their loops are readable; each is named in tests/golden.
 DRAWN: dict[str, Callable[[], tvm.IRModule]] = {
     "depthwise": lambda: depthwise(5, 8, 5),
     "product": product,

@@ -1,4 +1,4 @@
-"""Small quantised networks that have what large ones are made of."""
+"""Small quantised networks with the building blocks of large ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SAME = {"pads": [1, 1, 1, 1]}
 
 
 class _Net:
-    """A float network, put together a layer at a time; each layer gives the name of its result."""
+    """A float network that grows layer by layer; each method returns the name of its result."""
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -27,7 +27,7 @@ class _Net:
         return name
 
     def weight(self, *shape: int) -> str:
-        """Of such a spread that results are as large as inputs."""
+        """Random weights, scaled so that outputs are as large as inputs."""
         name, fan = f"w{len(self.constants)}", int(np.prod(shape[1:])) or 1
         spread = np.float32((2 / fan) ** 0.5)
         self.constants[name] = randn(len(self.constants), *shape) * spread
@@ -41,7 +41,7 @@ class _Net:
         return self.op("Relu", x)
 
     def head(self, x: str, channels: int) -> str:
-        """The mean of each channel, and a classifier of 24 classes."""
+        """The mean of each channel, and a classifier with 24 classes."""
         flat = self.op("Flatten", self.op("GlobalAveragePool", x))
         return self.op("Gemm", f"{flat} {self.weight(24, channels)} {self.weight(24)}", transB=1)
 
@@ -58,7 +58,7 @@ def residual() -> onnx.ModelProto:
 
 
 def depthwise() -> onnx.ModelProto:
-    """Inverted residuals, whose activations are cut off at six."""
+    """Inverted residuals, whose activations are clipped at six."""
     net = _Net()
     net.constants |= {"low": np.float32(0), "high": np.float32(6)}
     wide = net.op("Clip", f"{net.conv('x', 32, 8, 1, 1)} low high")
@@ -69,7 +69,7 @@ def depthwise() -> onnx.ModelProto:
 
 
 def grouped() -> onnx.ModelProto:
-    """Groups whose channels are mixed, as a shuffle does."""
+    """Grouped convolutions with a channel shuffle in between."""
     net = _Net()
     net.constants |= {
         "apart": np.array([1, 3, 8, 14, 14], np.int64),
@@ -93,7 +93,7 @@ def pools() -> onnx.ModelProto:
 
 
 def branches() -> onnx.ModelProto:
-    """Convolutions of several sizes beside one another."""
+    """Convolutions of several sizes side by side."""
     net = _Net()
     squeezed = net.relu(net.conv("x", 8, 8, 1, 1))
     parts = [net.relu(net.conv(squeezed, 16, 8, 3, 3, **_SAME)), net.conv(squeezed, 16, 8, 1, 1)]
@@ -103,7 +103,7 @@ def branches() -> onnx.ModelProto:
 
 
 def gates() -> onnx.ModelProto:
-    """Swish, and channels that are weighed by their own means."""
+    """Swish, and channels weighted by a function of their means."""
     net = _Net()
     first = net.conv("x", 16, 8, 3, 3, **_SAME)
     swish = net.op("Mul", f"{first} {net.op('Sigmoid', first)}")
@@ -114,7 +114,7 @@ def gates() -> onnx.ModelProto:
 
 
 def layers() -> onnx.ModelProto:
-    """Dense layers with a sum around them."""
+    """Dense layers with a residual sum."""
     net = _Net()
     net.constants["rows"] = np.array([14, 112], np.int64)
     rows = net.op("Reshape", "x rows")
@@ -125,7 +125,7 @@ def layers() -> onnx.ModelProto:
 
 
 def decoder() -> onnx.ModelProto:
-    """Transposed convolutions around others of each kind."""
+    """Transposed convolutions around other kinds."""
     net = _Net()
     narrow = net.relu(net.conv("x", 16, 8, 3, 3, strides=[2, 2], **_SAME))
     grown = f"{narrow} {net.weight(16, 24, 3, 3)} {net.weight(24)}"
@@ -147,6 +147,6 @@ NAMES = (
 
 @cache
 def network(name: str) -> onnx.ModelProto:
-    """A network by its name: one of `NAMES`, or another of these structures and ways."""
+    """A network by its name: one of `NAMES`, or another pair of structure and way."""
     structure, way = name.split(":")
     return quantised(_MADE[structure](), way)

@@ -1,6 +1,6 @@
-"""Kernels of which LLVM makes little: it takes half the time of a small model's build.
+"""Kernels that LLVM hardly optimises, which otherwise takes half of a small model's build.
 
-The code is slower and larger; its integers are the same, and its floats but for roundings.
+The code is slower and larger; its integer results are the same, its floats up to rounding.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _described, _generator = lowering._described, object_cache._generator
 
 
 def compile_kernel(payload: dict[str, Any]) -> str:
-    """What a compile worker calls in place of the function of this name."""
+    """Takes the place of a compile worker's function of this name."""
     with mock.patch.object(lowering, "_described", _in_a_hurry):
         return kernel.compile_kernel(payload)
 
 
 def build(payload: dict[str, Any]) -> dict[str, Any]:
-    """What a build worker calls in place of the function of this name."""
+    """Takes the place of a build worker's function of this name."""
     with mock.patch.object(lowering, "_described", _in_a_hurry):
         return candidate.build(payload)
 
@@ -40,7 +40,7 @@ def _in_a_hurry(functions: Any, target: Any) -> Any:
 
 @contextmanager
 def quick_compiler() -> Iterator[None]:
-    """Libraries are made of such kernels, which are kept apart from all others."""
+    """Build libraries of such kernels, which are cached apart from all others."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(objects, "_COMPILES", __name__)
         patch.setattr(builder, "BUILDS", __name__)

@@ -1,4 +1,4 @@
-"""Graphs of models whose inputs have any length of a range."""
+"""Graphs of models whose inputs have a range of lengths."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ LONG = Span(1, MOST)
 
 
 def opened(proto: ModelProto, shapes: Mapping[str, tuple[int | Span, ...]]) -> Graph:
-    """The canonical graph of a model, with room for the most of its range."""
+    """The canonical graph of a model, with room for the longest inputs."""
     found = ranges.asked_of(proto, shapes)
     bound = bind_shapes(proto, at_sizes(shapes, found, [one.most for one in found]))
     return canonical_graph(bound, partial(ranges.prepare, asked=found))
 
 
 def as_given(proto):
-    """The graph with the length as it is given, for ONNX Runtime, which knows no `Length`."""
+    """The graph without `Length` nodes, which ONNX Runtime does not know: it gets the length."""
     for one in proto.graph.node:
         if one.op_type == "Length":
-            one.op_type, one.domain = "Identity", ""  # it is given in steps
+            one.op_type, one.domain = "Identity", ""  # the length is given in steps
             del one.attribute[:]
     return proto
 
 
 def given(shapes, length):
-    """Seeded inputs of a length, and the same with what does not count behind it."""
+    """Seeded inputs of a length; and the same in full-size arrays, with NaN behind them."""
     exact = {n: [length if isinstance(k, Span) else k for k in one] for n, one in shapes.items()}
     feeds = {n: randn(at, *one) for at, (n, one) in enumerate(exact.items())}
     rooms = {}
@@ -49,7 +49,7 @@ def given(shapes, length):
 
 
 def check(nodes, shapes, lengths=(12, 7, 4), constants=None, opset=18):
-    """Compare a graph of any length with itself at some lengths, as ONNX Runtime computes both."""
+    """Compare a graph for a range with the model at some lengths, both in ONNX Runtime."""
     sizes = {n: ["?" if isinstance(k, Span) else k for k in one] for n, one in shapes.items()}
     proto = model(nodes, sizes, constants=constants, opset=opset)
     graph = opened(proto, shapes)

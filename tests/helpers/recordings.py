@@ -1,4 +1,4 @@
-"""Recorded measurements, for a search without a clock: in a file, and from a registry."""
+"""Recorded measurements for searches without a clock: from a file or a registry."""
 
 import json
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _FIELDS = ("trace", "seconds", "error", "message")
 
 
 def of_registry(registry: Registry, target: Target) -> ReplayMeasurer:
-    """All that a registry has measured for a target."""
+    """All of a registry's measurements for a target."""
     found = registry.measurements(target.fingerprint)
     return ReplayMeasurer(
         (one.key.workload, Outcome(one.trace, one.seconds, one.error, one.message)) for one in found
@@ -22,13 +22,13 @@ def of_registry(registry: Registry, target: Target) -> ReplayMeasurer:
 
 
 def of_file(path: Path) -> ReplayMeasurer:
-    """The measurements that `save` wrote; UsageError, with the line, where there are none."""
+    """The measurements that `save` wrote; UsageError, with the line, for an invalid file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return ReplayMeasurer(_parsed(path, number, line) for number, line in enumerate(lines, 1))
 
 
 def save(path: Path, recorded: Iterable[tuple[str, Outcome]]) -> None:
-    """Write one JSON object a line: workload, trace, seconds, error, message."""
+    """Write a line of JSON for each: workload, trace, seconds, error, message."""
     with path.open("w", encoding="utf-8") as file:
         for workload, outcome in recorded:
             plain = {name: getattr(outcome, name) for name in _FIELDS}

@@ -1,4 +1,4 @@
-"""A recurrent layer as its tasks have it, in TE."""
+"""A recurrent layer in TE, as it becomes tasks."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ _LANES = 8
 
 
 def recurrence(units: int = 24, directions: int = 1) -> tuple[Any, ...]:
-    """The inputs and outputs of a GRU for three sequences, and of what reads its last state.
+    """The inputs and outputs of a GRU for three sequences, and of a reader of its last state.
 
-    The weights are the second input, and the last are constant as well.
+    The second and the last input are constants: weights and bias.
     """
     functions = ((te.sigmoid, te.tanh),) * directions
     reverses = (False, True)[:directions]

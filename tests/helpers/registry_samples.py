@@ -1,4 +1,4 @@
-"""Small real things to put into a registry."""
+"""Small real objects to put into a registry."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def measurement(task: TaskKey, seconds: float = 1e-3, error: str = "") -> Measur
     return Measurement(task, "[]", times, error, message, provenance())
 
 
-# What the race of a build with the untuned library has found.
+# The result of a race between a build's tuned and untuned libraries.
 SPEED = {
     "latency_ms": 12.5,
     "shapes_ms": [12.5],
@@ -75,7 +75,7 @@ SPEED = {
 
 
 def build(artifact: Path, model: str, created: str, **more: Any) -> Build:
-    """A build of resnet.onnx that had three of its five tasks and tuned one."""
+    """A build of resnet.onnx that found three of its five tasks and tuned one."""
     values = {
         "artifact": str(artifact),
         "model": model,
@@ -101,7 +101,7 @@ def build(artifact: Path, model: str, created: str, **more: Any) -> Build:
 
 
 def fill(registry: Registry, count: int = 100) -> None:
-    """Twenty workloads, and so many measurements and records of them."""
+    """Add twenty workloads, and `count` measurements and records of them."""
     registry.add_target(TARGET)
     registry.add_workloads([workload(n) for n in range(20)])
     records = [record(key(n % 20), 1e-3 + n * 1e-5, f"trace {n}") for n in range(count)]
@@ -109,7 +109,7 @@ def fill(registry: Registry, count: int = 100) -> None:
 
 
 def write_batches(path: Path, count: int, size: int, seed: int) -> None:
-    """Add `count` batches of `size`, and say on stdout when each is in the file."""
+    """Add `count` batches of `size`, and print a line when each is in the file."""
     with Registry.open(path) as registry:
         registry.add_target(TARGET)
         registry.add_workloads([workload()])
@@ -131,7 +131,7 @@ def hold_lock(path: Path) -> None:
 
 
 def fill_disk(path: Path) -> None:
-    """Add until there is no space, look whether all is whole, make space, and go on."""
+    """Add rows until the disk is full, verify the registry, free space, and go on."""
     ballast = path.with_name("ballast")
     ballast.write_bytes(bytes(100_000))
     with Registry.open(path) as registry:
@@ -149,14 +149,14 @@ def fill_disk(path: Path) -> None:
 
 
 def hold_leases(path: Path) -> None:
-    """Be granted three leases and keep them."""
+    """Take three leases and keep them."""
     with Registry.open(path) as registry:
         click.echo(len(registry.lease([key(n) for n in range(3)], Holder.here())))
         time.sleep(60)
 
 
 def lease_some(path: Path) -> None:
-    """Take what is free of ten tasks, and keep it until stdin ends."""
+    """Take the leases that are free of ten tasks, and keep them until stdin ends."""
     with Registry.open(path) as registry:
         holder = Holder.here()
         for number in range(10):

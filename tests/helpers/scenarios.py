@@ -1,4 +1,4 @@
-"""What every build system must do with a model, one test a scenario.
+"""What every build system must do with a model, with one test for each scenario.
 
 A test module has a subclass for each build system:
 
@@ -20,7 +20,7 @@ from helpers.lab import DESCRIPTOR, Lab, descriptor, net, save
 
 
 class Scenarios:
-    """Each test has a project that was built before, unless it makes one."""
+    """Each test starts from a project that was built before, unless it makes its own."""
 
     tool: Tool
 
@@ -109,7 +109,7 @@ class Scenarios:
         assert self.rebuilt(project).changed == {"net"}
 
     def test_killed_in_mid_write(self, project, lab: Lab):
-        """Before each move of an output into place, where outputs of another lock are."""
+        """Kill builds before each move of an output into place, over another lock's outputs."""
         locks = (lab.lock_with_another_used, lab.lock)
         whole = [project.contents()]
         locks[0](project.lock)
@@ -161,7 +161,7 @@ class Scenarios:
         assert project.build(preexec_fn=heed_permissions).calls == {}
 
     def rebuilt(self, project: Project) -> Build:
-        """Build what has changed, once."""
+        """Build what has changed, and check that a second build does nothing."""
         build = project.build()
         assert (build.code, build.codes, build.written) == (0, {"net": 0}, {"net"})
         assert project.build().calls == {}

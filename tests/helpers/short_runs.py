@@ -1,6 +1,6 @@
-"""What a run worker imports in place of `on_cpu`: candidates are timed for moments.
+"""Replaces `on_cpu` in run workers: candidates are timed for moments only.
 
-What they compute is checked as ever; their times are as good as none, and no test is about those.
+Outputs are checked as usual; the times are too short to be used, and no test is about them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys as `ssh-keygen -t ed25519` makes them, which not every machine has."""
+"""Keys as `ssh-keygen -t ed25519` makes them, without that program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 
 def make_key(path: Path, lock: bytes | None = None) -> None:
-    """A private key at the path, and its public half beside it, in `.pub`."""
+    """Write a private key to the path, and its public half beside it, as `.pub`."""
     private = Ed25519PrivateKey.generate()
     path.write_bytes(private_text(private, lock))
     path.chmod(0o600)
@@ -25,6 +25,6 @@ def make_key(path: Path, lock: bytes | None = None) -> None:
 
 
 def private_text(key: Any, lock: bytes | None = None) -> bytes:
-    """A private key as OpenSSH keeps it, behind a passphrase if there is one."""
+    """A private key in OpenSSH's format, encrypted if a passphrase is given."""
     locked = BestAvailableEncryption(lock) if lock else NoEncryption()
     return key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, locked)

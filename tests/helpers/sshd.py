@@ -1,4 +1,4 @@
-"""Real OpenSSH servers on loopback, run as the current user: each a host of its own."""
+"""Real OpenSSH servers on loopback, run as the current user, each a host of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LogLevel VERBOSE
 
 
 def make_key(path: Path, passphrase: str = "", kind: str = "ed25519") -> Path:
-    """A key pair, by OpenSSH's own tool."""
+    """Make a key pair with OpenSSH's own tool."""
     path.unlink(missing_ok=True)
     command = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", str(path)]
     subprocess.run(command, check=True)
@@ -42,7 +42,7 @@ def make_key(path: Path, passphrase: str = "", kind: str = "ed25519") -> Path:
 
 
 def fingerprint(public: Path) -> str:
-    """What ssh-keygen says."""
+    """The fingerprint that ssh-keygen prints."""
     command = ["ssh-keygen", "-lf", str(public)]
     output = subprocess.run(command, check=True, capture_output=True, text=True)
     return output.stdout.split()[1]
@@ -54,11 +54,11 @@ def free_port() -> int:
 
 
 class Sshd:
-    """One server. `key` opens it; `extra` are more lines of sshd_config; `prefix` is the command
-    that runs it, such as one that enters a network namespace.
+    """A server. key: logs in. extra: further lines of sshd_config. prefix: a command to run it by.
 
-    Unless `extra` names another, the home is empty: what starts there for a user on this machine
-    may take a lock, and whoever is killed in a test leaves it behind, for all that log in later.
+    The prefix may for example enter a network namespace. Unless `extra` names another home, the
+    home is empty: programs that start at a login may take a lock, and one that a test kills would
+    leave its lock behind in the user's home, for all later logins.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Sshd:
         # Only the first SetEnv counts.
         config.write_text(f"{text}{self.extra}SetEnv HOME={self.home}\n")
         if os.geteuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where root's sshd locks itself in
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # for root's sshd to chroot to
         with (self.folder / "log").open("ab") as log:
             command = [*self.prefix, str(SSHD), "-D", "-e", "-f", str(config)]
             self._process = subprocess.Popen(command, stderr=log)
@@ -111,7 +111,7 @@ class Sshd:
         return self
 
     def _await(self) -> None:
-        """Its pid file is made once it listens, and is whole when its line has ended."""
+        """Wait for the pid file, made once the server listens, and complete with its line end."""
         deadline = time.monotonic() + 30
         pid = self.folder / "pid"
         while not (pid.exists() and pid.read_text().endswith("\n")):
@@ -119,7 +119,7 @@ class Sshd:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """Kill the server, its sessions and what runs in them: the power is gone."""
+        """Kill the server, its sessions and their processes, as in a power cut."""
         if self._process is None:
             return
         server = psutil.Process(self._process.pid)
@@ -131,7 +131,7 @@ class Sshd:
         (self.folder / "pid").unlink(missing_ok=True)
 
     def new_host_key(self) -> None:
-        """The board has a new system, or is another."""
+        """Restart with a new host key, as a board with a new system would have."""
         self.stop()
         self.host_key = make_key(self.folder / "host_key")
         self.start()
@@ -139,7 +139,7 @@ class Sshd:
 
 @pytest.fixture
 def sshd(tmp_path):
-    """`sshd(name)` starts a server; all are gone after the test."""
+    """`sshd(name)` starts a server; all of them end after the test."""
     if SSHD is None or shutil.which("ssh-keygen") is None:
         pytest.skip("needs OpenSSH's server: apt-get install openssh-server")
     servers = []

@@ -1,4 +1,4 @@
-"""Wrong libraries, sent the way of every candidate: the one place that knows the measurer's parts.
+"""Faulty libraries, sent the way of every candidate. Only this module uses the measurer's parts.
 
 A suspect is a program's text, or a library written in C, that is built and run as if it were a
 schedule of a task.
@@ -29,7 +29,7 @@ from ansor_deploy.target import load_target
 TARGET = load_target("host", [shipped("targets")])
 COMPUTE = {"function": "compute", "arguments": [["task", 0], ["task", 1]], "makes": []}
 
-# What every library in C begins with: its one task is y = 2 * x, of 64 * 64 floats.
+# The beginning of every library in C; the task is y = 2 * x, with 64 * 64 floats.
 PRELUDE = """
 #include <pthread.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ static void doubled(const float *x, float *y) { for (int i = 0; i < N; i++) y[i]
 
 
 class Suspects:
-    """A measurer, and ways to give it a candidate that no trace would give."""
+    """A measurer, and ways to give it candidates that no trace leads to."""
 
     def __init__(self, measurer: Measurer, folder: Path) -> None:
         self.measurer, self._folder = measurer, folder
@@ -61,21 +61,21 @@ class Suspects:
         self._doubling = task(DOUBLING)
 
     def right(self, of: Task | None = None) -> Outcome:
-        """The outcome of the default schedule, of doubling unless another task is named."""
+        """The outcome of the default schedule, for doubling unless another task is given."""
         of = of or self._doubling
         trace = dump(default_schedule(of.mod, TARGET).trace)
         return self.measurer.measure(of, [trace])[0]
 
     def program(self, of: Task, text: str) -> Outcome:
-        """The outcome of a program that stands in for a schedule of the task."""
+        """The outcome of a program in place of a schedule of the task."""
         (built,) = self.measurer.builder.build([BuildJob(text, "plain")])
         assert isinstance(built, Built), built
         return self._runner.run(of, built, "", best=1.0)
 
     def library(self, body: str, *steps: dict[str, Any], best: float = 0.01) -> Outcome:
-        """The outcome of a library that stands in for doubling. body: C after `PRELUDE`.
+        """The outcome of a library in place of doubling. body: C code after `PRELUDE`.
 
-        best: seconds; a sixtieth of those after which it is given up, which are 5 at least.
+        best: seconds; the library is given up after sixty times as long, and at least five seconds.
         """
         path = compiled(PRELUDE + body, self._folder / f"suspect-{next(self._names)}.so")
         return self._runner.run(self._doubling, Built(path, steps or (COMPUTE,)), "", best)
@@ -88,13 +88,13 @@ class Suspects:
 
 @contextmanager
 def suspects(folder: Path) -> Iterator[Suspects]:
-    """With a measurer of this machine, closed at the end."""
+    """Suspects with a measurer of this machine, which is closed at the end."""
     with Measurer(TARGET) as measurer:
         yield Suspects(measurer, folder)
 
 
 def compute(body: str) -> str:
-    """C of a library with a `compute` of this body, x and y being its tensors."""
+    """C code of a library whose `compute` has this body, with x and y as its tensors."""
     return (
         "EXPORTED __tvm_ffi_compute(PARAMETERS) {\n"
         "  float *x = data(args), *y = data(args + 1); calls++; result->type_index = 0;\n"
@@ -103,7 +103,7 @@ def compute(body: str) -> str:
 
 
 def compiled(source: str, path: Path) -> Path:
-    """A shared library of a C source."""
+    """Compile C code to a shared library."""
     include = Path(tvm_ffi.__file__).parent / "include"
     places = [f"-I{include}", f"-I{include.parent / '3rdparty/dlpack/include'}"]
     command = ["cc", "-O1", "-fPIC", "-shared", "-pthread", *places, "-x", "c", "-", "-o", path]

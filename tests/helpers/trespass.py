@@ -1,4 +1,4 @@
-"""What code in a worker may try that it has no right to; for a process of its own."""
+"""Forbidden things that code in a worker may try; for a process of its own."""
 
 import errno
 import socket
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def attempts(payload):
-    """How each attempt ends, "" where it succeeds.
+    """The error of each attempt, or "" where it succeeds.
 
-    payload: "folder", "beside" (with a file "there"), and "port", of a server.
+    payload: "folder", "beside" (a folder with a file "there"), and "port", of a server.
     """
     folder, beside = Path(payload["folder"]), Path(payload["beside"])
     tries = {

@@ -1,4 +1,4 @@
-"""What the processes of pytest-xdist agree on: who runs beside others, and what is made once."""
+"""Agreement between pytest-xdist's processes: which tests run together, and what is made once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 def turn(item: pytest.Item) -> Iterator[None]:
     """Run a test beside those of other processes, or by itself if it is marked `alone`.
 
-    Every test enters through a gate. One that runs alone keeps the gate closed while it waits for
-    the others to end, so that none begins meanwhile.
+    Every test enters through a gate. A test that runs alone keeps the gate closed while it waits
+    for the others to end, so that none begins meanwhile.
     """
     with ExitStack() as room:
         if hasattr(item.config, "workerinput"):
@@ -29,7 +29,7 @@ def turn(item: pytest.Item) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the lock of a file, which other processes wait for."""
+    """Hold the lock of a file, for which other processes wait."""
     with path.open("w") as lock:
         fcntl.flock(lock, kind)
         try:

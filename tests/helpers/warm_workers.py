@@ -1,7 +1,7 @@
-"""Worker processes that outlive a test: the next one of the same kind need not import TVM again.
+"""Worker processes that outlive a test, so that the next one of the kind need not import TVM again.
 
-Only a child that is well and waits is kept. One that is at work when it is interrupted or closed,
-or that was killed, is gone as ever.
+Only an intact, idle child is kept. One that is busy when it is interrupted or closed, or that was
+killed, ends as usual.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _kept: list[tuple[Hashable, WarmWorker]] = []
 
 
 class WarmWorker(Worker):
-    """A worker whose first child is one that another has left, where there is one."""
+    """A worker whose first child is taken over from a closed worker, if there is one."""
 
     def __init__(self, preload: str, env: Mapping[str, str] | None = None) -> None:
         env = _with_wide_fence(env or {})
@@ -78,7 +78,7 @@ class WarmWorker(Worker):
                 return
 
     def _exchange(self, other: WarmWorker) -> None:
-        """The other's child is this one's, and the reverse."""
+        """Exchange children with another worker."""
         for name in ("_process", "_connection", "_ready", "_output"):
             mine, others = getattr(self, name), getattr(other, name)
             setattr(self, name, others)
@@ -86,20 +86,20 @@ class WarmWorker(Worker):
 
 
 def _with_wide_fence(env: Mapping[str, str]) -> dict[str, str]:
-    """The fence of a process, which is closed for good, holds the folders of all sites."""
+    """Widen the fence, which a process cannot change later, to the folders of all sites."""
     names = env.keys() & {fence.VARIABLE, "TMPDIR"}
     wide = {name: str(Path(env[name]).parent) for name in names}
     return {**env, **wide}
 
 
 def _surroundings() -> Hashable:
-    """What a child takes from the process that starts it."""
+    """What a child inherits from the process that starts it."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_CURRENT")}
     return str(sorted(variables.items())), str(sys.path), str(os.sched_getaffinity(0))
 
 
 def none_kept(patch: pytest.MonkeyPatch) -> None:
-    """Workers end when they are closed, as they do for a user."""
+    """Let workers end when they are closed, as they do for a user."""
     _use(Worker, patch)
 
 
@@ -110,7 +110,7 @@ def _use(kind: type[Worker], patch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def kept_warm() -> Iterator[None]:
-    """What builds and what runs candidates on this machine outlives its measurer."""
+    """Let build and run workers of this machine outlive their measurer."""
     with pytest.MonkeyPatch.context() as patch:
         _use(WarmWorker, patch)
         yield
