@@ -22,7 +22,7 @@ class Cache:
     """An input that a library keeps, and the model's output that replaces it after a step.
 
     axis: the axis of rows in the model. at: the position of the output among the model's. order:
-    of the model's axes, as they lie in memory; empty where it is the same.
+    the model's axes in the order in which they lie in memory; empty where that is the model's.
     """
 
     input: str
@@ -44,7 +44,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Counted:
-    """An input that grows with each step: along an axis, it is `more` longer than rows count."""
+    """An input that grows with each step: its extent on an axis is the number of rows + `more`."""
 
     name: str
     axis: int

@@ -108,7 +108,7 @@ class Model(Shared):
         return [session.NodeArg.of(info) for info in self.outputs if info.name not in inner]
 
     def whole(self, /, **inputs: Any) -> dict[str, np.ndarray]:
-        """As a call, but outputs have their full room, and those that hold `lengths` are there."""
+        """Call the model; outputs are not cut to their `lengths`, and these are outputs, too."""
         arrays = in_place(inputs)
         if (found := self._in_steps_or_parts(arrays)) is not None:
             return found

@@ -24,7 +24,7 @@ class Cache(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """An input that grows with each step: along an axis, it is `more` longer than rows count."""
+    """An input that grows with each step: its extent on an axis is the number of rows + `more`."""
 
     name: Name
     axis: Annotated[int, Meta(ge=0)]

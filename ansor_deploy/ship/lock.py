@@ -281,7 +281,7 @@ class TaskList(msgspec.Struct, frozen=True, rename={"path": "model"}):
         return cls(str(model.path), tuple(tasks))
 
     def moved(self, target: Target, host: Target) -> TaskList:
-        """The same tasks for another host. One whose program differs there is in no lock of it."""
+        """The same tasks for another host. Its locks lack those whose programs differ there."""
         moved = {target.fingerprint: host.fingerprint}
         tasks = (replace(one, target=moved.get(one.target, one.target)) for one in self.tasks)
         return replace(self, tasks=tuple(tasks))

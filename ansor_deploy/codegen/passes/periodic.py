@@ -1,9 +1,9 @@
-"""Sine and cosine as arithmetic on whole vectors, of numbers that are not too far from zero.
+"""Compute sine and cosine of numbers not too far from zero as arithmetic on whole vectors.
 
-    sin(x)   -->   sin(x) if the largest of |x| is far, else p(x)
+    sin(x)   -->   sin(x) if the largest |x| > FAR, else p(x)
 
-What is far from zero takes more digits of pi than a few multiplications have. The C library is
-called for it as before, once a lane, which takes some ten times as long as what is here.
+Numbers far from zero need more digits of pi than a few multiplications provide. For them the C
+library is called as before, once a lane, which takes some ten times as long as this arithmetic.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from typing import Any
 from ..._tvm import op_name, structural_map, tirx, tvm
 from .vector_math import ROUNDING, as_type, like, polynomial, shared
 
-# sin(r) / r - 1 in r^2, without its constant, for |r| <= pi / 2: 6.1e-9.
+# sin(r) / r - 1 as a polynomial in r^2 from its first power on, for |r| <= pi / 2: 6.1e-9.
 _SINE = (
     -0.16666659521015548,
     0.00833306542664245,
     -0.000198095387635819,
     2.6056307269039353e-06,
 )
-# Pi in three parts: of the first two, so many halves of a turn or fewer are exact in float32.
+# The most half turns that may be subtracted from a number.
 _MOST_HALVES = 256
+# Pi in three parts. Products of the first two with integers up to `_MOST_HALVES` are exact in
+# float32.
 _PI = (3.1414794921875, 0.0001131594181060791, 1.984187159361081e-09)
 FAR = _MOST_HALVES * 3.14
-_SIGN = 31  # bit of a float32
+_SIGN = 31  # the bit of a float32's sign
 
 Expr = Any
 
 
 def periodic(body: Any) -> Any:
-    """A lowered program with sines and cosines of vectors of float32 written out."""
+    """A lowered program with sines and cosines of float32 vectors replaced by arithmetic."""
     return structural_map(body, (tvm.ir.Call, _written_out))
 
 
@@ -45,9 +47,9 @@ def _written_out(call: Any) -> Any:
 
 
 def _turned(exact: Callable[[Expr], Expr], ahead: float) -> Callable[[Expr], Expr]:
-    """The sine of x and so many halves of a turn. NaN goes through the remainder.
+    """A function of x that makes the expression of sin(x + ahead * pi); NaN stays NaN.
 
-    exact: gives the call of the same function.
+    exact: makes the call of the same function.
     """
 
     def function(x: Expr) -> Expr:

@@ -29,8 +29,8 @@ _DEBIANS_BAZEL = Path("/usr/share/bazel/tools/skylib")  # Debian's Bazel would f
 class Part:
     """A file of a project. what: its purpose.
 
-    text: the content of a new file. link: for a symbolic link instead, its destination. needs: the
-    lines that an existing file must have, by a part of each that shows that it is there.
+    text: the content of a new file. link: the destination, if it is a symbolic link instead. needs:
+    the lines that an existing file must have, each by a part of it that shows it is present.
     """
 
     path: Path

@@ -1,7 +1,7 @@
-"""Inputs that choose the branches which ordinary ones do not, so that all of a model is verified.
+"""Find inputs that choose the branches which ordinary inputs do not, to verify all of a model.
 
-What decides a condition is drawn anew, one input at a time and then two: numbers as those that they
-may be compared with, truths both ways, floats by other signs.
+The inputs that decide a condition get other values, one input at a time and then two: numbers near
+those that the model may compare them with, Booleans all false or all true, floats of other signs.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     import onnx
 
 Feed = dict[str, np.ndarray]
-_Branch = tuple[str, bool]  # of an If by its name
+_Branch = tuple[str, bool]  # the name of an If, and whether this is its then_branch
 
-_MOST = 200  # draws of which the conditions are asked
+_MOST = 200  # inputs that are tried at most
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Inputs that choose a branch which no others chose. words: which, for a message."""
+    """Inputs that choose branches which no inputs before chose. words: the branches in words."""
 
     words: str
     feed: Feed
 
 
 def branch_draws(proto: onnx.ModelProto, feed: Feed) -> tuple[list[Drawn], list[str]]:
-    """Inputs for branches that ordinary ones do not choose, and which branches none chose.
+    """Inputs for the branches that ordinary inputs do not choose; and the branches never chosen.
 
-    feed: the ordinary ones. ModelError where ONNX Runtime refuses what decides.
+    feed: the ordinary inputs. ModelError where ONNX Runtime refuses the model of the conditions.
     """
     if not (known := choices(proto)):
         return [], []
@@ -53,14 +53,14 @@ def branch_draws(proto: onnx.ModelProto, feed: Feed) -> tuple[list[Drawn], list[
 
 
 def _decider(proto: onnx.ModelProto, known: list[Choice]) -> Callable[[Feed], set[_Branch]]:
-    """What says which branches inputs choose."""
+    """A function that returns the branches which given inputs choose."""
     model, names = deciding(proto, known)
     session = Session(model.SerializeToString, 1, as_written=True)
 
     def taken(feed: Feed) -> set[_Branch]:
         try:
             made = dict(zip(names, session.run(feed).values(), strict=True))
-        except ModelError:  # an index that is out of range, perhaps
+        except ModelError:  # perhaps an index is out of range
             return set()
         return {(one.name, bool(made[one.condition].all())) for one in known}
 
@@ -73,7 +73,7 @@ def _words(branch: _Branch) -> str:
 
 
 def _draws(known: list[Choice], feed: Feed) -> Iterator[Feed]:
-    """Other inputs: of each condition one of its inputs drawn anew, and then two."""
+    """Variants of the inputs: for each condition, one of its inputs changed, and then two."""
     for one in known:
         anew = {name: list(_anew(feed[name], one.numbers)) for name in one.inputs}
         for names in chain(*(combinations(anew, count) for count in (1, 2))):
@@ -82,7 +82,7 @@ def _draws(known: list[Choice], feed: Feed) -> Iterator[Feed]:
 
 
 def _anew(array: np.ndarray, numbers: Iterable[float]) -> Iterator[np.ndarray]:
-    """What an input may be instead. numbers: that it may be compared with."""
+    """Other values of an input. numbers: those that the model may compare it with."""
     if array.dtype == bool:
         yield from (np.zeros_like(array), np.ones_like(array))
         return
@@ -93,7 +93,7 @@ def _anew(array: np.ndarray, numbers: Iterable[float]) -> Iterator[np.ndarray]:
 
 
 def _holds(kind: np.dtype, number: float) -> bool:
-    """Whether a type has a number."""
+    """Whether a number is in the range of a type."""
     if kind.kind == "f":
         return True
     limits = np.iinfo(kind)

@@ -45,7 +45,7 @@ _LOOKING = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
 
 
 def index_extents(proto: onnx.ModelProto) -> dict[str, int]:
-    """For each input of indices, by name, the rows of the smallest constant table it looks into."""
+    """For each input used as indices, by name: the rows of the smallest constant table indexed."""
     constants = {tensor.name: tensor.dims for tensor in proto.graph.initializer}
     comes_from = {value.name: value.name for value in proto.graph.input}
     extents: dict[str, int] = {}
@@ -161,7 +161,7 @@ def _loses_nan(usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays) ->
 def _not_close_if_finite(
     nan: Arrays, usual: Usual, drawn: Arrays, actual: Arrays, expected: Arrays
 ) -> list[str]:
-    """As `_not_close`, for finite outputs alone. nan: the inputs with a NaN in each."""
+    """As `_not_close`, for outputs expected to be finite. nan: the inputs with a NaN in each."""
     finite = {n: one for n, one in expected.items() if _is_float(one) and np.isfinite(one).all()}
     wrong = _not_close(usual, drawn, actual, finite)
     if not any(_has_nan(actual[name]) for name in wrong):

@@ -24,8 +24,8 @@ def in_order(
 ) -> tuple[Arrays, list[Arrays]]:
     """The actual outputs and the samples, with rows in the order of the expected ones.
 
-    They stay as they are unless that brings the samples nearer. Rows lie along an axis whose extent
-    all outputs have that noise moves far.
+    They are left unchanged unless the new order brings the samples much nearer to the oracle's
+    outputs. The axis of rows is one whose extent occurs in all outputs that noise moves far.
     """
     jumps = [name for name in expected if any(_jumps(one[name], expected[name]) for one in samples)]
     best, least = {}, _LEFT * sum(_apart(one, expected, jumps) for one in samples)

@@ -1,8 +1,8 @@
-"""Models that ONNX Runtime has loaded, in a process of its own: a crash of it ends no build.
+"""Run models with ONNX Runtime in a child process, so that its crashes do not end a build.
 
-It starts in the background, while a model is read. Where it crashes or does not end, on some models
-in its optimisations, the model is loaded anew without them. Tensors go through memory that both
-processes map.
+The child starts in the background, while a model is read. If it crashes or hangs, as ONNX Runtime's
+optimisations do on some models, the model is loaded again without optimisations. Tensors are passed
+through memory that both processes map.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from ...runtime.tensors import in_memory, memory_bytes
 from ...system import machine_fault
 from ...system.worker import Worker, WorkerFailure
 
-SECONDS = 600.0  # for loading a model, and for a run
+SECONDS = 600.0  # time limit for loading a model, and for a run
 _CHILD = "ansor_deploy.ship.verify.session_child"
 _HINT = "mend the model, or build it with --no-verify: nothing can be verified without an oracle"
 _numbers = itertools.count()
 
 
 class Session:
-    """A model in ONNX Runtime; ModelError where it refuses that, or crashes with it.
+    """A model in ONNX Runtime; ModelError if that refuses the model, or crashes with it.
 
-    make: what is in the model's file, whenever it is loaded. threads: 0 for all cores. as_written:
-    whether it runs node by node, with nothing fused. engine: ONNX Runtime, with its version.
+    make: returns the content of the model's file each time that the model is loaded. threads: 0 for
+    all cores. as_written: whether the model runs node by node, without fusion. engine: ONNX
+    Runtime's name and version.
     """
 
     def __init__(self, make: Callable[[], bytes], threads: int, *, as_written: bool) -> None:
@@ -42,11 +43,11 @@ class Session:
         self.engine: str = self._insist(self._load)
 
     def run(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for inputs, both by name; ModelError as of the model."""
+        """The outputs for inputs, both by name; ModelError as for the class."""
         return self._insist(lambda: self._run(feed))
 
     def _insist(self, call: Callable[[], Any]) -> Any:
-        """The result of a call, or of a second one: after a crash without optimisations."""
+        """The result of a call, repeated once if the child ends; after a crash, unoptimised."""
         try:
             return call()
         except _EndedError as ended:
@@ -93,7 +94,7 @@ _wanted = WeakSet[Session]()
 
 
 class _EndedError(Exception):
-    """The process that ONNX Runtime runs in has ended in a call, or had to be."""
+    """The child ended during a call, or was ended because the call took too long."""
 
     def __init__(self, function: str, failure: WorkerFailure) -> None:
         how = {"crash": "crashes", "timeout": "does not end", "raised": "fails"}[failure.kind]
@@ -101,14 +102,14 @@ class _EndedError(Exception):
         self.was_killed = failure.message.startswith(("SIGKILL", "SIGTERM", "SIGHUP"))
 
     def explained(self) -> AnsorError:
-        """The error, once it was tried again."""
+        """The error to raise if the repeated call fails, too."""
         if self.was_killed:
             return machine_fault.killed(str(self))
         return ModelError(f"{self}; also without its optimisations", _HINT)
 
 
 def start() -> None:
-    """Start the process in the background: a model will come."""
+    """Start the child in the background, for a model that will be loaded soon."""
     _worker().start()
 
 
@@ -120,7 +121,7 @@ def _worker() -> Worker:
 def _call(
     function: str, payload: dict[str, Any], on_ask: Callable[[Any], Any] = lambda asked: None
 ) -> dict[str, Any]:
-    """The child's answer; ModelError where ONNX Runtime refuses what it was given."""
+    """The child's answer; ModelError where ONNX Runtime refuses the model or the inputs."""
     try:
         answer: dict[str, Any] = _worker().call(f"{_CHILD}:{function}", payload, SECONDS, on_ask)
     except WorkerFailure as failure:
@@ -137,7 +138,7 @@ def _refused(function: str, words: str) -> ModelError:
 
 @contextmanager
 def _file() -> Iterator[tuple[int, str]]:
-    """A file in memory, and its path for the child."""
+    """A file in memory: its descriptor, and a path by which the child can open it."""
     file = os.memfd_create("oracle")
     try:
         yield file, f"/proc/{os.getpid()}/fd/{file}"

@@ -1,4 +1,4 @@
-"""The child's side of `session.py`: ONNX Runtime, in a process that it may end."""
+"""The child's side of `session.py`, which runs ONNX Runtime in a process that may crash."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from ...system.child import ask
 from ...system.machine_fault import raise_if_fault
 from .onnx_runtime import open_session, version
 
-version()  # imports ONNX Runtime while the parent goes on
+version()  # imports ONNX Runtime while the parent does other work
 _sessions: dict[int, Any] = {}
 
 
 def load(payload: dict[str, Any]) -> dict[str, str]:
-    """The "engine" that has loaded a model; or by which words it is "refused".
+    """Load a model; {"engine": name and version}, or {"refused": ONNX Runtime's message}.
 
-    payload: "model", a file; "number", by which it is run; "wanted", the numbers of those that are
-    still to be run; "threads" and "as_written", as `open_session` takes them.
+    payload: "model", a file; "number", by which `run` names the model; "wanted", the numbers of the
+    models to keep; "threads" and "as_written", as `open_session` takes them.
     """
     for number in _sessions.keys() - set(payload["wanted"]):
         del _sessions[number]
     ways = {"judging": True, "as_written": payload["as_written"]}
     try:
         session = open_session(payload["model"], payload["threads"], **ways)
-    except Exception as error:  # noqa: BLE001 - whatever it raises is what it says of the model
+    except Exception as error:  # noqa: BLE001 - any exception of ONNX Runtime refuses the model
         return _refusal(error)
     _sessions[payload["number"]] = session
     return {"engine": f"onnxruntime {version()}"}
 
 
 def run(payload: dict[str, Any]) -> dict[str, Any]:
-    """The names, shapes and types of the "outputs" of a run; or by which words it is "refused".
+    """Run a model; {"outputs": names, "kinds": shapes and types}, or {"refused": the message}.
 
-    payload: "number", of a model that was loaded; "memory", a file of the inputs, behind which the
-    outputs are written; "inputs", their names, shapes and types. Nothing is answered where another
-    process had loaded the model.
+    payload: "number", that of a loaded model; "memory", a file with the inputs, behind which the
+    outputs are written; "inputs", their names; "kinds", their shapes and types. The answer is empty
+    if the model was loaded by an earlier child.
     """
     if (session := _sessions.get(payload["number"])) is None:
         return {}
@@ -48,7 +48,7 @@ def run(payload: dict[str, Any]) -> dict[str, Any]:
         found = [(one.shape, _type_of(one)) for one in made]
     except Exception as error:  # noqa: BLE001 - as above
         return _refusal(error)
-    ask(memory_bytes([*kinds, *found]))  # that the file has room for them
+    ask(memory_bytes([*kinds, *found]))  # to make room for the outputs in the file
     memory = np.memmap(payload["memory"], np.uint8, "r+")
     for place, one in zip(in_memory(memory, [*kinds, *found])[len(kinds) :], made, strict=True):
         place[...] = one
@@ -62,6 +62,6 @@ def _type_of(made: Any) -> str:
 
 
 def _refusal(error: Exception) -> dict[str, str]:
-    """What ONNX Runtime says, in a line; what the machine is at fault for is raised."""
+    """The answer with ONNX Runtime's message, on one line; a fault of the machine is raised."""
     raise_if_fault(error)
     return {"refused": (str(error).strip() or type(error).__name__).splitlines()[0]}

@@ -106,7 +106,7 @@ def verify_model(
 
 @dataclass
 class _Found:
-    """What comparing a library has found: by the fields of a `Verification`."""
+    """The results of comparing a library so far, as fields of a `Verification`."""
 
     model: Runnable
     allowed: Tolerances
@@ -118,7 +118,7 @@ class _Found:
     def compare(
         self, oracle: Oracle, inputs: Arrays, expected: Arrays, islands: Sequence[Place] | None
     ) -> None:
-        """Compare the library's outputs for inputs with those that are expected."""
+        """Compare the library's outputs for inputs with the expected outputs."""
         actual = self.model(**inputs)
         judged = judge_outputs(actual, expected, oracle, dict(inputs), self.allowed)
         self.verdicts += judged.values()
@@ -148,7 +148,7 @@ class _Found:
 def verify_on(
     model: Runnable, oracle: Oracle, inputs: dict[str, np.ndarray], allowed: Tolerances
 ) -> Verification:
-    """As `verify_model`, on these inputs alone. oracle: that of the model in their shapes."""
+    """Verify as `verify_model` does, on these inputs alone. oracle: one for the inputs' shapes."""
     found = _Found(model, allowed)
     found.compare(oracle, inputs, oracle.outputs(inputs), None)
     return _verification(found, oracle, 0)
