@@ -16,7 +16,7 @@ from .output import Answer, answering
 
 
 class Copied(Struct, frozen=True):
-    """`registry backup --json` and `restore --json`: the file that was written."""
+    """The answer of `registry backup --json` and `restore --json`. file: the one written."""
 
     file: str
     bytes: Bytes

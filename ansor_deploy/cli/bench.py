@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Bench(Struct, frozen=True, kw_only=True):
-    """`bench --json` of a library for one shape. per_second and runs count all streams."""
+    """The answer of `bench --json` for one shape. per_second and runs count all streams."""
 
     median_ms: Ms
     p10_ms: Ms
@@ -48,7 +48,7 @@ class BenchVariant(Bench, frozen=True, kw_only=True):
 
 
 class BenchVariants(Struct, frozen=True):
-    """`bench --json` of a library for several shapes."""
+    """The answer of `bench --json` for a library with several shapes."""
 
     variants: list[BenchVariant]
 

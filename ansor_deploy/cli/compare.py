@@ -20,7 +20,7 @@ from .values import parse_share
 if TYPE_CHECKING:
     from ..ship.race.changes import Changes, MadeBy, TaskChange
 
-SHOWN = 20  # tasks at most
+SHOWN = 20  # the most tasks in the table
 RULE = "rule "
 HEADER = ("key", "task", "before", "after", "change", "schedule")
 

@@ -14,7 +14,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 class Completion(Struct, frozen=True):
-    """`completion --json`."""
+    """The answer of `completion --json`."""
 
     shell: str
     script: str

@@ -17,7 +17,7 @@ from ..system.printable import printable
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
 
-_MOST = 1 << 20  # characters; a message may hold a name of any length
+_MOST = 1 << 20  # characters of a log; a message may hold a name of any length
 
 PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # in a URL
 

@@ -18,7 +18,7 @@ Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
 _KINDS = (".onnx", ".so")  # the files that most commands take, for hints
-_MOST_SHOWN = 6
+_MOST_SHOWN = 6  # the most names in a hint
 _MOST_READ = 10_000  # names that are read of a folder, at most
 
 

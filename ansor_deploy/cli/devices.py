@@ -60,7 +60,7 @@ class Device(Struct, frozen=True):
 
 
 class Devices(Struct, frozen=True):
-    """`devices list --json`."""
+    """The answer of `devices list --json`."""
 
     devices: list[Device]
 

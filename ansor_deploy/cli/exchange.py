@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Given(Struct, frozen=True):
-    """`registry export --json` and `push --json`.
+    """The answer of `registry export --json` and `push --json`.
 
     bundle: its digest; "" where the folder had every record already.
     """
@@ -36,7 +36,7 @@ class Given(Struct, frozen=True):
 
 
 class Taken(Struct, frozen=True):
-    """`registry import --json`."""
+    """The answer of `registry import --json`: numbers of records, and of new comparisons."""
 
     new: Count
     known: Count
@@ -44,7 +44,7 @@ class Taken(Struct, frozen=True):
 
 
 class Pulled(Taken, frozen=True):
-    """`registry pull --json`.
+    """The answer of `registry pull --json`.
 
     torn: bundles with a part missing. misnamed: bundles whose content does not match their name.
     """
@@ -55,7 +55,7 @@ class Pulled(Taken, frozen=True):
 
 
 class Withdrawn(Struct, frozen=True):
-    """`registry withdraw --json`. bundle: the name of its file."""
+    """The answer of `registry withdraw --json`. bundle: the name of its file."""
 
     bundle: str
 

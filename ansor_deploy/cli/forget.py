@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Forgotten(Struct, frozen=True):
-    """`registry forget --json`: rows that were removed, or would be."""
+    """The answer of `registry forget --json`: rows that were removed, or would be."""
 
     dry_run: bool
     records: Count

@@ -64,7 +64,7 @@ class PastBuild(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """`history --json`."""
+    """The answer of `history --json`."""
 
     builds: list[PastBuild]
 

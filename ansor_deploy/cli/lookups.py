@@ -42,7 +42,7 @@ _CHOOSE = "choose one with --target, by its name or the digits behind it"
 
 
 class Script(Struct, frozen=True):
-    """`registry show --script --json`: a record's program as TVMScript."""
+    """The answer of `registry show --script --json`: a record's program as TVMScript."""
 
     record: Digest
     script: str

@@ -28,7 +28,7 @@ class Written(Struct, frozen=True):
 
 
 class Package(Written, frozen=True, rename={"for_": "for"}):
-    """`package --json`.
+    """The answer of `package --json`.
 
     glibc: the oldest version that it runs with. needs: the second wheel, which a wheel depends on.
     """

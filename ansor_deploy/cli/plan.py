@@ -77,7 +77,7 @@ class PlannedTask(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """`plan --json`. memory: of each model. seconds: an estimate of what the trials take.
+    """The answer of `plan --json`. memory: of each model. seconds: an estimate for the trials.
 
     others: operators of nodes whose kernels are not tasks; no other figure includes them. room_ms:
     the most that trials can save in a run, over tasks that were measured; null if unknown. tune:

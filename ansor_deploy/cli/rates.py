@@ -23,7 +23,7 @@ class Percentiles(Struct, frozen=True):
 
 
 class Rated(Struct, frozen=True):
-    """`bench --rate --json`. asked, per_second: requests a second, wanted and begun.
+    """The answer of `bench --rate --json`. asked, per_second: requests a second, wanted and begun.
 
     total: from a request's arrival to its answer, as the sum of waiting and running. Requests that
     were missed count as the longest waits; `running` is of those that began.

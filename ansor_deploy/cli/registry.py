@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from ..registry.store import Registry
 
 
-_NAMED = 10  # rows not brought back that are listed, at most
+_NAMED = 10  # the most rows listed as not brought back
 
 
 class Dropped(Struct, frozen=True):
-    """`registry gc --json`: rows that were dropped, or would be.
+    """The answer of `registry gc --json`: rows that were dropped, or would be.
 
     tasks: how many were dropped whole, by --keep or --max. bytes: the file's size afterwards.
     """
@@ -53,7 +53,7 @@ class Dropped(Struct, frozen=True):
 
 
 class Vacuumed(Struct, frozen=True):
-    """`registry vacuum --json`: sizes of the file in bytes."""
+    """The answer of `registry vacuum --json`: sizes of the file in bytes."""
 
     before: Bytes
     after: Bytes

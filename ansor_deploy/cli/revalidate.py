@@ -58,7 +58,7 @@ class Retrial(Struct, frozen=True):
 
 
 class Retrials(Struct, frozen=True):
-    """`registry revalidate --json`."""
+    """The answer of `registry revalidate --json`. tried, right: numbers of records in all."""
 
     tried: Count
     right: Count

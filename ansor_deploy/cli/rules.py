@@ -50,7 +50,7 @@ class Rule(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """`rules list --json`: the rules in the order of asking. digest: that of all of them."""
+    """The answer of `rules list --json`: rules in the order of asking. digest: that of them all."""
 
     rules: list[Rule]
     digest: Digest
@@ -123,7 +123,7 @@ def explain_command(
 
 
 class New(Struct, frozen=True):
-    """`rules new --json`: the files that were written."""
+    """The answer of `rules new --json`: the files that were written."""
 
     files: list[str]
 

@@ -47,7 +47,7 @@ class OutputSummary(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """`run --json`. files: the paths that were written."""
+    """The answer of `run --json`. files: the paths that were written."""
 
     outputs: list[OutputSummary]
     files: list[str]

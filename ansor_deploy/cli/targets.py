@@ -24,7 +24,7 @@ class Named(Struct, frozen=True):
 
 
 class Targets(Struct, frozen=True):
-    """`targets list --json`."""
+    """The answer of `targets list --json`."""
 
     targets: list[Named]
 

@@ -39,7 +39,7 @@ class NodeErrors(Struct, frozen=True):
 
 
 class Compared(Errors, frozen=True, kw_only=True):
-    """`verify --json`. wrong: a message for each output that is wrong. nodes: for --by-node.
+    """The answer of `verify --json`. wrong: a message for each wrong output. nodes: for --by-node.
 
     seed: 0 where the inputs were given.
     """
@@ -49,7 +49,7 @@ class Compared(Errors, frozen=True, kw_only=True):
 
 
 class Rebuilt(Struct, frozen=True):
-    """`verify --rebuild --json`. same: by a file's name, whether its bytes are the same."""
+    """The answer of `verify --rebuild --json`. same: by file name, whether the bytes are equal."""
 
     ok: bool
     same: dict[str, bool]

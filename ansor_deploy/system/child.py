@@ -14,8 +14,8 @@ from . import fence
 from .limits import confine, go_first
 from .machine_fault import fault_of
 
-_PR_SET_PDEATHSIG = 1
-_MESSAGE_CHARS = 600
+_PR_SET_PDEATHSIG = 1  # of prctl: the signal at the parent's death
+_MESSAGE_CHARS = 600  # the longest description of an error
 # Set by `serve`: the socket to the parent, and the id of the process that may use it.
 _connection: Connection
 _process: int

@@ -13,7 +13,8 @@ from typing import Any
 from ..errors import AnsorError, DeviceError
 from .environment import version
 
-CONNECT_SECONDS = 15
+CONNECT_SECONDS = 15  # how long the scheduler may take to answer
+# Packages whose versions must be equal on all machines.
 _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 
 VARIABLE = "ANSOR_DEPLOY_FENCE"  # names the folder that a fenced worker may write to
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, with equal numbers on every architecture
-_VERSION, _BENEATH = 1, 1
-_NO_NEW_PRIVILEGES = 38
+_VERSION = 1  # flag of _CREATE: only return the ABI's version
+_BENEATH = 1  # type of a rule: rights beneath a path
+_NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS of prctl
 # Rights to write files, and to remove and create files of all kinds.
 _WRITES = 1 << 1 | sum(1 << bit for bit in range(4, 13))
 # Further rights, by the ABI that has them first: to move files between folders, to truncate.

@@ -53,9 +53,10 @@ RUN_64_BITS = (
 # Linux on x86-64: the system call arch_prctl, its request for a state, and the state of AMX tiles.
 _ARCH_PRCTL, _ASK_FOR_STATE, _TILE_DATA = 158, 0x1023, 18
 
-_FMA_UNITS = 2
+_FMA_UNITS = 2  # of a core, assumed
 _GUESSED_MHZ = 2000.0  # used where neither cpufreq nor /proc/cpuinfo says it
-_GUESSED_GBS_PER_CORE, _GUESSED_GBS = 10.0, 100.0
+_GUESSED_GBS_PER_CORE = 10.0  # memory bandwidth, in GB/s
+_GUESSED_GBS = 100.0  # the most for all cores
 
 
 def detect_host(

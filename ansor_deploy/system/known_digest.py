@@ -20,7 +20,7 @@ from .regular_file import open_regular, read_regular
 
 _LARGE = 32 << 20  # bytes; a smaller file is read in less time than a note saves
 _AT_REST = 3.0  # seconds since the last change
-_MOST_BYTES = 1 << 10  # of a note
+_MOST_BYTES = 1 << 10  # of the file with a note
 
 
 def known_sha256(path: Path) -> str:

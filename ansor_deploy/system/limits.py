@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 _FILE_BYTES = 1 << 30  # more than any call writes, and less than endless printing writes in seconds
-_MARGIN_BYTES = 1 << 30
-_TIMES = 16
+_MARGIN_BYTES = 1 << 30  # for stacks and heaps of threads
+_TIMES = 16  # how many times the data's size is allowed
 _limited: set[int] = set()  # the limits that this process has set
 
 

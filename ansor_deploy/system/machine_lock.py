@@ -18,12 +18,12 @@ from .lock_file import open_lock
 # and is no path, so no link can redirect it. All users of the machine share it, as they share its
 # cores, and the system itself reports its holder.
 _NAME = "\0ansor-deploy-measures-here"
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.05  # between two tries
 _SAY_SECONDS = 10.0  # of waiting before the first warning; doubled for each later one
 # Limits the wait for other users, one of whom may keep the name for ever. A turn takes seconds.
 _PATIENCE_SECONDS = 600.0
 _CREDENTIALS = struct.Struct("3i")  # of a socket's peer: process, user, group
-_BACKLOG = 128
+_BACKLOG = 128  # connections of those who ask for the holder
 
 
 @contextmanager

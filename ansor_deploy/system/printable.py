@@ -1,7 +1,8 @@
 """Make untrusted text safe to show on a terminal, in a log or in a file."""
 
 # The most lines and characters of a message: about a screen, however long a model's names are.
-_LINES, _CHARACTERS = 20, 2000
+_LINES = 20
+_CHARACTERS = 2000
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-CALL_SECONDS = 2e-9  # the call of an empty function; some small kernels take 6 ns
-SLOWEST = 3600.0  # in seconds
+CALL_SECONDS = 2e-9  # of a call of an empty function; some small kernels take 6 ns
+SLOWEST = 3600.0  # the most seconds that a run may take
 
 
 def median(seconds: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 _PREFIX = "ansor-deploy-measure-"
-_GRACE_SECONDS = 60.0  # a new folder exists for a moment before it is locked
+_GRACE_SECONDS = 60.0  # age from which on unlocked folders go: a new one is not locked yet
 
 
 class Scratch:

@@ -31,7 +31,7 @@ Line = Annotated[
 ]
 Lines = Annotated[list[Line], Meta(description='a list of names, such as ["a", "b"]')]
 Table = Annotated[dict[str, Any], Meta(description="a table")]
-_MOST_BYTES = 4 << 20
+_MOST_BYTES = 4 << 20  # of the largest file that is read
 _HEADER = re.compile(r"\s*\[+\s*([^\]\s]+)\s*\]+")
 
 

@@ -11,7 +11,7 @@ from .environment import version
 
 PIN = "pip install 'apache-tvm==0.27.0.post1' 'apache-tvm-ffi>=0.1.14.post0,<0.1.15'"
 PROBE = "import tvm; tvm.ir.save_json(tvm.tirx.IntImm('int32', 1))"
-_PROBE_SECONDS = 120.0
+_PROBE_SECONDS = 120.0  # how long the child process may take
 
 
 def pair() -> str:

@@ -32,12 +32,12 @@ _BOOT = (
     "import sys; sys.path[:] = {path!r}; "
     "from ansor_deploy.system.child import serve; serve({fd}, {parent}, {preload!r})"
 )
-_START_SECONDS = 120.0
-_GLANCE_SECONDS = 0.5
-_MAX_REPLY_BYTES = 1 << 24
+_START_SECONDS = 120.0  # how long a child may take to become ready
+_GLANCE_SECONDS = 0.5  # between two looks at whether the child has ended
+_MAX_REPLY_BYTES = 1 << 24  # of a message of the child
 _STALLED = struct.pack("@ll", 10, 0)  # seconds and microseconds that a message may pause for
-_TAIL_BYTES = 2000
-_END_SECONDS = 15.0
+_TAIL_BYTES = 2000  # of a dead child's output, for the message
+_END_SECONDS = 15.0  # how long a child may take to end once its socket is closed
 # Signals from outside: the system, short of memory, or a person sends them, not a task's program.
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from ansor_deploy.cli import main
 
-SAID = 1000  # kept from the end of stderr
+SAID = 1000  # characters kept from the end of stderr
 _LOG = re.compile(r"report it with the log (\S+)")
 
 

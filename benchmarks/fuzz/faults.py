@@ -23,7 +23,7 @@ COMMAND = (
     "--min-impact", "0%",
 )  # fmt: skip
 LONGEST = 12.0  # seconds until a kill; such a build takes about as long
-_ENOUGH = 60.0
+_ENOUGH = 60.0  # seconds after which a command counts as hanging
 
 
 def killed(seed: int, folder: Path) -> dict[str, Any]:

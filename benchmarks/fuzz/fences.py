@@ -23,7 +23,8 @@ from ansor_deploy.codegen.memory.arena import ALIGNMENT
 from ansor_deploy.runtime import native
 from ansor_deploy.runtime.functions import open_machine
 
-_BEHIND, _BEFORE = 0xFF, 0x7F  # bytes beside a tensor: as floats, NaN and a very large number
+_BEHIND = 0xFF  # the byte around a tensor with a fence behind it: NaN as a float
+_BEFORE = 0x7F  # the byte around a tensor with a fence before it: a very large float
 _UNMAPPED = 0  # PROT_NONE of mprotect
 _LIBC = ctypes.CDLL(None, use_errno=True)
 

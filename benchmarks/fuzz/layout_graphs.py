@@ -15,9 +15,9 @@ import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
 MOST = 1 << 14  # elements of a tensor, at most
-WIDEST = 200
-RANK = 6
-OUTPUTS = 3
+WIDEST = 200  # the largest random extent
+RANK = 6  # the most axes
+OUTPUTS = 3  # the most outputs of a graph
 DTYPES = ("float32",) * 8 + ("float16", "float64", "int8", "uint8", "int64", "bool")
 _OPSET = 18
 

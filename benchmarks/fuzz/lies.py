@@ -18,7 +18,7 @@ from benchmarks.fuzz.messages import spoilt_bytes
 
 PIECE = b"<a href='x'>x</a>" * 4096
 _BOMB = 1 << 28  # bytes that a small body decompresses to
-_MANY = 200_000
+_MANY = 200_000  # links or characters of a huge listing
 
 
 @dataclass

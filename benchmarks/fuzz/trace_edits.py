@@ -177,7 +177,7 @@ def _added(
     return f"{what} of {', '.join(chosen)}"
 
 
-_NEWEST = 12
+_NEWEST = 12  # variables that count as new
 
 
 def _made(steps: list[Step], kind: str) -> list[str]:

@@ -30,12 +30,12 @@ from ansor_deploy.system.worker import Worker, WorkerFailure
 from benchmarks.options import Listed, crowd, json_option, number, save
 
 CHILD = "benchmarks.fuzz.command"
-SECONDS = 20.0
+SECONDS = 20.0  # the longest that a command may take
 PATIENCE = 40.0  # seconds until a try is killed: beyond SECONDS, to see how long it takes
-MEGABYTES = 4096.0
+MEGABYTES = 4096.0  # the most memory that a command may take
 ROUNDS = 20  # rounds of one pass over all tries
-BUG = 70
-DIFFER = 6
+BUG = 70  # exit code of an unexpected exception
+DIFFER = 6  # exit code where outputs differ
 # Targets of random graphs: this machine's newest vectors, and the generation before.
 _TARGETS = ("host", "intel-cpu-avx2") if platform.machine() == "x86_64" else ("host",)
 # Inputs that ONNX Runtime refuses, but a library may safely answer (docs/edge_values.md).

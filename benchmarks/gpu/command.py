@@ -33,10 +33,11 @@ from benchmarks.gpu import there
 from benchmarks.networks import filled, zoo
 from benchmarks.options import Listed, number, progress, python
 
-MOST_BYTES = 64 << 20
+MOST_BYTES = 64 << 20  # of the folder
 # Weights repeat a pool of numbers; its size is prime, so that no tensor's extent is a multiple of
 # it.
-_POOL, _MANY = 4093, 4096
+_POOL = 4093
+_MANY = 4096  # elements from which on a weight repeats them
 _PARTS = ("libraries", "expected", "packs")
 NETWORKS = ["resnet50", "mobilenet_v2", "dcgan", "resnet3d18", "bert_small", "vit_tiny"]
 

@@ -27,9 +27,12 @@ import numpy as np
 FOLDER = Path(__file__).resolve().parent
 PLAN, PART = "plan.json", "part"
 LOOSEST = 1e-3  # the largest error of an element, as a share of the output's largest value
-_SECONDS, _ITEM, _MOST_TRIES = 540.0, 90.0, 2
+_SECONDS = 540.0  # for all items
+_ITEM = 90.0  # seconds for an item
+_MOST_TRIES = 2  # of an item
 _SHARE = 0.9  # of an item's seconds, after which a pack is stopped
-_ROUNDS, _LEAST = 5, 0.2  # turns of each side, and seconds of a turn
+_ROUNDS = 5  # turns of each side
+_LEAST = 0.2  # seconds of a turn
 _SAID = 500  # characters of an error
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 

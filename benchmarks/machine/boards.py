@@ -44,7 +44,8 @@ from ansor_deploy.target import Target
 from benchmarks.options import json_option, number, save, target
 
 _TESTS = Path(__file__).resolve().parents[2] / "tests"
-PARTS, SLEEP = 4, 150_000  # calls of usleep in a kernel, and microseconds of each
+PARTS = 4  # calls of usleep in a kernel
+SLEEP = 150_000  # microseconds of a call
 NICE = 10  # added to the niceness of building
 # How many times faster the best latency known is than a candidate, which then runs only twice.
 FASTER = 2

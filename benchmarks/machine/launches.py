@@ -19,7 +19,8 @@ from benchmarks.networks.onnx_net import Net
 from benchmarks.networks.side_by_side import load, race
 from benchmarks.options import Listed, cores, json_option, save, untuned
 
-SHORT, LONG = 1, 100  # kernels of a chain
+SHORT = 1  # kernels of the short chain
+LONG = 100  # kernels of the long chain
 SHAPES = ((1, 16), (64, 64))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.options import cores, json_option, python, save
 
-ROUNDS = 30
+ROUNDS = 30  # of each kernel, of which the fastest counts
 FMA_STEPS = 2_000_000  # some ten milliseconds: of many short rounds, some avoid other processes
 TRIAD_ELEMENTS = 1 << 25  # 128 MiB an array
 

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from ansor_deploy.runtime.profile import Profile
     from ansor_deploy.target import Target
 
-SECONDS = 2.0  # of a profile
+SECONDS = 2.0  # how long a profile runs
 BLOCK_SECONDS = 0.1  # of whole runs, before and after a task is measured
-FEWEST, MOST = 2, 60  # runs in a block; the first two of a block are not counted
+# The fewest and the most runs of a block, beyond the first two, which are not counted.
+FEWEST, MOST = 2, 60
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.options import number
 
 FLOAT, WHOLE, SHORT = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
-BLOCK = 32
+BLOCK = 32  # elements that share a scale
 # Random numbers drawn once; each weight repeats them from another offset.
 _DRAWN = (1 << 22) + 61
 # Tensors from so many bytes on lie beside the file, each at the beginning of a page.

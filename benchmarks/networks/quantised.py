@@ -20,8 +20,9 @@ from ansor_deploy.ship.verify.onnx_runtime import open_session
 
 PER_CHANNEL = 13  # the first opset in which DequantizeLinear has an axis
 OF_BLOCKS = 21  # the first opset in which it has a block_size
-BLOCK, MOST = 32, 7  # rows that share a scale, and the largest signed 4-bit value
-CALIBRATIONS = 4  # random samples
+BLOCK = 32  # rows that share a scale
+MOST = 7  # the largest signed 4-bit value
+CALIBRATIONS = 4  # random samples for calibration
 
 
 def quantised(model: onnx.ModelProto, way: str, seed: int = 0) -> onnx.ModelProto:

@@ -33,7 +33,7 @@ LAYERS = [f"{cell}:{size}" for cell in GATES for size in SIZES]
 LAYERS += [f"{cell}:{size}:{kind}" for cell in ("gru", "lstm") for size in (128, 256)
            for kind in KINDS[:2]]  # fmt: skip
 LAYERS += [f"gru:{size}:first" for size in SIZES]
-SECONDS = 1.0  # of a profile
+SECONDS = 1.0  # how long a profile runs
 
 
 @dataclass(frozen=True)

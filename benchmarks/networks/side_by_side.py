@@ -25,8 +25,8 @@ from benchmarks.networks import engines
 from benchmarks.networks.engines import Run
 from benchmarks.options import Listed, cores
 
-TURNS = 8
-BLOCK_SECONDS = 0.5
+TURNS = 8  # of each runner
+BLOCK_SECONDS = 0.5  # of a runner's block in a turn
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ from benchmarks.options import Listed, number, progress
 
 TARGETS = ("x86-64-v3", "x86-64-v4", "x86-64-v4-vnni")
 NETWORKS = ("resnet50", "mobilenet_v2", "resnet3d18", "dcgan", "bert_base")  # those of the paper
-MOST_BYTES = 1_000_000
-KNOWN = 256  # records of a task
-TUNING = 2 / 3  # share of a target's time
+MOST_BYTES = 1_000_000  # of a bundle
+KNOWN = 256  # the most records of a task that are looked at
+TUNING = 2 / 3  # the share of a target's time for tuning
 SEED = Path(__file__).resolve().parents[2] / "registry" / "seed"
 
 

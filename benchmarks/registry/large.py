@@ -33,11 +33,14 @@ from benchmarks.options import json_option, number, save
 
 REAL = Path(__file__).resolve().parents[2] / "tests" / "assets" / "kept" / "registry.db.gz"
 TARGETS = ("cortex-a53", "intel-cpu-avx2", "intel-cpu-avx512")
-WORKLOADS, LOOKUPS, PLANNED, CHUNK = 5000, 5000, 200, 2000
-FAMILIES = 50
+WORKLOADS = 5000  # programs in the registry
+LOOKUPS = 5000  # timed look-ups
+PLANNED = 200  # tasks of a plan
+CHUNK = 2000  # rows that are added at once
+FAMILIES = 50  # of workloads
 TVM = "0.27.0.post1"
 MOMENT = "2026-11-20T12:00:00+00:00"
-SHOWN = 10
+SHOWN = 10  # rows of a task's history
 MADE = [("rule register-tile/0", True), ("register", (1, 7, 2, 32)), ("unroll", 1), ("order", 0)]
 CONVOLUTION = """@T.prim_func(s_tir=True)
 def main(v0: T.Buffer((1, 56, 56, 64), 'float32'), v1: T.Buffer((3, 3, 64, {out}), 'float32'), v2: T.Buffer((1, 56, 56, {out}), 'float32')):

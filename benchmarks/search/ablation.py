@@ -46,7 +46,8 @@ from benchmarks.search.results import Bench, Found
 
 HEAVIEST = 10  # tasks of each network
 WARM_NETWORK = "squeezenet"  # the network that a warm cost model has learnt from
-WARM_TASKS, WARM_PROGRAMS = 6, 24
+WARM_TASKS = 6  # of that network
+WARM_PROGRAMS = 24  # of each of these tasks
 MOMENTS = (0.25, 0.5, 1.0)  # shares of the trials, at which the state is kept
 ENDLESS = Objective(patience=1 << 30)
 FULL = EvolutionOptions()

@@ -17,7 +17,7 @@ from ansor_deploy.tune.search.context import SearchContext
 from benchmarks.search import searching
 
 WORTH = 2.0  # times the best latency; programs up to that run in turns
-FAILED = -1.0
+FAILED = -1.0  # in place of the seconds of a program that fails
 
 
 @dataclass(frozen=True)
