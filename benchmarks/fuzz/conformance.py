@@ -1,12 +1,12 @@
-"""The node tests of the `onnx` package against us: what is right, refused, wrong, or crashes.
+"""The node tests of the `onnx` package with our libraries: right, refused, wrong, or a crash.
 
-Each test is one operator, or the expansion of one, with inputs and expected outputs. It is built
-with default schedules and run in a worker process; one that dies or hangs is a row like any other.
-Inputs that a compiler of static shapes needs when it compiles (`PARAMETERS` in
-`conformance_cases.py`: axes, shapes, repeats and their like) are bound as initializers. "Refused"
-means a `ModelError`, exit code 3 of the command. The goal's share is of the cases that
-`conformance_cases.counts` says are meant. Floats are compared as a build compares them with ONNX
-Runtime (`ship/verify/verify.py`), integers and booleans must be equal.
+Each test is one operator, or its expansion, with inputs and expected outputs. It is built with
+default schedules and run in a worker process; if that dies or hangs, the test counts as a crash.
+Inputs that a compiler of static shapes needs at compile time (`PARAMETERS` in
+`conformance_cases.py`: axes, shapes, repeats and the like) become initializers. "Refused" means a
+`ModelError`, exit code 3 of the command. The goal's share is over the cases that
+`conformance_cases.counts` includes. Floats are compared as a build compares them with ONNX Runtime
+(`ship/verify/verify.py`); integers and booleans must be equal.
 """
 
 from __future__ import annotations

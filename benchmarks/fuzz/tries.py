@@ -2,10 +2,10 @@
 
 Without --minutes each surface gets as many tries as `SURFACES` says; with it, rounds of a twentieth
 of them until the time is over, or Ctrl-C ends them. The same seed makes the same tries. A try ends
-well where the tool does its work, or refuses with an error of its own. What must never be: a
-traceback, exit code 70, a command that takes more than 20 s (more where others want the cores, too)
-or 4 GB, a process that dies, an answer where ONNX Runtime refuses, and a random graph that gives
-another answer. Findings are kept in a folder, and printed at once.
+well if the tool does its work, or refuses with an error of its own. Failures are a traceback, exit
+code 70, a command that takes more than 20 s (longer on a busy machine) or 4 GB, a process that
+dies, an answer where ONNX Runtime refuses, and a wrong answer of a random graph. Findings are kept
+in a folder, and printed at once.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Networks on a GPU beside PyTorch there: a folder to take to its machine, and what came back.
+"""Networks on a GPU beside PyTorch: a folder to take to the GPU's machine, and the result of it.
 
     python -m benchmarks gpu --make out/gpu                  here; 64 MiB at most
     python3 run.py result.json                               there, in the folder, within 9 minutes
     python -m benchmarks gpu --read result.json              the table
 
-The folder has libraries of both batches for each target, ONNX Runtime's outputs on seeded inputs,
-and with --trials packs of candidates, whose results --into brings back to where `tune --pack` takes
-them in. Weights repeat some thousand seeded numbers, so that they need not be carried whole.
+The folder has libraries of both batches for each target, and ONNX Runtime's outputs on seeded
+inputs. With --trials it also has packs of candidates; --into brings their results back to where
+`tune --pack` takes them in. Weights repeat some thousand seeded numbers, so that they compress
+well.
 """
 
 from __future__ import annotations

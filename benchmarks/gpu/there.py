@@ -3,8 +3,8 @@
     python3 run.py RESULT.json
 
 It needs Python 3.10 or newer and NumPy, NVIDIA's driver, and for peers PyTorch. Each item runs in a
-process of its own until its deadline, so that a kernel that hangs or crashes costs its item alone.
-What is found is written at once; the same command goes on where it was stopped.
+process of its own until its deadline, so that a kernel that hangs or crashes only ends its item.
+Results are written at once; the same command continues where it was stopped.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""What can be said of kernels for the Cortex-A53 by who has none. No board is timed.
+"""Facts about kernels for the Cortex-A53 that can be found without a board. Nothing is timed.
 
-NETWORK: as of `hot-loops`, or NETWORK:WAY, quantised so. For each: of a float one, how many inner
-loops of its default schedules go to the stack, and how many instructions these loops take for each
-multiply-add of a vector; and all that one untuned inference on one thread takes, beside ONNX
-Runtime's in the same emulated Debian (`emulated.py`). Fewer instructions are no less time where
-others wait longer for memory: the ratio shows what a core that executes them in order, two at a
-time at best, has to get through.
+NETWORK: as for `hot-loops`, or NETWORK:WAY for a quantised one. For a float network, this prints
+how many inner loops of its default schedules access the stack, and how many instructions these
+loops have for each vector multiply-add. For every network, it prints the instructions of one
+untuned inference on one thread, beside those of ONNX Runtime in the same emulated Debian
+(`emulated.py`). The ratio compares the work of a core that executes in order, two instructions at a
+time at best. Fewer instructions need not take less time, as memory may be what a core waits for.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
 """How much faster several boards measure than one.
 
-The boards are simulated: each is an account of this machine with a home of its own, behind an SSH
-server of its own on loopback, so it needs OpenSSH's server and the tests' folder beside it. One
-board and all of them are measured in turns; the ratio is that of the medians, and the range is of
-the ratio of each round.
+The boards are simulated: each is this machine with a home of its own, behind its own SSH server on
+loopback. So this needs OpenSSH's server, and the tests' folder. One board and all of them are
+measured in turns; the ratio is that of the medians, and the range is that of the ratios of rounds.
 
-What is to be shown is what the tool makes of further boards: whether they work at the same time,
-while this machine builds for them. Real boards come with processors of their own, which the cores
-of one machine are not. So a candidate sleeps for most of its time, as on a slow board of which this
-machine knows only that no answer is there yet: a kernel that calls usleep, slower than the best
-that is known, as most candidates are. Nothing here says how fast a board computes. What the tool
-does at both ends is real, and is all done by this machine: building, the way through SSH, the
-agents, loading, checking, and the reference kernel between chunks. Of a real board's share of it
-these cores would be free.
+The benchmark shows whether the tool keeps several boards busy at the same time, while this machine
+builds for them. Real boards have processors of their own; simulated ones share this machine's
+cores. So a candidate sleeps for most of its time: its kernel calls usleep, and is slower than the
+best one known, as most candidates are. Nothing here says how fast a board computes. The work of the
+tool at both ends is real, and this machine does all of it: building, SSH, the agents, loading,
+checking, and the reference kernel between chunks. With real boards, these cores would not do the
+boards' share.
 """
 
 from __future__ import annotations

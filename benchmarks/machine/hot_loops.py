@@ -1,9 +1,9 @@
-"""The innermost loops of a network's kernels: which of them go to the stack at every turn.
+"""The innermost loops of a network's kernels, and which of them access the stack in each iteration.
 
-NETWORK: a name of `zoo`, a light model of the package onnx, or an ONNX file. Nothing runs: what
-is read is the assembly of the default schedules, so any target will do. A register tile that goes
-to the stack at every step of its reduction has more accumulators than registers, and takes 1.5
-times as long. Prints the loops that do; with --all, every loop of multiply-adds.
+NETWORK: a name of `zoo`, a light model of the package onnx, or an ONNX file. Nothing runs: the
+assembly of default schedules is read, so any target will do. A register tile that accesses the
+stack in each step of its reduction has more accumulators than registers, and takes 1.5 times as
+long. This prints the loops that do; with --all, every loop of multiply-adds.
 """
 
 from __future__ import annotations

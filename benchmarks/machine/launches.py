@@ -1,9 +1,9 @@
-"""What it costs to start a kernel: chains of products that are each a kernel of its own.
+"""The cost of starting a kernel, from chains of matmuls in which each is a kernel of its own.
 
-A chain of 100 and one of 1 are called in turns with ONNX Runtime's, for each number of threads; a
-kernel takes the difference over 99. Rows of 16 elements are next to nothing to compute, and are
-left to one thread: that is what a launch costs. Matrices of 64 x 64 are shared among threads: there
-the pool's part is what they take beyond a fair share of the time on one.
+A chain of 100 and a chain of 1 are called in turns with ONNX Runtime's, for each number of threads;
+the time of a kernel is the difference over 99. Rows of 16 elements take almost no computing, and
+one thread: their time is the cost of a launch. Matrices of 64 x 64 are shared among threads: the
+cost of the thread pool is their time beyond a fair share of the time on one thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What this machine can do at best: float32 FMAs and bytes from memory, on all its cores.
+"""This machine's limits: float32 FMAs, and bytes from memory, on all its cores.
 
-The FMA kernel keeps as many independent accumulators as there are vector registers (less four
-for operands) and touches memory once, so nothing but the FMA units can bound it. The memory
-kernel is STREAM's triad on arrays far larger than any cache; it counts two reads and a write.
+The FMA kernel keeps as many independent accumulators as there are vector registers, less four for
+operands, and touches memory once, so only the FMA units limit it. The memory kernel is STREAM's
+triad on arrays far larger than any cache; it counts two reads and a write.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a network's kernels take as candidates while tuning, beside what they take in the network.
+"""The times of a network's kernels as candidates during tuning, and within the network.
 
-NETWORK: a name of `zoo`, a light model of the package onnx ("light_inception_v2"; it gets random
+NETWORK: a name of `zoo`, a light model of the package onnx ("light_inception_v2", with random
 weights), or an ONNX file. Nothing is tuned: the kernels have default schedules.
 
-Each task is measured as a candidate is while tuning, between two blocks of runs of the whole
-network on the same cores; the sum of these times, by the calls of each, is printed as a share of
-the network's. Kernels that are no task's count as in the network, where all are timed as
-`ansor-deploy profile` does it. What another engine takes for the same nodes, it prints as well.
+Each task is measured as a candidate is during tuning, between two blocks of runs of the whole
+network on the same cores. The sum of these times, each times its calls, is printed as a share of
+the network's time. Kernels without a task count with their time in the network, where all are timed
+as by `ansor-deploy profile`.
 """
 
 from __future__ import annotations

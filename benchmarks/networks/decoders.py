@@ -3,9 +3,9 @@
     python -m benchmarks decoder q4.onnx --weights q4
     python -m benchmarks decoder q8.onnx --weights q8 --layers 12
 
-Weights are of 4 or 8 bits (MatMulNBits: q4, q8), a byte each with a scale a column
-(DequantizeLinear: qdq), or float16 (f16). They lie beside the file, which is written as they are
-made, so that no more than one of them is in memory.
+Weights have 4 or 8 bits (MatMulNBits: q4, q8), a byte each with a scale for each column
+(DequantizeLinear: qdq), or are float16 (f16). They lie in a file beside the model, which is written
+while they are made, so that memory holds only one of them.
 """
 
 from __future__ import annotations

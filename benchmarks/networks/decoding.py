@@ -4,8 +4,8 @@
     ansor-deploy build mid.onnx --trials 0 --context 1152
     python -m benchmarks decode mid.onnx mid.so
 
-CPU time of one step on one thread, in turns, so that other work on the machine meets both alike.
-Libraries without a context take part where their caches are as long as is asked for.
+The CPU time of one step on one thread, in turns, so that other work on the machine affects both
+alike. Libraries without a context take part at the length that their caches have.
 """
 
 from __future__ import annotations

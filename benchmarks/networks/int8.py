@@ -1,16 +1,16 @@
 """Quantised networks beside ONNX Runtime on the same file, and beside our own float32 library.
 
-Subjects are NETWORK:WAY, of the ways of `networks/quantised.py`: those of the zoo and the light
-models below, and every ONNX file of the folder by QDQ. Each is built untuned by the command, with
-an empty registry and an empty cache. Where it is refused as wrong, the reason is printed and a
-library that nobody verified is timed. Our library and each engine run once in a process of their
-own, to see how much memory that takes; an engine that refuses the file there, or crashes, is left
-out. Then both libraries and the engines take turns in one process for each number of threads, the
-engines on the quantised file.
+Subjects are NETWORK:WAY, with a way of `networks/quantised.py`: the networks of the zoo and the
+light models below, and every ONNX file of the folder by QDQ. Each is built untuned by the command,
+with an empty registry and an empty cache. Where the build refuses its outputs as wrong, the reason
+is printed, and a library without verification is timed. Our library and each engine run once in a
+process of their own, which shows their memory; an engine that refuses the file there, or crashes,
+is left out. Then both libraries and the engines take turns in one process for each number of
+threads, the engines on the quantised file.
 
-What was found lies in the work folder, and is not done again: a subject's built.json, and a file
-for its race of each number of threads. Remove one, and it is made anew. So all may be built first
-(`--no-race`), beside other work, and raced later on a quiet machine.
+Results stay in the work folder, and are not computed again: a subject's built.json, and a file for
+its race with each number of threads. A removed file is made again. So all subjects may be built
+first (`--no-race`), beside other work, and raced later on a quiet machine.
 """
 
 from __future__ import annotations

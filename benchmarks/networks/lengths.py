@@ -5,9 +5,9 @@
         --input-shape images=1,3,320..640:32,320..640:32
 
 Builds a library for any length up to the largest of these, of a model that leaves one length open,
-or for the ranges that are given, and, unless there is `--no-fixed`, one for each length. Prints the
-CPU seconds that each build took, and times of all three in turns on one thread, by its CPU time, so
-that other work on the machine meets them alike.
+or for the given ranges, and, without `--no-fixed`, one for each length. Prints the CPU seconds of
+each build, and the CPU times of all three in turns on one thread, so that other work on the machine
+affects all alike.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How often a race of two libraries is wrong, and what it takes to find a difference.
+"""How often a race of two libraries is wrong, and how large a difference it finds.
 
-Each library races against itself as a build lets the tuned one race against the untuned one: a
-verdict that either is faster is wrong. Or against itself with all its times made longer by so many
-percent: then any other verdict than "faster" has missed that. FIRST.so+SECOND.so are two builds of
-one model with equal schedules. Beside them run so many processes that never wait. One line of
-JSON for each race goes to --json, whose races are counted along when it is there already.
+Each library races against itself, as a build races the tuned library against the untuned one: a
+verdict that one is faster is wrong. With --slower, the times of one side are made longer by so many
+percent: then every verdict but "faster" has missed that. FIRST.so+SECOND.so are two builds of one
+model with equal schedules. With --busy, so many processes that never wait run beside the races.
+Each race adds a line of JSON to --json; races that the file holds already are counted, too.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Recurrent layers beside ONNX Runtime, and what a step of them takes beside its limit.
+"""Recurrent layers beside ONNX Runtime, and the time of a step beside its limit.
 
-Each is built untuned, as a user builds it, and called in turns with ONNX Runtime, for each number
-of threads. LAYER: a cell, its units, and what else it is: "gru:256", "lstm:128:bidirectional",
-"gru:256:twice" for two layers, "gru:128:first" for the GRU of which the reset comes before the
-product, as ONNX has it by default.
+Each layer is built untuned, as by a user, and called in turns with ONNX Runtime, for each number of
+threads. LAYER: a cell, its units, and variants: "gru:256", "lstm:128:bidirectional",
+"gru:256:twice" for two layers, "gru:128:first" for a GRU that applies the reset before the product,
+which is ONNX's default.
 
-A step's time is that of the layers' own kernels, which lack the product of all inputs, as
-`ansor-deploy profile` finds it on one thread. Its limit is what the weights take from the cache
-that has room for them, or the arithmetic, whichever is longer.
+The time of a step is that of the recurrent kernels on one thread, from `ansor-deploy profile`,
+without the product of all inputs. Its limit is the time to read the weights from the cache that can
+hold them, or the time of the arithmetic, whichever is longer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Built libraries beside other engines on one model, in one process and on the same cores.
 
-Prints one line of JSON. How they take turns is said in ansor_deploy/ship/race/turn.py.
+Prints one line of JSON. ansor_deploy/ship/race/turn.py explains how they take turns.
 """
 
 from __future__ import annotations

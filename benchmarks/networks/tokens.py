@@ -1,12 +1,12 @@
-"""What a token takes of decoders, by rows and threads, beside ONNX Runtime and the memory's rate.
+"""The time of a token in decoders, by rows and threads, beside ONNX Runtime and the memory's rate.
 
     python -m benchmarks decoder q4.onnx --weights q4
     python -m benchmarks tokens q4.onnx --rows 1,2,4,8,512 --threads 1,2
 
 Builds an untuned library for each number of rows, with room for a context, unless it lies beside
-the model. Times are of steps behind some rows, in turns: on one thread its CPU time, so that other
-work on the machine meets both alike; on more the clock's. The share is that of what this machine's
-memory gives so many threads, which the weights that are multiplied would take to be read once.
+the model. Steps after some rows are timed in turns: on one thread by CPU time, so that other work
+on the machine affects both alike; on several by wall-clock time. The share is the least time to
+read the multiplied weights once, at this machine's memory rate for so many threads, over our time.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Whole networks beside ONNX Runtime and OpenVINO: the first figures of docs/benchmarks.md.
 
-The networks are those of `networks/zoo.py` and every ONNX file of the folder. Each is built by
-the command, as a user builds it: with an empty registry and an empty cache of kernels for each
-effort. All its libraries and the engines then take turns in one process, for each number of
-threads, and each is loaded and called once in a process of its own to see how much memory that
-takes. What was found is kept as it comes, in `results.jsonl` of the work folder: the same command
-goes on where it was stopped.
+The networks are those of `networks/zoo.py` and every ONNX file of the folder. Each is built by the
+command, as by a user: with an empty registry and an empty cache of kernels for each effort. All its
+libraries and the engines then take turns in one process, for each number of threads. Each is also
+loaded and called once in a process of its own, which shows its memory. Results are kept in
+`results.jsonl` of the work folder as soon as they are found: the same command continues where it
+was stopped.
 """
 
 from __future__ import annotations

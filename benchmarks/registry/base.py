@@ -1,13 +1,13 @@
 """Make the base: records of networks for shipped targets, as the bundle that builds read first.
 
 The networks are tuned for each target, in two thirds of its share of the minutes. The best
-schedules then run in turns with the default ones as what others claim does, so often anew and each
-time in a registry of its own; what does not win every time is left out. So a busy machine may tune:
-it makes records fewer, and none worse than the default schedule. The ends of searches are left out,
-too: whoever builds may find better ones.
+schedules then run in turns with the default ones, like claims of others, several times, each time
+in a new registry; a schedule that does not win every time is left out. So the machine may be busy
+during tuning: that leads to fewer records, but to none that is worse than the default schedule. The
+ends of searches are left out, too: users' builds may find better schedules.
 
-The bundle is named after its content, which is looked at whenever it is read. Where it is signed,
-`ssh-keygen -Y verify -n ansor-deploy` says by whom; builds believe what the wheel has.
+The bundle is named after its content, which is checked whenever it is read. If it is signed,
+`ssh-keygen -Y verify -n ansor-deploy` says by whom; builds trust the bundle in the wheel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast a large registry answers what builds ask of it.
+"""How fast a large registry answers the queries of builds.
 
-Fills a registry with 5,000 tasks of 50 families on 3 targets: for each record its measurement,
-with the features, and with traces that are real but for their random decisions.
+Fills a registry with 5,000 tasks of 50 families on 3 targets. Each record has its measurement, with
+features; traces are real except for their random decisions.
 """
 
 from __future__ import annotations

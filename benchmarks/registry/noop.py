@@ -1,10 +1,10 @@
-"""What an unchanged build costs beside an empty program, and what a frozen build costs anew.
+"""The time of an unchanged build beside an empty program, and of a frozen build from nothing.
 
 The model, by default the ResNet-50 that comes with onnx, is tuned for so many trials into a
 registry and a lock. Then it is built from the lock alone (frozen), with the registry, and in a
-project whose records are a team's. Once these are up to date, each is asked again in turns with an
-empty program, so that what else the machine does meets all alike. Times are of whole processes, by
-the wall clock.
+project whose records are a team's. Once these builds are up to date, each is repeated in turns with
+an empty program, so that other work on the machine affects all alike. Times are wall-clock times of
+whole processes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What a team's records cost: read for the first time, again, and where their server is gone.
+"""The cost of a team's records: read for the first time, read again, and without their server.
 
-A web server of this machine has so many records of so many tasks, in some bundles. A fresh process
-takes in what a model needs of them, into a registry that knows its tasks and nothing else. Times
-are of processors, of that process and those that it starts, beside the same where all is in the
-registry.
+A web server on this machine has so many records of so many tasks, in some bundles. A new process
+takes in those that a model needs, into a registry that knows only its tasks. Times are CPU times of
+that process and its children, beside those with all records in the registry.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """What each part of the search is worth: the same search without it (the paper's figures 7, 10).
 
-A subject is a case, or a network's heaviest tasks, or several of either with "+" between them.
-All its tasks are tuned together, under one cost model. The numbers are their time after so many
-trials in all: of networks weighted as there, of cases the geometric mean. Single timings of a
-search are lucky ones; therefore the few that any variant held best at any of these moments run in
-turns at the end, and the best of each few counts, as when a build settles. Variants:
+A subject is a case, or a network's heaviest tasks, or several of either joined by "+". All its
+tasks are tuned together, with one cost model. The figures are their time after so many trials in
+all: for networks weighted by the calls of tasks, for cases the geometric mean. The best single
+timing of a search may be a lucky one; therefore the best few of each variant at each moment run in
+turns at the end, and the best of each few counts, as at the end of a build. Variants:
 
     full               everything
-    random             no fine-tuning: random programs, as they come
-    limited            the register tile alone, as a template written by hand has it
+    random             no fine-tuning: random programs, in the order drawn
+    limited            the register tile alone, as in a hand-written template
     round-robin        no task scheduler: the tasks take turns, as cases always do
     no-crossover       every child has one parent
-    warm               the cost model starts with what it learnt of another network
+    warm               the cost model begins with what it has learnt from another network
     no-register-tile   without the rules that keep a tile of the output in vector registers
-    no-register-tile-random, -no-crossover, -no-draft: both; the draft ranks what nobody measured
+    no-register-tile-random, -no-crossover, -no-draft: both; the draft ranks unmeasured programs
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@
     ablation     every subject under every variant of the search (figures 7, 10; see `ablation`)
     cost-model   how well programs are ranked unseen (section 7.4; see `cost_model`)
 
-What is found is a line of the results file at once, so that the same command goes on where it was
-stopped; the tables are printed at the end, and written beside that file after every piece. A
-case is an operator, one of its shapes and a batch ("C2D-3-b16"); its first parts name all that
-begin with them. The cores are those that this process may use, unless there are --threads.
+Each result is written to the results file at once, as a line, so the same command continues where
+it was stopped; the tables are printed at the end, and written beside that file after every piece. A
+case is an operator, one of its shapes and a batch ("C2D-3-b16"); a shorter name stands for all
+cases that begin with it. The cores are those that this process may use, unless --threads limits
+them.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """What a registry of four networks is worth to a fifth.
 
-The known networks are tuned into one registry. The new one's tasks are then exact (its own
-schedule is there), near (that of another size is) or missing. Each near task is searched three
-times: cold, with an empty registry; with what the cost model learnt of the four networks; and with
-that and what was measured of its relatives, as a build with the registry does. The last needs no
-look at the default schedule first; in the end that runs in turns with the best few in any case.
+The known networks are tuned into one registry. The new one's tasks are then exact (their own
+schedules are there), near (those of another size are) or missing. Each near task is searched three
+times: cold, with an empty registry; with what the cost model has learnt from the four networks; and
+with that and the measurements of its relatives, as a build with the registry does. The last search
+needs no trial of the default schedule first; at its end, that runs in turns with the best few in
+any case.
 
-So that chance has no say, all programs of a near task (at most --programs) are measured once, and
-the searches, under many seeds, replay what was measured then. What a search held best after so
-many trials is a lucky timing, which is why a build lets the best few run in turns. The same is
-done here with the best of all: the trials counted are those after which a build would have shipped
-what is as fast as what the cold search ended with, but for what is a tie in turns.
+To exclude chance, all programs of a near task (at most --programs) are measured once, and the
+searches replay these measurements with many seeds. The best program of a search may owe its place
+to a lucky timing, which is why a build lets the best few run in turns. The same is done here with
+the best of all. The trials that count are those after which a build would have shipped a program as
+fast as the cold search's last, within the margin of a tie in turns.
 """
 
 from __future__ import annotations
