@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from onnx import ModelProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from ...errors import ModelError
 from .bounds import check_shape
-from .skeleton import nodes, with_initializers
+from .skeleton import nested, nodes, with_initializers
 
 
 class OpenInputsError(ModelError):
@@ -48,7 +48,17 @@ def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) 
             kept = [entry for entry in node.attribute if entry.name != "sorted"]
             del node.attribute[:]
             node.attribute.extend(kept)
+        for graph in nested(node):
+            _forget_symbolic(graph)
     return bound
+
+
+def _forget_symbolic(branch: GraphProto) -> None:
+    """Forget symbolic shapes inside a node: exporters write some of a wrong rank."""
+    del branch.value_info[:]
+    for value in branch.output:
+        if value.type.HasField("tensor_type") and not _is_static(declared_shape(value)):
+            value.type.tensor_type.ClearField("shape")
 
 
 def exported_shapes(

@@ -2,9 +2,11 @@
 
 import numpy as np
 from helpers.graphs import assert_same, either, model, node, ops, randn
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.onnx.bind import bind_shapes, declared_shape
+from ansor_deploy.model.onnx.skeleton import nested
 from ansor_deploy.model.onnx.skeleton import nodes as all_nodes
 
 
@@ -43,3 +45,16 @@ def test_a_branch_that_is_not_taken_need_not_fit_its_constants():
     proto.graph.node[-1].input[0] = "always"
     proto.graph.initializer.append(numpy_helper.from_array(np.array(True), "always"))
     assert ops(canonicalize(proto)) == ["Neg"]
+
+
+def test_symbolic_shapes_that_branches_declare_are_forgotten():
+    """Torch writes some of a wrong rank around a scatter, and ONNX Runtime refuses them."""
+    proto = choice([node("Exp", "x", "r")], [node("Abs", "x", "s")])
+    declared = [("n", 3), (3,)]
+    for branch, shape in zip(nested(proto.graph.node[-1]), declared, strict=True):
+        name = branch.output[0].name
+        branch.output[0].CopyFrom(helper.make_tensor_value_info(name, 1, shape))
+    bound = bind_shapes(proto, {})
+    results = [branch.output[0] for branch in nested(bound.graph.node[-1])]
+    assert [declared_shape(one) for one in results] == [None, (3,)]
+    assert_same(proto, bound)
