@@ -25,6 +25,7 @@ from .graph.graph import Graph
 from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
 from .graph.turned_caches import turn_caches
+from .graph.turned_products import turn_products
 from .onnx.skeleton import attribute, nodes, with_initializers
 from .operators.emitter import UnknownShapeError
 from .operators.rewriting import rewrite_nodes
@@ -76,6 +77,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     scalar_clips,
     multiply_gates,
     *_TIDY,
+    turn_products,
     drop_round_trips,
     drop_identity,
     share_heads,
