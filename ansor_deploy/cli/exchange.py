@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ..registry import exchange, transfer
     from ..registry.exchange import Trusted
     from ..registry.signing import Signer
+
+_MOST_SAID = 8  # lines of a kind about files that were not taken
 
 
 class Given(Struct, frozen=True):
@@ -169,12 +172,9 @@ def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
 
     url = _folder(url)
     pulled = pull(registry, url, _trusted(trust))
-    for name in pulled.torn:
-        say(f"passed over, not whole: {name}", err=True)
-    for name in pulled.withdrawn:
-        say(f"not taken, as it was withdrawn: {name}", err=True)
-    for name, right in pulled.misnamed.items():
-        say(misnamed(f"{url}/{name}", right), err=True)
+    _say_some(f"passed over, not whole: {name}" for name in pulled.torn)
+    _say_some(f"not taken, as it was withdrawn: {name}" for name in pulled.withdrawn)
+    _say_some(misnamed(f"{url}/{name}", right) for name, right in pulled.misnamed.items())
     if pulled.refused:
         reasons = "\n".join(error.message for error in pulled.refused)
         others = f"{pulled.bundles} other bundles were taken in, with {pulled.taken.records} new"
@@ -208,6 +208,15 @@ def withdraw_command(bundle: str, url: str | None, key: Path | None) -> Answer:
 EXCHANGE = (
     export_command, import_command, merge_command, push_command, pull_command, withdraw_command,
 )  # fmt: skip
+
+
+def _say_some(lines: Iterable[str]) -> None:
+    """Print the first few lines on stderr, and how many more there are."""
+    left = iter(lines)
+    for line in islice(left, _MOST_SAID):
+        say(line, err=True)
+    if more := sum(1 for _ in left):
+        say(f"and {more} more of the kind", err=True)
 
 
 def _folder(url: str | None) -> str:

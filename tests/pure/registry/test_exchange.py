@@ -166,6 +166,17 @@ def test_torn_uploads_are_passed_over_and_mended(tmp_path, place):
     assert pull(tmp_path / "new.db", place).taken == Taken(2, 0)
 
 
+def test_of_many_uploads_that_did_not_end_a_few_are_named(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    for at in range(20):
+        (place / f"{at:064x}.jsonl").touch()
+    said = program(tmp_path, "registry", "pull", "place", "--registry", "new.db").stderr
+    *named, rest = said.splitlines()
+    assert [line.partition(":")[0] for line in named] == ["passed over, not whole"] * 8
+    assert rest == "and 12 more of the kind"
+
+
 @pytest.mark.parametrize("wrong", ["team.jsonl", f"{'0' * 64}.jsonl"])
 def test_a_bundle_under_a_wrong_name_is_named_with_the_right_one(tmp_path, place, wrong):
     name = push(registry(tmp_path / "mine.db", 1), place).name
