@@ -53,6 +53,13 @@ def is_infinite(emit: Emitter) -> str:
     return emit("Or", *found) if len(found) > 1 else found[0]
 
 
+def equal(emit: Emitter) -> str | None:
+    """Equality of booleans by logic: TVM compares them with constants as if they were floats."""
+    if emit.graph.dtypes.get(emit.input(0)) != TensorProto.BOOL:
+        return None
+    return emit("Not", emit("Xor", emit.input(0), emit.input(1)))
+
+
 def extreme(emit: Emitter) -> str | None:
     """Reduce booleans as bytes, since TVM has no least and greatest boolean."""
     data = emit.input(0)
@@ -165,6 +172,7 @@ def bit_cast(call: Call) -> Any:
 
 OPERATORS = (
     Operator("Div", expand=quotient),
+    Operator("Equal", expand=equal),
     Operator("Mod", since=10, expand=modulo),
     Operator("IsInf", since=10, expand=is_infinite),
     Operator("ReduceMax", expand=extreme),

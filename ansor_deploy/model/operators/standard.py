@@ -24,7 +24,7 @@ _INFERS = Limit("it has one output (before opset 14), and `is_test` is 1 (before
 _PLAIN = {  # for each first opset, the operators
     1: (
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
-        "Equal", "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
+        "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
         "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "LRN",
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
         "Or", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",

@@ -148,3 +148,10 @@ def test_a_sum_of_many_equal_elements_is_as_good_as_one_of_few(op, shape):
     expected = np.float32(0.1) * (math.prod(shape[2:]) if op == "ReduceSum" else 1.0)
     assert made.shape == ((1, 3, *(1 for _ in inside)) if op.startswith("G") else (1, 3))
     assert abs(made / expected - 1).max() < 2e-6
+
+
+def test_booleans_beside_a_constant_are_equal_or_not():
+    """As dynamo writes a division that rounds down: (r < 0) == (divisor < 0)."""
+    nodes = [node("Less", "x one", "a"), node("Equal", "a no", "b"), node("Cast", "b", "y", to=1)]
+    constants = {"one": np.float32(0.1), "no": np.array(False)}
+    assert_like_oracle(model(nodes, {"x": (40,)}, constants=constants))
