@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -48,8 +49,8 @@ def default_module(
     func, notes = made(Structure(mod["main"]), target, asked)
     for note in notes:
         warn(note)
-    # A copy, so that nobody changes what is kept.
-    return tvm.IRModule({"main": tvm.s_tir.renew_defs(func)})
+    # A copy, so that nobody changes what is kept: with all that it shares, which its digest counts.
+    return tvm.IRModule({"main": deepcopy(func)})
 
 
 @lru_cache(maxsize=128)
