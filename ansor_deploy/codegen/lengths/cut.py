@@ -61,6 +61,7 @@ def cut(
     expression of each variable in these limits.
     """
     guards: dict[Any, _Guard] = {}
+    parts: dict[Any, Any] = {}
     body, leaves_, ends = packed(body, found, limits, numbers)
     every = list(zip(leaves_, ends, strict=True))
     for loop in _loops(leaves_):
@@ -71,9 +72,11 @@ def cut(
             guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own)
         elif all(firsts):
             guards[loop.loop_var] = _Guard.of_any(firsts, numbers)
-    if not guards:
+        else:
+            parts |= _parts(loop, inside, firsts, numbers)
+    if not guards and not parts:
         return None
-    made = structural_map(body, (tirx.For, lambda loop: _guarded(loop, guards)))
+    made = structural_map(body, (tirx.For, lambda loop: _in_part(_guarded(loop, guards), parts)))
     small = [one for guard in guards.values() for one in guard.own.values()]
     return allocated(made, small)
 
@@ -116,6 +119,30 @@ class _Guard(NamedTuple):
             if not any(structural_equal(one, other) for other in found):
                 found.append(one)
         return cls(reduce(tirx.Or, found), None, {})
+
+
+def _parts(
+    loop: Any,
+    inside: Sequence[tuple[Leaf, Ends]],
+    firsts: Sequence[Sequence[_First]],
+    numbers: Mapping[Any, Any],
+) -> dict[Any, Any]:
+    """Conditions of the loops right inside one that has to go on, by their variables.
+
+    Such as of sums whose epilogue stores zeros where nothing is needed.
+    """
+    groups: dict[Any, list[Sequence[_First]]] = {}
+    for (leaf, _), first in zip(inside, firsts, strict=True):
+        at = next(k for k, one in enumerate(leaf.loops) if one.same_as(loop))
+        if at + 1 < len(leaf.loops):
+            groups.setdefault(leaf.loops[at + 1].loop_var, []).append(first)
+    needed = {var: some for var, some in groups.items() if all(some)}
+    return {var: _Guard.of_any(some, numbers).condition for var, some in needed.items()}
+
+
+def _in_part(loop: Any, parts: Mapping[Any, Any]) -> Any:
+    condition = parts.get(loop.loop_var)
+    return loop if condition is None else tirx.IfThenElse(condition, loop, None)
 
 
 def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:

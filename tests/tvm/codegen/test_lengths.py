@@ -14,6 +14,7 @@ from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import import_model
 from ansor_deploy.runtime.functions import into_functions
+from ansor_deploy.space.block_view import sums_products
 
 MOST, WIDTH = 96, 32
 
@@ -109,6 +110,28 @@ def test_keys_are_read_up_to_the_last_vectors_that_are_added_up(tmp_path, monkey
     nodes, constants = heads()
     library(tmp_path, nodes, (1, "n", WIDTH), constants)
     assert max(int(end) for end in ends if isinstance(end, tirx.IntImm)) == 64
+
+
+def test_products_end_where_their_epilogue_goes_on_with_zeros(tmp_path, monkeypatch):
+    """As where the least and the most of all rows are looked for."""
+    products, cut = [], whole.cut
+
+    def noted(body, found, *given):
+        made = cut(body, found, *given)
+        if any(sums_products(leaf.block.body) for leaf in found):
+            products.append(made is not None)
+        return made
+
+    monkeypatch.setattr(whole, "cut", noted)
+    nodes = [
+        node("MatMul", "x w", "h"),
+        node("Tanh", "h", "t"),
+        node("DynamicQuantizeLinear", "t", "q s z"),
+        node("Mul", "x s", "y"),
+    ]
+    check(tmp_path, nodes, (1, "n", WIDTH), {"w": randn(1, WIDTH, 48)})
+    assert products
+    assert all(products)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
