@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from copy import deepcopy
-from functools import lru_cache
 from typing import Any
 
-from .._tvm import Structure, tvm
+from .._tvm import tvm
 from ..system.machine_fault import raise_if_fault
 from ..target import Target
 from .code_size import TooMuchCodeError, check_size
@@ -40,25 +38,9 @@ def default_module(
     """A task's module with its default schedule, in half the time of `default_schedule`.
 
     The derivation's own schedule is used: its trace also holds all look-ups of the rules, so it
-    serves for the module only. A build asks for many modules again, such as those of the untuned
-    library that it is compared with.
+    serves for the module only.
     """
-    asked = tuple(shipped_rules(target.kind) if rules is None else rules)
-    # A user's rule may answer otherwise when it is asked again.
-    made = _kept if all(rule.process is None for rule in asked) else _kept.__wrapped__
-    func, notes = made(Structure(mod["main"]), target, asked)
-    for note in notes:
-        warn(note)
-    # A copy, so that nobody changes what is kept: with all that it shares, which its digest counts.
-    return tvm.IRModule({"main": deepcopy(func)})
-
-
-@lru_cache(maxsize=128)
-def _kept(task: Structure, target: Target, rules: tuple[Rule, ...]) -> tuple[Any, tuple[str, ...]]:
-    """A task's function with its default schedule, and the sentences for `warn`."""
-    notes: list[str] = []
-    mod = tvm.IRModule({"main": task.func})
-    return _found(mod, target, rules, notes.append, _derived).sch.mod["main"], tuple(notes)
+    return _found(mod, target, rules, warn, _derived).sch.mod
 
 
 def default_program(

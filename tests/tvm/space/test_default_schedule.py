@@ -59,16 +59,6 @@ def test_without_a_trace_it_is_the_same_program(name):
     assert structural_equal(default_module(mod, TARGETS[0]), scheduled(name, TARGETS[0]).mod)
 
 
-def test_a_module_is_derived_once_and_not_what_others_made_of_it(monkeypatch):
-    make = PROGRAMS["conv residual"]
-    first = default_module(make(), TARGETS[0])
-    text = first.script()
-    first["main"] = make()["main"]
-    assert first.script() != text
-    monkeypatch.setattr("ansor_deploy.space.default_schedule.derive", None)
-    assert default_module(make(), TARGETS[0]).script() == text
-
-
 @pytest.mark.parametrize(("turn", "name"), list(enumerate(PROGRAMS)))
 def test_the_schedule_is_deterministic_and_its_trace_replays(turn, name):
     mod, target = PROGRAMS[name](), TARGETS[turn % 3]
