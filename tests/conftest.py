@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ sys.modules["benchmarks"] = importlib.util.module_from_spec(_SPEC)
 
 # What a build tool or a service for continuous integration says to what it runs.
 TOLD = ("CI", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "SOURCE_DATE_EPOCH")
-PURE = Path(__file__).parent / "pure"
 XDG = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
@@ -44,18 +42,6 @@ def pytest_collection() -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     with turn(item):
         return (yield)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than processors: a test often waits for a process of its own."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What compiles comes first, and files of many tests: the last ones are short."""
-    count = Counter(item.path for item in items)
-    items.sort(key=lambda item: (PURE in item.path.parents, -count[item.path]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
