@@ -7,11 +7,11 @@ So the library has code for one branch only; the other one may need inputs of ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError, UsageError
@@ -21,7 +21,7 @@ from .graph.cleanup import drop_dead
 from .graph.graph import Graph, is_op
 from .graph.subgraph import spliced
 from .onnx.bind import declared_shape, model_inputs
-from .onnx.skeleton import attribute, needed, uses
+from .onnx.skeleton import attribute, cone, uses
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -92,11 +92,11 @@ def _resolved(graph: Graph) -> bool:
 
 def _decided(graph: Graph, condition: str) -> bool | None:
     """The value of a condition that depends on constants alone; None for any other."""
-    cone, read = _cone(graph.nodes, condition)
+    body, read = cone(graph.nodes, [condition])
     if not read <= graph.constants.keys():
         return None
     given = helper.make_graph(
-        [*cone, helper.make_node("Identity", [condition], ["decided"])],
+        [*body, helper.make_node("Identity", [condition], ["decided"])],
         "condition",
         [],
         [helper.make_empty_tensor_value_info("decided")],
@@ -108,12 +108,6 @@ def _decided(graph: Graph, condition: str) -> bool | None:
     except Exception as error:  # noqa: BLE001 - it may be a foreign operator: the run decides then
         raise_if_fault(error)
         return None
-
-
-def _cone(nodes: Sequence[NodeProto], name: str) -> tuple[list[NodeProto], set[str]]:
-    """The nodes that compute a tensor, in order, and the names they read that no node makes."""
-    cone = needed(nodes, [name])
-    return cone, {name}.union(*map(uses, cone)) - {made for node in cone for made in node.output}
 
 
 @contextmanager
@@ -135,5 +129,5 @@ def _choosing(proto: ModelProto) -> list[str]:
     sizes = {one.name: declared_shape(one) for one in model_inputs(proto)}
     small = {name for name, shape in sizes.items() if shape is not None and {*shape} <= {1}}
     conditions = [node.input[0] for node in proto.graph.node if is_op(node, "If")]
-    reads = [_cone(proto.graph.node, one)[1] - known for one in conditions]
+    reads = [cone(proto.graph.node, [one])[1] - known for one in conditions]
     return sorted({name for read in reads if read <= small for name in read})

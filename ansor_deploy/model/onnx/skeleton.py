@@ -52,6 +52,16 @@ def needed(body: Sequence[NodeProto], names: Iterable[str]) -> list[NodeProto]:
     return found[::-1]
 
 
+def cone(body: Sequence[NodeProto], names: Iterable[str]) -> tuple[list[NodeProto], set[str]]:
+    """The nodes that are needed to compute some tensors, and the names that none of them makes.
+
+    The names are those that the nodes read, and of the tensors. body: sorted nodes.
+    """
+    wanted = set(names)
+    found = needed(body, wanted)
+    return found, wanted.union(*map(uses, found)) - {made for node in found for made in node.output}
+
+
 def nested_names(node: NodeProto) -> Iterator[str]:
     """Names that the graphs in a node read from outside; their own names may exist outside, too."""
     for graph in nested(node):
