@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .._tvm import collect, structural_map, substituted, sym, tirx, tvm
+from .._tvm import collect, substituted, sym, tirx, tvm
 
 
 class Leaf(NamedTuple):
@@ -42,12 +42,7 @@ def outside(index: Any, realize: Any) -> Any:
 
 def at_begin(index: Any, loops: Iterable[Any]) -> Any:
     """An index at the first iteration of all these loops."""
-    known = list(loops)
-
-    def begin(var: Any) -> Any:
-        return next((one.min for one in known if one.loop_var.same_as(var)), var)
-
-    return structural_map(index, (tirx.Var, begin))
+    return substituted(index, [(one.loop_var, one.min) for one in loops])
 
 
 def within(loops: Iterable[Any]) -> Any:

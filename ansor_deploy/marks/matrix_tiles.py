@@ -26,7 +26,17 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from .._lazy_tvm import at_step, collect, has_features, structural_map, tirx, tvm, tvm_target, uses
+from .._lazy_tvm import (
+    at_step,
+    collect,
+    has_features,
+    lane,
+    structural_map,
+    tirx,
+    tvm,
+    tvm_target,
+    uses,
+)
 from ..system.checks import flag
 from . import Mark, Place
 from .dot import STEPS, Factor
@@ -317,7 +327,7 @@ def _number(expr: Any) -> int | None:
 
 
 def _is_zero(value: Any) -> bool:
-    value = value.value if isinstance(value, tirx.Broadcast) else value
+    value = lane(value)
     return isinstance(value, tirx.IntImm) and int(value) == 0
 
 

@@ -17,11 +17,7 @@ from ...space.attention import attention_pays
 from ...target import Target
 from .dataflow import Renaming, rewritten
 from .extract import readable
-
-# TVM's patterns (`op_pattern`): the most that an elementwise function of the scores has.
-_BROADCAST = 1
-# TVM's pattern of a matrix product.
-_CONTRACTION = 4
+from .patterns import BROADCAST, WITH_EPILOGUE
 
 
 def with_attention(mod: tvm.IRModule, target: Target) -> tvm.IRModule:
@@ -114,7 +110,7 @@ class _Groups:
 
     def _is_elementwise(self, binding: Any) -> bool:
         attrs = getattr(self._function(binding), "attrs", None) or {}
-        return int(attrs.get("op_pattern", _CONTRACTION)) <= _BROADCAST
+        return int(attrs.get("op_pattern", WITH_EPILOGUE)) <= BROADCAST
 
     def _is(self, binding: Any, operator: str) -> bool:
         """Whether a binding calls a function made from this operator."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tvm
 from .dataflow import Renaming, rewritten
+from .patterns import BROADCAST, INJECTIVE, WITH_EPILOGUE
 
 # The name of the packed function that stands for a concatenation until its parts have places.
 OPERATOR = "ansor.concatenation"
@@ -26,12 +27,6 @@ _MARK = "ansor.concatenates"
 # With at least this many elements, copying a part takes longer than another kernel is worth
 # compiling.
 _LEAST = 1 << 10
-# TVM's pattern (`op_pattern`): a contraction is fused with functions behind it up to this one.
-_BROADCAST = 1
-# TVM's pattern: a concatenation is fused with functions up to this one.
-_INJECTIVE = 2
-# TVM's pattern of a contraction.
-_CONTRACTION = 4
 
 
 def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
@@ -102,28 +97,28 @@ class _Uses:
 
     def _is_fused(self, readers: list[int | None]) -> bool:
         """Whether the only reader of a value is a function that can be fused with its maker."""
-        return len(readers) == 1 and readers[0] is not None and readers[0] <= _INJECTIVE
+        return len(readers) == 1 and readers[0] is not None and readers[0] <= INJECTIVE
 
     def _is_fixed(self, part: Any) -> bool:
         """Whether a kernel writes a part to memory in any case, and only kernels read it."""
         pattern, readers = self._makers.get(part), self._readers[part]
         if pattern is None or None in readers:
             return False
-        return pattern > _INJECTIVE or len(readers) > 1 or self._is_epilogue(part)
+        return pattern > INJECTIVE or len(readers) > 1 or self._is_epilogue(part)
 
     def _is_epilogue(self, var: Any) -> bool:
         """Whether a value is computed in the kernel of a contraction."""
         pattern = self._makers.get(var)
         if pattern is None or len(self._readers[var]) > 1:
             return False
-        if pattern > _BROADCAST:
-            return pattern == _CONTRACTION
+        if pattern > BROADCAST:
+            return pattern == WITH_EPILOGUE
         operands = self._operands[var]
         return any(_elements(o) == _elements(var) and self._is_epilogue(o) for o in operands)
 
     def _pattern(self, value: Any) -> int | None:
         func = self._callee(value)
-        return None if func is None else int(func.attrs.get("op_pattern", _INJECTIVE + 1))
+        return None if func is None else int(func.attrs.get("op_pattern", INJECTIVE + 1))
 
     def _is_concatenation(self, value: Any) -> bool:
         func = self._callee(value)

@@ -10,10 +10,7 @@ from typing import Any
 
 from ..._tvm import elements, relax, tvm
 from ..operators.indexing import BYTES
-from .patterns import ELEMENTWISE
-
-# TVM's pattern (`op_pattern`) of a function that is fused with other functions of elements.
-_INJECTIVE = 2
+from .patterns import ELEMENTWISE, INJECTIVE
 
 
 def is_table(call: relax.Call) -> bool:
@@ -31,7 +28,7 @@ def legalized(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     known = isinstance(indices, tvm.ir.GenericConst) and len(indices.ty.shape) == 1
     if not known or axis is None or not _within(call, int(axis)):
         return call.op.get_attr("FLegalize")(builder, call)
-    named = {"primfunc_name_hint": "take", "primfunc_attrs": {"op_pattern": _INJECTIVE}}
+    named = {"primfunc_name_hint": "take", "primfunc_attrs": {"op_pattern": INJECTIVE}}
     return builder.call_te(_looked_up, call.args[0], indices, int(axis), **named)
 
 

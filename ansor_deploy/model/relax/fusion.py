@@ -19,16 +19,11 @@ from typing import Any
 from ..._tvm import WalkResult, collect, op_name, relax, shape_of, structural_walk, tirx, tvm
 from ...space.code_size import is_condition, operations
 from .dataflow import Renaming, rewritten
+from .patterns import INJECTIVE, OPAQUE, WITH_EPILOGUE
 
 # The call of a kernel takes as long as this many operations.
 CALL = 1 << 15
 
-# TVM's pattern (`op_pattern`): functions up to this one are fused with their consumers.
-_INJECTIVE = 2
-# TVM's pattern of a function that is fused with consumers as its epilogue.
-_WITH_EPILOGUE = 4
-# TVM's pattern of a function that is never fused.
-_OPAQUE = 8
 # An identity that no pass looks through.
 BARRIER = "relax.builtin.stop_lift_params"
 
@@ -62,7 +57,7 @@ class _Function:
     @classmethod
     def of(cls, func: tirx.PrimFunc) -> "_Function":
         """The facts of a legalised operator's function."""
-        pattern = int((func.attrs or {}).get("op_pattern", _OPAQUE))
+        pattern = int((func.attrs or {}).get("op_pattern", OPAQUE))
         operations_ = sum(operations(one.value) for one in collect(func.body, tirx.BufferStore))
         return cls(pattern, operations_, tuple(map(shape_of, func.params)), _reads(func))
 
@@ -124,9 +119,9 @@ class _Cutting(Renaming):
 
 def _made(func: _Function, fused: list[_Value]) -> _Value | None:
     """The value that a function makes with its fused operands; None if it ends a kernel."""
-    if func.pattern == _WITH_EPILOGUE:
+    if func.pattern == WITH_EPILOGUE:
         return _Value(math.inf, _rows(func))
-    if func.pattern > _INJECTIVE:
+    if func.pattern > INJECTIVE:
         return None
     rows = {value.rows for value in fused if value.rows}
     kept = len(rows) == 1 and _is_sum(func.shapes[-1], *rows)

@@ -16,10 +16,18 @@ from ..._tvm import collect, tirx, tvm
 
 # The attribute of a function of each element by itself.
 ELEMENTWISE = "ansor.elementwise"
-# TVM's pattern (`op_pattern`) of an elementwise function.
+
+# TVM's patterns (`op_pattern`, of its `OpPatternKind`): the higher one is, the less is fused.
+# An elementwise function:
 _ELEMENTWISE = 0
-# TVM's pattern of the first kind of function that cannot be an epilogue.
-_INJECTIVE = 2
+# The last that can be an epilogue: its operands may be broadcast.
+BROADCAST = 1
+# The last that is fused with its consumers: each result is a function of some elements.
+INJECTIVE = 2
+# A function that is fused with consumers as its epilogue, such as a contraction.
+WITH_EPILOGUE = 4
+# A function that is never fused.
+OPAQUE = 8
 
 
 def with_patterns(mod: tvm.IRModule) -> tvm.IRModule:
@@ -33,12 +41,12 @@ def with_patterns(mod: tvm.IRModule) -> tvm.IRModule:
         if ELEMENTWISE in (func.attrs or {}):
             mod[name] = func.without_attr(ELEMENTWISE).with_attr("op_pattern", _ELEMENTWISE)
         elif _is_epilogue(func) and _reads_beyond(func):
-            mod[name] = func.with_attr("op_pattern", _INJECTIVE)
+            mod[name] = func.with_attr("op_pattern", INJECTIVE)
     return mod
 
 
 def _is_epilogue(func: tirx.PrimFunc) -> bool:
-    return int((func.attrs or {}).get("op_pattern", _INJECTIVE)) < _INJECTIVE
+    return int((func.attrs or {}).get("op_pattern", INJECTIVE)) < INJECTIVE
 
 
 def _reads_beyond(func: tirx.PrimFunc) -> bool:

@@ -20,9 +20,8 @@ import numpy as np
 
 from ..._tvm import relax, shape_of, tirx, tvm
 from ..operators.sampling import Axis, Manner, taps
+from .patterns import INJECTIVE
 
-# TVM's pattern (`op_pattern`) of a function that is fused with other functions of elements.
-_INJECTIVE = 2
 _SIDES = (0, 1)
 # The most columns that a vector reads.
 _MOST_COLUMNS = 12
@@ -59,7 +58,7 @@ def legalized_in(lanes: int) -> Callable[[relax.BlockBuilder, relax.Call], relax
         grouped = _grouped(*columns, lanes) if last and lanes > 1 else None
         tables = [relax.const(one) for one in (*rows, *(grouped or columns))]
         compute = _by_vectors(lanes) if grouped else _by_elements
-        named = {"primfunc_name_hint": "resize2d", "primfunc_attrs": {"op_pattern": _INJECTIVE}}
+        named = {"primfunc_name_hint": "resize2d", "primfunc_attrs": {"op_pattern": INJECTIVE}}
         return builder.call_te(compute, call.args[0], *tables, at, shape_of(call.ty), **named)
 
     return legalized

@@ -8,20 +8,15 @@ import numpy as np
 
 from ..._tvm import relax, tvm
 from .dataflow import Walk, constant_of
+from .patterns import INJECTIVE, OPAQUE, WITH_EPILOGUE
 from .transposed_geometry import Geometry
 
 SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
-# TVM's pattern (`op_pattern`) of a function that is fused with others like it.
-_INJECTIVE = 2
-# TVM's pattern of a function that is fused with elementwise functions behind it.
-_WITH_EPILOGUE = 4
-# TVM's pattern of a function that is not fused.
-_OPAQUE = 8
 
 
 def together(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
     """The result by one kernel; whole phases may go beyond its end, which the caller cuts off."""
-    pattern = _WITH_EPILOGUE if geometry.is_whole else _OPAQUE
+    pattern = WITH_EPILOGUE if geometry.is_whole else OPAQUE
     return walk.emit(
         walk.computed(
             _Phases(geometry).compute,
@@ -129,7 +124,7 @@ def apart(walk: Walk, data: Any, weight: np.ndarray, geometry: Geometry) -> Any:
 
         return tvm.te.compute((batch, *geometry.sizes, outputs), cell, "interleave")
 
-    attrs = {"op_pattern": _INJECTIVE}
+    attrs = {"op_pattern": INJECTIVE}
     return walk.emit(walk.computed(interleaved, *made, primfunc_attrs=attrs))
 
 
