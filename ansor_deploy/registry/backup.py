@@ -20,7 +20,7 @@ def back_up(registry: Path, file: Path) -> Path:
     if not registry.exists():
         raise RegistryError(f"there is no registry {registry}", "name it: --registry FILE")
     file.parent.mkdir(parents=True, exist_ok=True)
-    made = file.with_name(f".{file.name}.{os.getpid()}")
+    made = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
     try:
         with (
             Registry.open(registry, write=False) as source,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RegistryError
-from ..system.atomic_file import write_whole
+from ..system.atomic_file import held, write_whole
 from ..system.machine_fault import about, raise_if_fault
 from ..system.printable import printable
 from ..system.regular_file import open_regular
@@ -192,22 +192,27 @@ def mirror(payload: dict[str, Any]) -> dict[str, str]:
     """
     store, folder = BundleStore(payload["url"]), Path(payload["folder"])
     folder.mkdir(parents=True, exist_ok=True)
+    with held(folder):  # another process may be fetching into it
+        return _mirrored(store, folder, signed=payload["signed"])
+
+
+def _mirrored(store: BundleStore, folder: Path, *, signed: bool) -> dict[str, str]:
     names, misnamed = store.files(), {}
     for name in names:
         if name.endswith(WITHDRAWN):
             if not (folder / name).exists():
                 write_whole(folder / name, store.read(name, signing.MOST_BYTES))
             continue
-        here, signed = folder / name, folder / (name + SIGNATURE)
-        if here.exists() and (signed.exists() or not payload["signed"]):
+        here, beside = folder / name, folder / (name + SIGNATURE)
+        if here.exists() and (beside.exists() or not signed):
             continue
         content = None if here.exists() else store.read(name)
         if content is not None and name_of(content) != name:
             misnamed[name] = right_name(content)
             continue
-        signature = store.signature(name) if payload["signed"] else None
+        signature = store.signature(name) if signed else None
         if signature is not None:  # written first, so that the bundle is never there without it
-            write_whole(signed, signature)
+            write_whole(beside, signature)
         if content is not None:
             write_whole(here, content)
     wanted = {*names, *(name + SIGNATURE for name in names)}

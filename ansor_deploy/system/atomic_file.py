@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,11 +11,15 @@ from typing import BinaryIO
 
 from .machine_fault import about
 
+_PATIENCE = 10.0  # seconds to wait for a lock
+_POLL = 0.02  # seconds between two tries
+
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
     """Write a file under another name and move it to its place; a failure leaves the old content.
 
-    The folder is created if needed. mode: the permissions of a new file, which the umask reduces.
+    The folder is created if needed, for whom may read and write the file. mode: the permissions of
+    a new file, which the umask reduces.
     durable: sync to disk first, so that a power cut leaves the old content or the new.
     """
     with writing_whole(path, mode, durable=durable) as stream:
@@ -24,29 +29,44 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool 
 @contextmanager
 def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Iterator[BinaryIO]:
     """As `write_whole`, but gives a stream, to which the content is written piece by piece."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    path.parent.mkdir(mode | (mode & 0o444) >> 2, parents=True, exist_ok=True)
+    # Containers that share a folder number their processes alike, so that a number is no name.
+    unfinished = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
-        with about(path), open(unfinished, "wb", opener=partial(os.open, mode=mode)) as stream:
-            yield stream
-            stream.flush()
-            if durable:  # after a power cut, the name must not stand for an incomplete file
-                os.fsync(stream.fileno())
-        unfinished.replace(path)
+        with about(path, unfinished):
+            with open(unfinished, "xb", opener=partial(os.open, mode=mode)) as stream:
+                yield stream
+                stream.flush()
+                if durable:  # after a power cut, the name must not stand for an incomplete file
+                    os.fsync(stream.fileno())
+            unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, patience: float = _PATIENCE) -> Iterator[None]:
     """Wait for a folder's lock, and hold it. The lock ends with its process, in whatever way.
 
-    On a file system without locks this does nothing.
+    It is held for moments; after `patience` seconds the block runs without it. Whoever keeps it for
+    so long may itself wait for this process, as in `flock out make`, or be any user who may read
+    the folder. On a file system without locks this does nothing.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            deadline = time.monotonic() + patience
+            while not _locked(descriptor) and time.monotonic() < deadline:
+                time.sleep(_POLL)
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Try to lock an open folder; OSError where its file system has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -91,13 +91,16 @@ def raise_if_fault(error: BaseException) -> None:
 
 
 @contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Add the path to an OSError that has none, as errors of writing do not."""
+def about(path: Path, unfinished: Path | None = None) -> Iterator[None]:
+    """Add the path to an OSError that has none, as errors of writing do not.
+
+    unfinished: the name under which the file is written, which says nothing to its user.
+    """
     try:
         yield
     except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
+        if error.filename in (None, str(unfinished), unfinished):
+            error.filename, error.filename2 = str(path), None
         raise
 
 

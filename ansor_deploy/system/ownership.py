@@ -12,6 +12,13 @@ def foreign_owner(path: Path) -> str:
     return _name(max(owners)) if owners else ""
 
 
+def keeper(path: Path) -> str:
+    """The name of another user who alone may replace a file, as in `/tmp`; "" if there is none."""
+    if not path.exists() or os.geteuid() in (0, path.parent.stat().st_uid):
+        return ""
+    return foreign_owner(path) if path.parent.stat().st_mode & stat.S_ISVTX else ""
+
+
 def is_open_to_all(path: Path) -> bool:
     """Whether any user may change a file, or a folder's content; folders like `/tmp` do not count.
 

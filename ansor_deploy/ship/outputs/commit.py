@@ -13,7 +13,7 @@ import errno
 import filecmp
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from ...system.atomic_file import held
 from ...system.interrupt import in_any_case
 from ...system.known_digest import known_sha256
 from ...system.machine_fault import raise_if_fault
+from ...system.ownership import keeper
 from ..manifest import (
     Draft,
     Manifest,
@@ -61,6 +62,9 @@ def check_writable(output: Path, *others: Path) -> None:
     for path in output_paths(output, header=False):
         if path.is_dir():
             raise AnsorError(f"{path} is a folder", hint)
+        if owner := keeper(path):
+            what = f"{path} is {owner}'s, and nobody else may replace it in this folder"
+            raise AnsorError(what, "give another place with -o/--output")
     if output in (manifest_path(output), header_path(output)):
         raise AnsorError(f"{output} is the name of what lies beside a library", hint)
 
@@ -74,16 +78,18 @@ def staged(output: Path, export: Callable[[Path], None]) -> Iterator[Path]:
     import secrets
     import shutil
 
-    _sweep(output)
     folder = output.parent / f"{_prefix(output)}{secrets.token_hex(4)}"
-    with in_any_case(partial(shutil.rmtree, folder, ignore_errors=True)):  # also while it is made
-        with writing_to(output.parent):
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    with in_any_case(remove), ExitStack() as lock:  # also while it is made
+        # Held, so that no other build removes the folder before it is locked.
+        with writing_to(output.parent), held(output.parent):
+            _sweep(output)
             folder.mkdir(0o700)
-        with held(folder):
-            library = folder / output.name
-            with writing_to(output.parent):
-                export(library)
-            yield library
+            lock.enter_context(held(folder))
+        library = folder / output.name
+        with writing_to(output.parent):
+            export(library)
+        yield library
 
 
 def committed(shipment: Shipment, path: Path, draft: Draft) -> Manifest:

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
@@ -20,7 +21,7 @@ from ansor_deploy.project import Project
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry.exchange import export_file, push
 from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of, tiers
-from ansor_deploy.registry.remote import name_of
+from ansor_deploy.registry.remote import mirror, name_of
 from ansor_deploy.registry.signing import load_signer
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system import worker
@@ -264,6 +265,19 @@ def test_a_url_is_asked_now_and_then(mine, team, server, cache, tmp_path):
     warnings_of(mine, Layer(server))
     assert mine.best([KEY], TVM) == {KEY: record(64, 1e-4)}
     assert len([path for path in Counting.asked if path.endswith(".jsonl")]) <= 4
+
+
+def test_processes_that_fetch_at_once_leave_each_other_their_files(tmp_path):
+    """Each removes what a fetch that was ended has left."""
+    place, folder = tmp_path / "many", tmp_path / "copy"
+    for number in (32, 64, 128):
+        push(registry(tmp_path / f"{number}.db", number), str(place))
+    words = {"url": str(place), "folder": str(folder), "signed": False}
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert list(pool.map(mirror, [words] * 4)) == [{}] * 4
+            assert len(list(folder.iterdir())) == 3
+            shutil.rmtree(folder)
 
 
 def test_signatures_come_along(mine, team, server, key, cache, tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import onnx
@@ -215,6 +216,26 @@ def test_what_a_killed_build_left_is_removed_by_the_next(output):
     write(output, b"after")
     assert (left.exists(), others.exists()) == (False, True)
     assert previous(output).artifact.bytes == len(b"after")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_only_its_owner_may_replace_is_said_before_the_work(output, monkeypatch):
+    """As in /tmp, where everybody may write, and remove nothing but their own files."""
+    output.parent.chmod(0o1777)
+    for path in (output.parent, output):
+        os.chown(path, 1234, -1)
+    check_writable(output)  # root may
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with pytest.raises(AnsorError, match="is the user 1234's, and nobody else may replace it"):
+        check_writable(output)
+
+
+def test_builds_that_begin_at_once_leave_each_other_their_folders(output):
+    """Each removes the folders of killed builds, which are those that nobody has locked."""
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda _: write(output), range(60)):
+            pass
+    assert previous(output)
 
 
 # Provenance
