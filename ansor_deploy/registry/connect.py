@@ -19,6 +19,9 @@ APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
 SCHEMA_VERSION = 1  # steps of registry/migrations.py
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # the bytes of the file that SQLite locks: length, start
+# Of a folder that is made for a registry. With an umask of 002, as where each user has a group, a
+# group might else write to it, and the registry would count as shared.
+_OURS = 0o755
 _SMALLEST = 512  # bytes of the smallest page
 _END_OF_A_NAME = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file
 
@@ -133,7 +136,7 @@ def _begin(connection: sqlite3.Connection) -> None:
 
 def _prepare(path: Path) -> None:
     """Make the folder, and raise early the errors that SQLite would raise at the first write."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(_OURS, parents=True, exist_ok=True)
     for place in (path.parent, path):  # the rollback journal is made in the folder
         if place.exists() and not os.access(place, os.W_OK):
             raise RegistryError(

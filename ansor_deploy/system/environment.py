@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import AnsorError, UsageError
+from .ownership import foreign_owner, others_may_change
 
 Kind = Literal["CACHE", "CONFIG", "DATA", "STATE"]
 
@@ -17,6 +18,7 @@ _BELOW_HOME: dict[Kind, str] = {
     "DATA": ".local/share",
     "STATE": ".local/state",
 }
+_OURS = 0o700  # the permissions of a folder that nobody else may enter
 _HEAD = 4096  # bytes read of a METADATA file, which begins with name and version
 
 
@@ -102,6 +104,15 @@ def shipped(name: str) -> Path:
 def cache_folder(name: str) -> Path:
     """A folder for data that can be made again: below `$XDG_CACHE_HOME`, by default `~/.cache`.
 
-    UsageError if there is no home directory.
+    It is this user's alone, since what lies there becomes code. UsageError if there is no home
+    directory; AnsorError where the folder is another user's, as under sudo with one's own HOME.
     """
-    return user_folder("CACHE", "copies") / name
+    ours = user_folder("CACHE", "copies")
+    with suppress(OSError):  # a folder that cannot be made holds nothing
+        ours.mkdir(_OURS, parents=True, exist_ok=True)
+        if owner := foreign_owner(ours):
+            what = f"the cache {ours} belongs to {owner}, who may put code there"
+            raise AnsorError(what, "name one of your own: XDG_CACHE_HOME=/an/absolute/path")
+        if others_may_change(ours):  # by an umask that lets a group write
+            ours.chmod(_OURS)
+    return ours / name

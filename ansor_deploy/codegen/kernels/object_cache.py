@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ... import __version__
 from ..._tvm import VERSION, tvm_target
-from ...errors import UsageError
+from ...errors import AnsorError, UsageError
 from ...system.atomic_file import write_whole
 from ...system.digest import canonical_json, file_sha256, sha256
 from ...system.environment import cache_folder, version
@@ -28,15 +28,19 @@ _UNFINISHED_SECONDS = 3600.0  # an unfinished file of a killed process is remove
 class ObjectCache:
     """Object files of programs for a target, below `$XDG_CACHE_HOME`.
 
-    warn: called with a sentence where the folder cannot be written to.
+    warn: called with a sentence where the folder cannot be used.
     """
 
     def __init__(self, target: Target, warn: Callable[[str], None]) -> None:
         self._target, self._warn = str(tvm_target(target)), warn
         self._changed = False
         self._folder: Path | None = None
-        with suppress(UsageError):  # without a home folder, a build works without a cache
+        try:
             self._folder = cache_folder("objects")
+        except UsageError:  # without a home folder, a build works without a cache
+            pass
+        except AnsorError as error:
+            warn(f"compiled kernels are not kept: {error.message}")
 
     def get(self, symbol: str, program: str) -> bytes | None:
         """The object file of a program under a symbol; None where there is no intact one."""

@@ -29,6 +29,7 @@ MEMORY = 8192
 # How many trees are trained.
 ROUNDS = 60
 _SEAL = 32  # bytes of a SHA-256
+_OURS = 0o644  # others may not write the file, whatever the umask is: else it is not read again
 _PARAMETERS = {
     "max_depth": 6,
     "eta": 0.2,
@@ -102,7 +103,7 @@ class CostModel:
         self._booster.set_attr(programs=str(self._learnt))
         model = bytes(self._booster.save_raw("ubj"))
         try:
-            write_whole(self._path, model + hashlib.sha256(model).digest())
+            write_whole(self._path, model + hashlib.sha256(model).digest(), _OURS)
         except OSError as error:
             self._warn(f"{self._path}: the cost model is not kept: {error.strerror}")
 

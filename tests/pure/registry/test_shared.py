@@ -75,6 +75,17 @@ def test_what_others_may_write_is_shared_and_good_rows_are_read(tmp_path, share)
         assert shared.query()
 
 
+def test_what_is_made_with_an_umask_that_lets_a_group_write_is_not_shared(tmp_path):
+    before = os.umask(0o002)
+    try:
+        with Registry.open(tmp_path / "new" / "registry.db") as mine:
+            mine.add_searches([])
+    finally:
+        os.umask(before)
+    with Registry.open(tmp_path / "new" / "registry.db") as mine:
+        assert not mine.is_shared
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_the_registry_of_another_user_is_shared(tmp_path):
     path = tmp_path / "registry.db"

@@ -141,7 +141,6 @@ def test_what_a_killed_process_left_goes_in_time(found, folder):
 
 
 def test_a_folder_that_cannot_be_written_to_costs_a_warning(found, folder, compiled):
-    folder.parent.mkdir(parents=True)
     folder.write_text("no folder")
     warned: list[str] = []
     first = compile_kernels(found, HOST, warn=warned.append)

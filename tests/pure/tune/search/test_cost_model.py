@@ -1,5 +1,7 @@
 """The cost model on made-up programs: it ranks, learns from failures, and keeps what it learnt."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,16 @@ def test_a_kept_model_answers_as_the_one_before(tmp_path):
     assert again.trained
     assert (again.predict(test) == model.predict(test)).all()
     assert [entry.name for entry in path.parent.iterdir()] == ["target.ubj"]
+
+
+def test_it_is_kept_whatever_the_umask_lets_a_group_write(tmp_path):
+    path = tmp_path / "registry.db.models" / "target.ubj"
+    before = os.umask(0o002)
+    try:
+        taught(60, path=path).save()
+    finally:
+        os.umask(before)
+    assert CostModel(path).trained
 
 
 def test_a_kept_model_is_not_taught_the_same_again(tmp_path):
