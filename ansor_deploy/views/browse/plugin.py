@@ -160,6 +160,8 @@ def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
 
 def _problem(path: Path, exception: Exception) -> tuple[str, str, int]:
     """What went wrong, what to do next, and the HTTP status."""
+    if isinstance(exception, sqlite3.ProgrammingError):  # the file is not at fault
+        return str(exception), "Correct the question, which is a part of the address.", 400
     try:
         with explained(path):
             raise exception  # noqa: TRY301 - so that the handlers below sort it

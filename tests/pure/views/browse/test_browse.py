@@ -206,6 +206,13 @@ def test_a_wrong_query_is_said(address):
     assert "no such table: y" in text
 
 
+@pytest.mark.parametrize("where", ["nosuch=1", "1=1;drop+table+models", "("])
+def test_a_wrong_condition_does_not_blame_the_registry(address, where):
+    status, _, text = get(address, f"/registry/tasks?_where={where}")
+    assert status == 400
+    assert "--repair" not in text
+
+
 def test_a_query_without_end_is_ended(address):
     status, _, text = get(address, f"/registry?_timelimit=50&sql={ENDLESS}")
     assert status == 400
