@@ -15,6 +15,7 @@ from ...system.regular_file import open_regular
 from .file_digest import unreadable
 
 _BELOW_A_BYTE = re.compile(r"(?:U?INT|FLOAT)([24])(?:E\dM\d)?")  # names of ONNX's element types
+_NUMBER = re.compile("[0-9]{1,19}")  # of bytes, in 64 bits
 _SAVE = "save the model and its data again."
 _SHARED = 4  # how often each byte of a data file may be read
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
@@ -149,7 +150,7 @@ def _entries(tensor: TensorProto) -> dict[str, str]:
 
 def _number(tensor: TensorProto, key: str, default: int) -> int:
     text = _entries(tensor).get(key, str(default))
-    if not text.isdecimal():
+    if not _NUMBER.fullmatch(text):
         raise _damaged(tensor, f"has external data with {key} '{text}'", _SAVE)
     return int(text)
 

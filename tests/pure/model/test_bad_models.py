@@ -305,6 +305,7 @@ def test_external_file_that_is_none(tmp_path):
         ({"length": 2**50}, "declares"),
         ({"offset": -4}, "offset '-4'"),
         ({"offset": "four"}, "offset 'four'"),
+        ({"offset": "9" * 5000}, "offset '999"),
     ],
 )
 def test_external_file_too_short(tmp_path, entries, words):
