@@ -33,6 +33,11 @@ Types: *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is 
 Strings, complex numbers, sequences as inputs or outputs of the model, and types below a byte are
 refused. NaN, infinities and the like: [edge values](edge_values.md).
 
+A model that draws random numbers (Bernoulli, Multinomial, RandomNormal, RandomUniform and the like)
+has one more input in its library, `seed`, a number of int64: equal seeds draw equal numbers. Give
+another one in each run, or build with `--input-shape seed==1` for the same noise in all runs. The
+seeds that the file's nodes name are not used.
+
 float16 and bfloat16 are computed in float32, and rounded where values leave a kernel. Weights keep
 their 16 bits in the library and are made float32 where they are loaded, if the processor converts
 (x86 without F16C does not, of float16). Those that Winograd's algorithm transforms are of float32:

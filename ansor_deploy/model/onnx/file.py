@@ -14,6 +14,7 @@ from ...system.known_digest import signs_of
 from ...system.regular_file import open_regular, read_regular
 from .bounds import check_graph
 from .class_labels import Labels, say_in_numbers
+from .drawn import draw_by_seed
 from .file_digest import changed, digest, unreadable
 from .lenient import as_onnx_says
 from .order import sort_model
@@ -75,6 +76,7 @@ def load(path: Path) -> OnnxModel:
         _type_outputs(proto)
         _check(proto)
         labels = say_in_numbers(proto)
+        draw_by_seed(proto)
         _check_tensors(proto)
         found = digest(path, external)
         if any(_signs(file) != seen for file, seen in was.items()):
