@@ -26,10 +26,10 @@ COMMANDS = {  # name and line of help; listing them imports no command
     "run": "Run a library on arrays from files.",
     "bench": "Time a library on this machine or on a device.",
     "profile": "Time each kernel of a library in its place in a run.",
-    "report": "Write a page on what a build brought.",
+    "report": "Write a page on what a build achieved.",
     "compare": "Show what changed from one library of a model to the next.",
     "history": "Show the builds of a model, the newest first.",
-    "verify": "Check a library's numbers, or that it is whole.",
+    "verify": "Check a library's numbers, or that its files are whole.",
     "package": "Pack a library for machines without this tool.",
     "lock": "Take from a lock what one model needs.",
     "registry": "Look into the registry of tuned schedules, and exchange them.",
@@ -39,7 +39,7 @@ COMMANDS = {  # name and line of help; listing them imports no command
     "hooks": "Print the folder with the files for a build system, or for C.",
     "init": "Let this folder's builds make libraries of models.",
     "doctor": "Check that this machine can build.",
-    "completion": "Print a script by which a shell completes words.",
+    "completion": "Print a script that lets a shell complete words.",
 }
 COMPLETING = "_ANSOR_DEPLOY_COMPLETE"  # set by a shell that asks for words; named by click
 

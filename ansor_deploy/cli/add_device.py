@@ -37,25 +37,27 @@ if TYPE_CHECKING:
 )
 @click.command("add", cls=Command)
 @click.argument("address", metavar="[USER@]HOST|ssh://[USER@]HOST[:PORT]")
-@click.option("--name", default="", help="What to call it.  [default: from the host's name]")
+@click.option("--name", default="", help="The device's name.  [default: from the host's name]")
 @click.option(
     "--target",
     default="",
-    help="What it is: a machine that `targets list` names.  [default: asks, or takes the one that "
-    "it surely is]",
+    help="What machine it is: a name of `targets list`.  [default: asks; without a terminal, the "
+    "one that surely fits]",
 )
 @click.option("--fingerprint", default="", metavar="SHA256:...", help="Accept only this host key.")
-@click.option("--yes", is_flag=True, help="Accept its host key: only on a network you trust.")
+@click.option(
+    "--yes", is_flag=True, help="Accept any host key. Use this only on a network that you trust."
+)
 @click.option(
     "--identity",
     type=existing_file,
-    help="File of the private key.  [default: as ssh would choose]",
+    help="The file of the private key.  [default: as ssh would choose]",
 )
 @click.option(
     "--jump",
     default="",
     metavar="HOST",
-    help="Go through this device or [USER@]HOST[:PORT]; several with commas.",
+    help="Go through this device or [USER@]HOST[:PORT]; separate several by commas.",
 )
 def add_command(
     address: str,
@@ -68,10 +70,10 @@ def add_command(
 ) -> int:
     """Make a board ready to be measured on.
 
-    Shows its host key and asks, sees what machine it is, installs what runs candidates under
-    ~/.cache/ansor-deploy there, and has the doctor look at it: on a FAIL it exits 4, and the board
-    gets no work until `devices doctor` passes it. What was done stays: the same command goes on
-    from there.
+    The command shows the board's host key and asks whether it is right, finds out what machine it
+    is, installs what runs candidates under ~/.cache/ansor-deploy there, and runs the doctor. If a
+    check fails, it exits 4, and the board gets no work until `devices doctor` passes it. If it is
+    interrupted, repeat it: it goes on where it stopped.
     """
     from ..devices.inventory import Inventory
 

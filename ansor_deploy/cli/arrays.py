@@ -27,7 +27,7 @@ input_option = click.option(
     "inputs",
     multiple=True,
     metavar="NAME=FILE.npy",
-    help="An input's array; or FILE.npz, with several. Repeatable.",
+    help="The array of an input, or FILE.npz with those of several. Repeatable.",
 )
 
 

@@ -28,10 +28,11 @@ class Copied(Struct, frozen=True):
 @registry_path
 @answering
 def backup_command(file: Path, registry: Path) -> Answer:
-    """Copy all of the registry to FILE.
+    """Copy the whole registry to FILE.
 
-    Records, measurements with their features, searches and the history of builds, as they are at
-    one moment, while builds go on. A FILE that is there is replaced once the copy is whole.
+    The copy has the records, measurements with their features, searches and the history of builds,
+    as they are at one moment; builds may go on meanwhile. An existing FILE is replaced when the
+    copy is complete.
     """
     from ..registry.backup import back_up
 
@@ -42,13 +43,15 @@ def backup_command(file: Path, registry: Path) -> Answer:
 @click.command("restore", cls=Command)
 @click.argument("file", type=existing_file)
 @registry_path
-@click.option("--replace", is_flag=True, help="Even if the registry holds records: they are lost.")
+@click.option(
+    "--replace", is_flag=True, help="Do so even if the registry holds records, which are then lost."
+)
 @answering
 def restore_command(file: Path, registry: Path, replace: bool) -> Answer:
-    """Make the registry what a backup holds.
+    """Replace the registry by a backup.
 
-    The backup is verified first, and the registry is all of it or what it was. To add a backup's
-    records to a registry instead: `registry merge`.
+    The backup is verified first. If anything fails, the registry stays as it was. To add a backup's
+    records to a registry instead, use `registry merge`.
     """
     from ..registry.backup import put_back
 

@@ -65,8 +65,7 @@ class BenchVariants(Struct, frozen=True):
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
 @seconds_option(
-    "How long that may take once it is loaded, other engines included; with --rate, how long "
-    "requests come.",
+    "The time limit after loading, other engines included; with --rate, how long requests come.",
     "5s",
 )
 @threads_option
@@ -75,21 +74,21 @@ class BenchVariants(Struct, frozen=True):
     "engines",
     type=click.Choice(ENGINES),
     multiple=True,
-    help="Time it beside this engine, too. Repeatable.",
+    help="Also time this engine, in turns with the library. Repeatable.",
 )
 @click.option(
     "--streams",
     type=click.IntRange(min=1),
     callback=lambda ctx, option, number: number or 0,
     metavar="N",
-    help="Run so many copies at once, each in a process with its share of the threads.  "
-    "[default: as its preset says, else 1]",
+    help="Run N copies at once, each in a process with its share of the threads.  "
+    "[default: those of its preset, else 1]",
 )
 @click.option(
     "--rate",
     type=parse_rate,
     metavar="100/s",
-    help="Let requests come at this rate, at random, and show how long they wait.",
+    help="Let requests arrive at random at this rate, and show how long they wait.",
 )
 @device_option
 @answering
@@ -105,12 +104,13 @@ def command(
 ) -> Answer:
     """Time a library on this machine or on a device.
 
-    Prints percentiles of runs on seeded inputs and how many there are in a second, for each of the
-    shapes that it was built for. Another engine takes turns with it on the model that it was built
-    from: MODEL, which need not be named where it lies in this folder or beside the library.
+    Prints percentiles of the times of runs on seeded inputs, and the number of runs in a second,
+    for each shape of the library. With --beside, another engine runs MODEL, from which the library
+    was built, in turns with it. MODEL may be left out if it is in this folder or beside the
+    library.
 
-    At least one run is made in each shape, and one turn beside each engine, however long that
-    takes. With several streams, the runs in a second are those of all copies together.
+    At least one run is made in each shape, and one turn beside each engine, even if that takes
+    longer than --time. With several streams, the runs of all copies are counted together.
     """
     from ..ship.race.rates import bench_rate
     from ..ship.race.timing import bench, bench_streams, split_of

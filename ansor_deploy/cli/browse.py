@@ -24,16 +24,16 @@ PORT = 8001
     type=click.IntRange(0, 65535),
     default=PORT,
     metavar="N",
-    help=f"Port of 127.0.0.1; 0 for any that is free.  [default: {PORT}]",
+    help=f"The port of 127.0.0.1; 0 for any free one.  [default: {PORT}]",
 )
-@click.option("--no-open", is_flag=True, help="Print the address, and open no browser.")
+@click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
 def browse_command(registry: Path, port: int, no_open: bool) -> None:
     """Show the registry in a browser, until Ctrl-C.
 
-    Its pages say what it has saved, where the time goes by operator, what is best on each target,
-    and how tasks and models became faster. Below them are all tables, to be filtered and asked in
-    SQL. It is only read, and answers this machine alone. Needs Datasette: pip install
-    'ansor-deploy[browse]'.
+    Its pages show what reuse has saved, where the time goes by operator, what is best on each
+    target, and how tasks and models became faster. You can also filter all tables and query them in
+    SQL. The registry is only read, and the server only answers this machine. It needs Datasette:
+    pip install 'ansor-deploy[browse]'.
     """
     if any(find_spec(name) is None for name in ("datasette", "uvicorn")):
         hint = "run: pip install 'ansor-deploy[browse]'"

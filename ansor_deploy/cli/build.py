@@ -55,7 +55,7 @@ PROFILE_SECONDS = 2.0  # how long a library runs to be profiled for its report
     "-o",
     "--output",
     type=new_file,
-    help="The library to write.  [default: the model's name with .so, in this directory]",
+    help="The library to write.  [default: the model's name with .so, in this folder]",
 )
 @tolerance_options
 @building_options
@@ -64,8 +64,8 @@ PROFILE_SECONDS = 2.0  # how long a library runs to be profiled for its report
 @click.option(
     "--frozen/--no-frozen",
     default=None,
-    help="Use the lock's records only; measure nothing; exit 5 if it lacks one.  "
-    "[default: where CI is set and there is a lock]",
+    help="Use only the lock's records and measure nothing; exit 5 if the lock lacks one.  "
+    "[default: frozen if CI is set and --lock is given]",
 )
 @require_hits_option
 @click.option("--read-only", is_flag=True, help="Write nothing to the registry, and tune nothing.")
@@ -74,32 +74,33 @@ PROFILE_SECONDS = 2.0  # how long a library runs to be profiled for its report
     "verify",
     flag_value=False,
     default=True,
-    help="Do not compare with ONNX Runtime; the manifest says so.",
+    help="Do not compare the outputs with ONNX Runtime's; the manifest says so.",
 )
 @click.option(
     "--beside",
     type=click.Choice([*ENGINES, "none"]),
     default=ENGINES[0],
     callback=lambda ctx, option, name: "" if name == "none" or below_make() else name,
-    help="The engine that it is timed beside, if it runs on this machine.  [default: "
-    f"{ENGINES[0]}; below make none]",
+    help="The engine to compare the library's time with, if it runs on this machine.  [default: "
+    f"{ENGINES[0]}; none if make runs the build]",
 )
 @click.option(
     "--for",
     "preset",
     type=click.Choice(["latency", "throughput"]),
     callback=lambda ctx, option, name: name or "",
-    help="What it is used for: how many threads a run takes, and how many processes run side by "
-    "side, is measured, and the best is kept.  [default: a thread a core]",
+    help="Measure which number of threads, and of processes side by side, is best for this, and "
+    "keep it.  [default: one thread for each core]",
 )
 @click.option(
     "--goal",
     type=parse_latency,
     metavar="5ms",
-    help="Tune until a run takes no longer; exit 7 if it does, with the library written.",
+    help="Tune until a run takes at most this time. If it never does, write the library and "
+    "exit 7.",
 )
 @click.option(
-    "--depfile", type=new_file, help="Write what the library depends on, for make and Ninja."
+    "--depfile", type=new_file, help="Write the library's dependencies here, for make and Ninja."
 )
 @click.option("--header", is_flag=True, help="Write a C header beside the library.")
 @click.option(
@@ -109,9 +110,9 @@ PROFILE_SECONDS = 2.0  # how long a library runs to be profiled for its report
     "--report",
     "page",
     type=new_file,
-    help="Write a report of it, too: an .html, .md or .json file.",
+    help="Also write a report: an .html, .md or .json file.",
 )
-@verbose_option("Show how long steps take, all of the plan, and what rules print.")
+@verbose_option("Show how long steps take, the whole plan, and what rules print.")
 @answering
 @message_format_option
 def command(
@@ -126,17 +127,17 @@ def command(
 ) -> Answer:
     """Tune, compile, verify and write a model's library.
 
-    Only what is missing from the registry and matters is tuned, within the budget. Nothing is done
-    where the library is up to date. Beside it lie its manifest and its provenance.
+    Only tasks that have no record and that matter are tuned, within the budget. If the library is
+    up to date, nothing is done. A manifest and a provenance are written beside it.
 
-    With --target A,B the library has code for both: what loads it runs the first that the processor
-    can. Only what this machine would run is tuned and timed.
+    With --target A,B the library has code for both. A process that loads it runs the first code
+    that its processor can run. Only the code for this machine is tuned and timed.
 
-    What runs on this machine is timed beside ONNX Runtime. Where the target's code runs nowhere,
-    what is verified is the same import, built for this machine.
+    If the code runs on this machine, it is timed beside ONNX Runtime. If the target's code cannot
+    be run anywhere, the same import of the model, built for this machine, is verified instead.
 
-    With --precision int8 the model is quantised first, by ONNX Runtime's quantiser; what is built,
-    verified and described is NAME.int8.onnx beside the library.
+    With --precision int8, ONNX Runtime's quantiser first makes NAME.int8.onnx beside the library,
+    and the library is built from that.
     """
     from ..pipeline import build, gained
     from ..ship.outputs.commit import touch as make_new

@@ -33,16 +33,16 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
 @click.command("compare", cls=Command)
 @click.argument("before", type=existing_file)
 @click.argument("after", type=existing_file)
-@seconds_option("How long that may take in all: the turns, and the times of tasks.", "5s")
+@seconds_option("The time limit for the comparison and the times of tasks together.", "5s")
 @threads_option
 @click.option(
     "--fail-if-slower",
     "share",
     type=parse_share,
     metavar="3%",
-    help="Exit 1 where AFTER is surely slower, and by more than this; 0 where that is not sure.",
+    help="Exit 1 if AFTER is surely slower, by more than this; 0 if that is not sure.",
 )
-@click.option("--output", "-o", type=new_file, help="Write it as an HTML page, too.")
+@click.option("--output", "-o", type=new_file, help="Also write the changes as an HTML page.")
 @answering
 def command(
     before: Path,
@@ -54,9 +54,9 @@ def command(
 ) -> Answer:
     """Show what changed from one library of a model to the next.
 
-    Both run in turns, if this machine can run them and they differ. Of the tasks those come first
-    that are new or gone, or have another schedule, and among these those that take longer or
-    shorter by most. Rules and versions that the two were made by are listed where they differ.
+    If the libraries differ and this machine can run them, they run in turns. Tasks that are new,
+    are gone or have another schedule are listed first, those whose time changed most before the
+    others. Rules and versions that made the libraries are listed if they differ.
     """
     from ..ship.race.timing import compare
 

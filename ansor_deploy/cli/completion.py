@@ -28,10 +28,10 @@ class Completion(Struct, frozen=True):
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @answering
 def command(shell: str) -> Answer:
-    """Print a script by which a shell completes words.
+    """Print a script that lets a shell complete words.
 
-    It completes commands, options, files and the names of targets. Write it to where the shell
-    looks for such scripts, or let the shell's own start-up file evaluate it.
+    It completes commands, options, files and the names of targets. Write it to where your shell
+    looks for such scripts, or let the shell's start-up file evaluate it.
     """
     root = click.get_current_context().find_root().command
     script = SHELLS[shell](root, {}, "ansor-deploy", COMPLETING).source()

@@ -70,7 +70,7 @@ class Devices(Struct, frozen=True):
 def command() -> None:
     """Add, trust and check the boards to measure on.
 
-    A board is reached over SSH with a key of yours; ~/.ssh/config is honoured.
+    A board is reached over SSH with a key of yours; ~/.ssh/config is read.
     """
 
 
@@ -84,13 +84,15 @@ command.add_command(add_command)
 )
 @command.command("trust")
 @click.argument("name")
-@click.option("--replace", is_flag=True, help="Accept a key other than the one known so far.")
+@click.option("--replace", is_flag=True, help="Accept a key that differs from the known one.")
 @click.option("--fingerprint", default="", metavar="SHA256:...", help="Accept only this key.")
-@click.option("--yes", is_flag=True, help="Accept without looking: only on a network you trust.")
+@click.option(
+    "--yes", is_flag=True, help="Accept any key. Use this only on a network that you trust."
+)
 def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None:
     """Fetch a board's host key, compare it, and remember it.
 
-    On the board itself: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
+    The board itself prints its key with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
     """
     inventory = _inventory()
     again = f"ansor-deploy devices trust {name}"
@@ -117,9 +119,8 @@ def list_command() -> Answer:
 def doctor_command(name: str, as_json: bool) -> int:
     """Check that a board can be measured on.
 
-    Where the runtime is installed, a kernel with a known result runs there, too. Each line is
-    ok, warn or FAIL, with a remedy; exits 4 on a FAIL. Where nothing fails, a device in
-    quarantine is let out of it.
+    If the runtime is installed, a kernel with a known result runs there, too. Each line is ok, warn
+    or FAIL, with a remedy. Exits 4 if a check fails; otherwise ends the device's quarantine.
     """
     checks = examine(name, *board(name), as_json=as_json)
     return DeviceError.exit_code if failed(checks) else 0
@@ -129,11 +130,11 @@ def doctor_command(name: str, as_json: bool) -> int:
 @command.command("accept")
 @click.argument("name")
 def accept_command(name: str) -> None:
-    """Take a board's speed as it is now, and end its quarantine.
+    """Accept a board's present speed, and end its quarantine.
 
-    For one whose speed has changed for good, as by a slower clock: a reference kernel is timed
-    there, which must compute the right result. From now on, the board goes into quarantine where
-    that takes three times as long as now.
+    Use it if the speed has changed for good, for example by a slower clock. A reference kernel is
+    timed there, and its result is checked. From then on, the board goes into quarantine if the
+    kernel takes three times as long as now.
     """
     seconds = accept(name, *board(name))
     tell(f"{name} is accepted: the reference kernel takes {latency(seconds)}")
@@ -143,10 +144,11 @@ def accept_command(name: str) -> None:
 @command.command("install")
 @click.argument("name")
 def install_command(name: str) -> None:
-    """Put what runs candidates on a board.
+    """Install what runs candidates on a board.
 
-    It lies under ~/.cache/ansor-deploy there. Where its kind of machine or its Python is not this
-    one's, packages for it are downloaded here first, by pip. What is there already stays.
+    It is installed under ~/.cache/ansor-deploy there, unless it is there already. If the board has
+    another kind of processor or another Python than this machine, pip first downloads packages for
+    it here.
     """
     install(name, *board(name))
 

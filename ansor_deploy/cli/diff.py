@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @click.command("diff", cls=Command)
 @click.argument("a", type=existing_file)
 @click.argument("b", type=existing_file)
-@number_option("--limit", 20, "Most tasks, those that differ most.")
+@number_option("--limit", 20, "Show at most N tasks, those that differ most.")
 @answering
 def diff_command(a: Path, b: Path, limit: int) -> Answer:
     """Show where the best records of A and B differ.
 
-    Each is a registry's file or an exported bundle. Times are those in the records: of two
-    machines, or two days, they need not compare.
+    A and B are registries' files or exported bundles. The times are those in the records; times
+    from different machines or days may not be comparable.
     """
     from ..registry.difference import difference
 

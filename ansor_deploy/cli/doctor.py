@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def command(registry: Path, as_json: bool) -> int:
     """Check that this machine can build.
 
-    Each line is ok, warn or FAIL, with a remedy; exits 1 on a FAIL.
+    Each line is ok, warn or FAIL, with a remedy. Exits 1 if a check fails.
     """
     from ..doctor.host import diagnose
 

@@ -68,7 +68,7 @@ sign_option = click.option(
     "key",
     type=existing_file,
     metavar="KEY",
-    help="Sign with this private key (ssh-keygen -t ed25519).",
+    help="Sign with this private key, made by ssh-keygen -t ed25519.",
 )
 trust_option = click.option(
     "--trust",
@@ -87,10 +87,10 @@ trust_option = click.option(
 def export_command(file: Path, registry: Path, key: Path | None) -> Answer:
     """Write all records to FILE, for others to import.
 
-    Measurements, their features, and builds stay here: `registry backup` copies these, too.
+    Measurements, their features and builds are not exported; `registry backup` copies these, too.
 
-    Equal records give equal bytes, unless it is signed, and then says when it was made. A name that
-    ends in .zst is compressed. A signature is written beside it, as FILE.sig.
+    Equal records give equal bytes, except that a signed file says when it was made. A file whose
+    name ends in .zst is compressed. The signature is written beside the file, as FILE.sig.
     """
     from ..registry.exchange import export_file
 
@@ -106,8 +106,8 @@ def export_command(file: Path, registry: Path, key: Path | None) -> Answer:
 def import_command(file: Path, registry: Path, trust: Path | None) -> Answer:
     """Take in an exported FILE.
 
-    Every line is checked before TVM sees any. If one is not what this tool writes, nothing of the
-    file is taken and each such line is named (exit 8).
+    Every line is checked before TVM sees any of them. If a line is not what this tool writes,
+    nothing of the file is taken, and each such line is named (exit 8).
     """
     from ..registry.exchange import import_file
 
@@ -122,7 +122,7 @@ def import_command(file: Path, registry: Path, trust: Path | None) -> Answer:
 def merge_command(other: Path, registry: Path) -> Answer:
     """Take in the registry file OTHER.
 
-    It is checked like an import, and left as it is.
+    Its records are checked like those of an import. The file stays as it is.
     """
     from ..registry.exchange import merge_file
 
@@ -143,8 +143,9 @@ def merge_command(other: Path, registry: Path) -> Answer:
 def push_command(url: str | None, registry: Path, key: Path | None) -> Answer:
     """Add the records that the folder at URL lacks.
 
-    URL is by default the project's `team`: a path, or what fsspec knows: file://, s3://, gs://,
-    sftp:// and others, each with its own package. What is there is never changed.
+    URL is a path or an address that fsspec knows, such as file://, s3://, gs:// or sftp://, each
+    with its own package; by default it is the project's `team`. Files that are there are never
+    changed.
     """
     from ..registry.exchange import push
 
@@ -163,9 +164,9 @@ def push_command(url: str | None, registry: Path, key: Path | None) -> Answer:
 def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
     """Take in every bundle in the folder at URL.
 
-    URL is by default the project's `team`. Uploads that did not end are passed over. A bundle with
-    a line that is not what this tool writes, or without a signature where one is demanded, is left
-    out and named (exit 8).
+    URL is by default the project's `team`. Incomplete uploads are ignored. A bundle is left out and
+    named (exit 8) if a line is not what this tool writes, or if a signature is demanded and
+    missing.
     """
     from ..registry.exchange import pull
     from ..registry.remote import misnamed
@@ -192,11 +193,11 @@ def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
 @sign_option
 @answering
 def withdraw_command(bundle: str, url: str | None, key: Path | None) -> Answer:
-    """Let nobody take a bundle any more.
+    """Withdraw a bundle, so that nobody takes it any more.
 
-    It is one of the folder at URL. BUNDLE is its digest, whether its file is still there or not;
-    URL is by default the project's `team`. Who has seen this once refuses the bundle ever after,
-    also where an old copy of the folder is served. What was pulled of it stays until
+    The bundle is one of the folder at URL, by default the project's `team`. BUNDLE is its digest;
+    its file may be gone already. A machine that has seen the withdrawal refuses the bundle from
+    then on, even if an old copy of the folder is served. What was pulled from it stays until
     `registry forget --claims`.
     """
     from ..registry.exchange import withdraw

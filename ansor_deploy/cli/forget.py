@@ -35,24 +35,29 @@ class Forgotten(Struct, frozen=True):
 @click.command("forget", cls=Command)
 @partial(opened, write=True)
 @click.argument("key", required=False)
-@click.option("--device", metavar="NAME", help="All that this device has measured.")
-@click.option("--claims", is_flag=True, help="All that others say and was not measured here.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--device", metavar="NAME", help="Remove all that this device has measured.")
+@click.option(
+    "--claims", is_flag=True, help="Remove all that others claim and that was not measured here."
+)
+@click.option("--dry-run", is_flag=True, help="Remove nothing; say what would be removed.")
 @answering
 def forget_command(
     store: Registry, key: str | None, device: str | None, claims: bool, dry_run: bool
 ) -> Answer:
-    """Remove a task's records, one, a device's or those of others.
+    """Remove records: of a task, of a device, or of others.
 
-    What was learnt of them goes, too.
+    What was learnt from them is removed, too.
 
-    KEY is the beginning of a task's key or of a record's id, as `registry show` takes it; of a
-    task also the ends of its searches, so that it is tuned anew. What a layer still offers comes
-    back with the next build. So, after a key was taken out of the trusted ones, --claims leaves
-    what was measured here, and the next build brings what the others have signed.
+    KEY is the beginning of a task's key or of a record's id, as for `registry show`. For a task,
+    the ends of its searches are removed as well, so that it is tuned again. What a layer still
+    offers comes back with the next build. Use --claims after a key is no longer trusted: what was
+    measured here stays, and the next build brings what the other keys have signed.
     """
     if [key is None, device is None, not claims].count(False) != 1:
-        raise UsageError("what is to go?", "name a KEY, or a --device NAME, or say --claims")
+        raise UsageError(
+            "it is not said what to remove",
+            "give a KEY, or --device NAME, or --claims, and only one",
+        )
     from ..registry.history import named
 
     if claims or device is not None:

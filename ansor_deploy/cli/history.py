@@ -73,13 +73,13 @@ class History(Struct, frozen=True):
 @click.command("history", cls=Command)
 @click.argument("model")
 @opened
-@number_option("--limit", 20, "Most builds, the newest.")
+@number_option("--limit", 20, "Show at most N builds, the newest.")
 @answering
 def command(store: Registry, model: str, limit: int) -> Answer:
     """Show the builds of a model, the newest first.
 
-    MODEL is its file or the file's name, or the beginning of the digest of one of its versions.
-    What is shown is what each build measured: on the machine and on the day that it was made.
+    MODEL is a file, a file's name, or the beginning of a version's digest. The times are those that
+    each build measured, on its machine and on its day.
     """
     rows = store.builds_of(Path(model).name, limit)
     if not rows:

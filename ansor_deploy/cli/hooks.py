@@ -16,9 +16,9 @@ KINDS = ("make", "cmake", "bazel", "c", "runtime")
 def command(kind: str) -> None:
     """Print the folder with the files for a build system, or for C.
 
-    make: ansor_deploy.mk. cmake: for find_package. bazel: a repository of rules. c: the C API's
-    header and source, and a pkg-config file. runtime: the folder of the packages tvm and
-    tvm_ffi: a C program is linked with their libraries.
+    make: the folder of ansor_deploy.mk. cmake: the one for find_package. bazel: a repository of
+    rules. c: the C API's header and source, and a pkg-config file. runtime: the folder of the
+    packages tvm and tvm_ffi, with whose libraries a C program is linked.
     """
     folder = runtime_folder() if kind == "runtime" else hook_folder(kind)
     click.echo(os.fsencode(folder))  # the path's own bytes, for programs

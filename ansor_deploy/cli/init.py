@@ -43,7 +43,7 @@ SYSTEMS = ("make", "cmake", "ninja", "bazel")
 @target_option
 @registry_option
 @input_shape_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Write the files without asking.")
 def command(
     models: tuple[Path, ...],
     named: str | None,
@@ -54,10 +54,10 @@ def command(
 ) -> None:
     """Let this folder's builds make libraries of models.
 
-    Writes a file for the build system to include, a lock with the schedules that are known, and,
-    in a folder without a build, that and a small C program that runs the first model. MODELS are by
-    default the ONNX files of this folder. What is there already is left as it is: lines that are
-    to be added to it are printed.
+    Writes a file that the build includes, and a lock with the schedules that are known. In a folder
+    without a build, it also writes a build file and a small C program that runs the first model.
+    MODELS are by default the ONNX files of this folder. Existing files are left as they are: the
+    lines to add to them are printed.
     """
     from ..ship.integrations.build_systems import LOCK, system_of
     from ..ship.integrations.scaffold import check_names

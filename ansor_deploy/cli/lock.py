@@ -23,8 +23,8 @@ output_option = click.option(
 def command() -> None:
     """Take from a lock what one model needs.
 
-    For a build system that knows inputs by their bytes, as Bazel does: with a lock of its own, a
-    model is not built again when another's records change.
+    This is for build systems that compare the bytes of inputs, such as Bazel: a model with a lock
+    of its own is not built again when the records of other models change.
     """
 
 
@@ -35,9 +35,9 @@ def command() -> None:
 @target_option
 @input_shape_option
 def tasks_command(model: Path, output: Path, target: str | None, input_shapes: InputShapes) -> None:
-    """Write which tasks a model has.
+    """Write a list of a model's tasks.
 
-    The model and the target decide that alone.
+    It depends on the model and the target alone.
     """
     from ..model.prepare import prepare
     from ..ship.lock import TaskList
@@ -50,13 +50,15 @@ def tasks_command(model: Path, output: Path, target: str | None, input_shapes: I
 @with_examples("lock select records.lock --tasks net.tasks -o net.lock")
 @command.command("select")
 @click.argument("lock", type=existing_file)
-@click.option("--tasks", type=existing_file, required=True, help="What `lock tasks` wrote.")
+@click.option(
+    "--tasks", type=existing_file, required=True, help="The list that `lock tasks` wrote."
+)
 @output_option
 @target_option
 def select_command(lock: Path, tasks: Path, output: Path, target: str | None) -> None:
-    """Write a lock with what another lock says of these tasks.
+    """Write a lock with another lock's records of these tasks.
 
-    Exits 5 if that lacks one of them.
+    Exits 5 if a task has no record there.
     """
     from ..ship.lock import TaskList, select
 

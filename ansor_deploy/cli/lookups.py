@@ -55,14 +55,14 @@ class Script(Struct, frozen=True):
 @click.argument("key")
 @opened
 @known_target_option
-@number_option("--limit", 20, "Most records, the best, and most measurements, the newest.")
+@number_option("--limit", 20, "Show at most N records, the best, and N measurements, the newest.")
 @click.option("--script", is_flag=True, help="Print the best record's program as TVMScript.")
 @answering
 def show_command(store: Registry, key: str, target: str, limit: int, script: bool) -> Answer:
     """Show all that is known of a task, or of a record.
 
-    KEY is the beginning of the task's key or of the record's id. Measurements come in the order of
-    time, with their errors.
+    KEY is the beginning of the task's key or of the record's id. Measurements are sorted by time
+    and shown with their errors.
     """
     from ..registry.history import history  # imported here: help does not need its SQL
 
@@ -80,9 +80,9 @@ def show_command(store: Registry, key: str, target: str, limit: int, script: boo
 def best_command(store: Registry, model: str, target: str) -> Answer:
     """Show what a build of MODEL could reuse.
 
-    That is the best record of each task. MODEL is a file, or the name or the beginning of the
-    digest of one that was built or tuned before. A latency with ~ is an estimate: the task has no
-    record.
+    It lists the best record of each task. MODEL is a file, or the name or the beginning of the
+    digest of a model that was built or tuned before. A latency with ~ is an estimate: the task has
+    no record.
     """
     from ..registry.coverage import coverage
 

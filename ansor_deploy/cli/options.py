@@ -29,13 +29,13 @@ from .values import parse_duration, parse_share, parse_size
 
 _target = partial(click.option, "--target", shell_complete=target_names)
 target_option = _target(
-    help="A machine that `targets list` names; NAME:4 with four cores; auto: the GPU of this "
-    "machine, or host if it has none.  [default: the project's, else host]"
+    help="The machine to build for, a name of `targets list`. NAME:4 means with four cores; auto, "
+    "the GPU of this machine, or host if it has none.  [default: the project's, else host]"
 )
 targets_option = _target(
     "targets",
     multiple=True,
-    help="A machine that `targets list` names; with --farm, several: repeat it.  "
+    help="The machine to tune for, a name of `targets list`. With --farm, repeat it for several.  "
     "[default: the project's, else host]",
 )
 registry_option = click.option(
@@ -44,14 +44,14 @@ registry_option = click.option(
     help="The registry's file.  [default: the project's, else the user's]",
 )
 known_target_option = click.option(
-    "--target", default="", help="Only this target, by name or start of its fingerprint."
+    "--target", default="", help="Only this target: its name or the start of its fingerprint."
 )
 rules_option = click.option(
     "--rules",
     type=click.Path(exists=True, readable=True, path_type=Path),
     multiple=True,
     callback=lambda ctx, option, given: tuple(chain.from_iterable(map(_rules_at, given))),
-    help="A derivation rule to ask before the others, or a folder of them. Repeatable.",
+    help="A derivation rule to ask before the others, or a folder of rules. Repeatable.",
 )
 input_shape_option = click.option(
     "--input-shape",
@@ -59,21 +59,21 @@ input_shape_option = click.option(
     type=parse_shape,
     multiple=True,
     metavar="NAME=1,3,224,224",
-    help="Set the shape of an input. Repeatable, for the same input, too: the library then takes "
-    "each of its shapes; the n-th shapes of all inputs belong together. 1..8 for the first axis "
-    "is any batch of that range, 1..512 for another any length, 320..640:32 any in steps of 32. "
-    "sr==16000 makes an input a constant, and takes the branches that it chooses.",
+    help="Set the shape of an input. Repeatable: several shapes of an input make a library for all "
+    "of them; the n-th shapes of all inputs belong together. 1..8 for the first axis is any batch "
+    "in that range; 1..512 for another axis, any length; 320..640:32, any size in steps of 32. "
+    "NAME==16000 makes an input a constant.",
 )
 context_option = click.option(
     "--context",
     type=click.IntRange(min=0),
     default=0,
     metavar="ROWS",
-    help="Let the library keep a decoder's caches, its past and present, with room for so many "
-    "rows, and append to them in place.  [default: 1024, or as many as fit]",
+    help="How many rows the caches of a decoder have room for. The library keeps the caches and "
+    "appends to them in place.  [default: 1024, or as many as the model takes]",
 )
 no_device_option = click.option(
-    "--no-device", is_flag=True, help="Do without devices: what runs, runs here."
+    "--no-device", is_flag=True, help="Use no device: run everything on this machine."
 )
 devices_options = together(
     click.option(
@@ -81,7 +81,7 @@ devices_options = together(
         "devices",
         multiple=True,
         metavar="NAME",
-        help="Run candidates, and the model, on a device that `devices list` names. Repeatable.  "
+        help="Measure on this device, a name of `devices list`. Repeatable.  "
         "[default: those of the target]",
     ),
     no_device_option,
@@ -123,12 +123,13 @@ reuse_option = choice_option(
     "--reuse",
     ("exact", "near"),
     "exact",
-    "near: use records of a task's neighbours, made to fit, untuned.",
+    "near: a task without a record takes the schedule of a similar task, made to fit.",
 )
 require_hits_option = click.option(
     "--require-hits",
     is_flag=True,
-    help="Tune nothing; exit 5 if a task that matters has no record, with the command that tunes.",
+    help="Tune nothing. If a task that matters has no record, exit 5 and print the command that "
+    "tunes it.",
 )
 
 
@@ -180,27 +181,27 @@ _shape_options = together(input_shape_option, context_option)
 model_options = together(target_option, registry_option, _shape_options, with_request)
 _search_options = together(
     rules_option,
-    choice_option("--search", ("ansor", "metaschedule"), "ansor", "How schedules are searched."),
-    number_option("--seed", 0, "Seed of the search and of the verification's inputs."),
+    choice_option("--search", ("ansor", "metaschedule"), "ansor", "The search to use."),
+    number_option("--seed", 0, "The seed of the search and of the inputs for verification."),
     choice_option("--effort", EFFORTS, "normal", "How far each task is searched."),
     click.option(
         "--trials",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Measure at most so many candidates.",
+        help="Measure at most N candidates.",
     ),
     click.option(
         "--time",
         "seconds",
         type=parse_duration,
         metavar="10m",
-        help="Tune for at most so long: 90s, 10m, 1h30m.",
+        help="Tune for at most this time, such as 90s, 10m or 1h30m.",
     ),
     click.option(
         "--min-impact",
         type=parse_share,
         metavar="1%",
-        help="Leave alone tasks with less of the model's time.  [default: by --effort]",
+        help="Do not tune tasks with a smaller share of the model's time.  [default: by --effort]",
     ),
     devices_options,
 )
@@ -208,20 +209,20 @@ _precision_option = choice_option(
     "--precision",
     ("default", "strict"),
     "default",
-    "strict: replace no computation by one of other products, such as Winograd's.",
+    "strict: use no algorithm that rounds in other places, such as Winograd's.",
 )
 plan_options = together(model_options, _search_options, _precision_option)
 _retune_option = click.option(
     "--retune",
     multiple=True,
     metavar="TASK",
-    help="Search a task again though its search has ended: its name or the beginning of its "
-    "key, as `plan --json` prints them; or all. Repeatable.",
+    help="Search a task again, although its search has ended: its name or the start of its key, "
+    "as `plan --json` prints them, or all. Repeatable.",
 )
 _lock_option = click.option(
     "--lock",
     type=new_file,
-    help="Keep the records that were used in this file, for version control.",
+    help="The file that keeps the records that were used, for version control.",
 )
 
 
@@ -248,8 +249,8 @@ tuning_options = together(
     _precision_option,
     _retune_option,
     _farm_option(
-        "Tune on the boards and machines that the workers of this Dask cluster reach; with "
-        "--device or --no-device, only build candidates there."
+        "Tune on the boards and machines that the workers of this Dask cluster reach. With "
+        "--device or --no-device, the workers only build candidates."
     ),
     _lock_option,
 )

@@ -55,7 +55,7 @@ _SPOKEN = {"c": "C programs", "python": "Python", "pip": "pip"}
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The archive, .tar.gz or .tar.zst.  [default: the library's name with .tar.gz]  For pip "
+    help="The archive, .tar.gz or .tar.zst.  [default: the library's name with .tar.gz]  For pip, "
     "the folder of the wheels.  [default: the library's]",
 )
 @click.option(
@@ -63,20 +63,21 @@ _SPOKEN = {"c": "C programs", "python": "Python", "pip": "pip"}
     "kind",
     type=click.Choice(tuple(_SPOKEN)),
     default="c",
-    help="What runs the library: a program in C, or Python with NumPy, or what pip installs for "
-    "it.  [default: c]",
+    help="What runs the library: a program in C, or Python with NumPy; pip writes wheels.  "
+    "[default: c]",
 )
 @answering
 def command(artifact: Path, output: Path | None, kind: packages.Kind) -> Answer:
     """Pack a library for machines without this tool.
 
-    The archive has the library, its manifest, TVM's runtime for its architecture, what loads it,
-    and checksums. For C: a program that runs it on files, and header and libraries for one's own.
-    For Python: the package ansor_deploy_runtime. Its README says how to run it. It is compiled by
-    the C compiler for the architecture; TVM's wheels for another one are downloaded once.
+    The archive has the library, its manifest, TVM's runtime for its architecture, and checksums.
+    Its README says how to run the library. For C, it also has a program that runs the library on
+    files, and the header and libraries for programs of your own. For Python, it has the package
+    ansor_deploy_runtime. Packing needs a C compiler for the architecture. TVM's wheels for another
+    architecture are downloaded once.
 
-    For pip: a wheel of the library, a package with its name and `load()`, and beside it the wheel
-    ansor-deploy-runtime, which it needs and all of them share.
+    For pip, two wheels are written: that of the library, a package of the library's name with the
+    function `load()`, and ansor-deploy-runtime, which all of them need and share.
     """
     from ..ship.package.package import package, wheels
 

@@ -138,13 +138,13 @@ class Plan(Struct, frozen=True):
 def command(models: tuple[Path, ...], request: Request) -> Answer:
     """Show what a build would reuse, tune or skip.
 
-    Several models are planned as one: a task that they share is tuned once. A latency with ~ is
+    Several models are planned together: a task that they share is tuned once. A latency with ~ is
     an estimate; the others were measured.
 
-    A task is known if its search is over; near if it was never measured, but was with other sizes,
-    or for other cores and caches: how far it is from the nearest is given in doublings. It is tuned
-    again if its search has not ended, or ended under other conditions, as with other rules. One
-    with too small a share of the time gets the default schedule.
+    A task is known if its search is over. It is near if it was never measured, but a task like it
+    was: with other sizes, or for other cores and caches. The distance between the two is given in
+    doublings. A task is tuned again if its search has not ended, or ended under other conditions,
+    such as other rules. A task with too small a share of the time gets the default schedule.
     """
     from ..pipeline import plan
 

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
 @threads_option
-@seconds_option("How long to run it.")
+@seconds_option("How long to run the library.")
 @click.option(
-    "--trace", type=new_file, help="Write a timeline here, for ui.perfetto.dev or chrome://tracing."
+    "--trace", type=new_file, help="Write a timeline for ui.perfetto.dev or chrome://tracing."
 )
 @click.option(
     "--beside",
     "engine",
     type=click.Choice(["onnxruntime"]),
-    help="List its times beside ours, for the nodes that both compute.",
+    help="Also list the times of this engine, for groups of nodes that both compute.",
 )
 @device_option
 @verbose_option("Name the model's nodes that each kernel computes.")
@@ -59,18 +59,18 @@ def command(
 ) -> Answer:
     """Time each kernel of a library in its place in a run.
 
-    Prints the kernels in the order of the network, each with its share of a run, its speed, and
-    how near that is to the limit: what the arithmetic of the run's threads, or the caches that can
-    hold its tensors, would need at least, over its time. Then the same by operator. What a run
-    takes beside its kernels is the rest.
+    Prints the kernels in the order of the network, each with its share of a run, its speed, and how
+    near it is to its limit. The limit is the least time that the arithmetic of the run's threads
+    takes, or the caches that can hold its tensors, whichever is longer. Then come the same figures
+    by operator. The rest is the time of a run outside its kernels.
 
-    Kernels that add up products of bytes are held to the fastest such product that the library's
-    instructions allow on this machine, which is measured: in 8 bits with VNNI, in 16 without.
+    Kernels that add up products of bytes are compared with the fastest such product that the
+    library's instructions allow on this machine, which is measured.
 
-    With --beside, ONNX Runtime profiles MODEL, which the library was built from, on as many
-    threads, and both are added up over the smallest groups of nodes that neither computes along
-    with others. Its times are those with its profiler on. MODEL need not be named where it lies in
-    this folder or beside the library.
+    With --beside, ONNX Runtime profiles MODEL, from which the library was built, with as many
+    threads. The times are listed for the smallest groups of nodes that neither engine computes
+    together with others. ONNX Runtime's times are with its profiler on. MODEL may be left out if it
+    is in this folder or beside the library.
     """
     from ..devices.machine import rated
     from ..measure.roof import roof_of

@@ -54,21 +54,21 @@ quantising_options = together(
         "--precision",
         ("default", "strict", INT8),
         "default",
-        "strict: replace no computation by one of other products, such as Winograd's. int8: "
-        "quantise the model first.",
+        "strict: use no algorithm that rounds in other places, such as Winograd's. int8: quantise "
+        "the model first.",
     ),
     click.option(
         "--calibrate",
         type=click.Path(exists=True, readable=True, path_type=Path),
         metavar="SAMPLES",
-        help="Samples of the inputs, to quantise by: an .npz file with an array an input, or a "
-        "folder of files, one a sample.",
+        help="Samples of the inputs, from which quantising takes the scales: an .npz file with an "
+        "array for each input, or a folder with a file for each sample.",
     ),
     click.option(
         "--keep-float",
         multiple=True,
         metavar="LAYER",
-        help="Do not quantise this node of the model, or those of a pattern such as 'head*'. "
+        help="Do not quantise this node of the model, or all that match a pattern such as 'head*'. "
         "Repeatable.",
     ),
     with_calibration,

@@ -88,7 +88,7 @@ for each in (
 )
 @command.command("query")
 @opened
-@click.option("--op", help="Only this operator, as conv2d.")
+@click.option("--op", help="Only this operator, such as conv2d.")
 @click.option(
     "--shape",
     "shapes",
@@ -98,14 +98,14 @@ for each in (
     help="Only tasks with a tensor of this shape. Repeatable.",
 )
 @known_target_option
-@click.option("--model", help="Only tasks of this model, by name or start of its digest.")
+@click.option("--model", help="Only tasks of this model: its name or the start of its digest.")
 @click.option(
     "--since",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="2026-01-31",
-    help="Only records made since this day.",
+    help="Only records that were made since this day.",
 )
-@number_option("--limit", 100, "Most rows.")
+@number_option("--limit", 100, "Show at most N rows.")
 @answering
 def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Answer:
     """List the best record of each task, the newest first."""
@@ -124,13 +124,13 @@ def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Ans
 @click.option(
     "--repair",
     is_flag=True,
-    help="Where it is damaged, put what is whole into a new file, and keep the old one beside it.",
+    help="If it is damaged, put what is whole into a new file, and keep the old one beside it.",
 )
 @answering
 def verify_command(registry: Path, repair: bool) -> Answer:
-    """Look for damage (exit 8).
+    """Look for damage, and exit 8 if there is any.
 
-    Reads every page and every row.
+    It reads every page and every row.
     """
     from ..project import Project
     from ..registry.restore import Whole, restore
@@ -156,25 +156,25 @@ def verify_command(registry: Path, repair: bool) -> Answer:
     "--keep",
     type=parse_age,
     metavar="30d",
-    help="Forget tasks that nothing was learnt of, and no build had, for so many days.",
+    help="Forget tasks of which nothing was learnt, and that no build used, for so many days.",
 )
 @click.option(
     "--max",
     "most",
     type=parse_size,
     metavar="500MB",
-    help="Forget tasks, those first that were used least lately, until the file is no larger.",
+    help="Forget the least recently used tasks until the file is no larger.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
+@click.option("--dry-run", is_flag=True, help="Drop nothing; say what would be dropped.")
 @answering
 def gc_command(store: Registry, keep: int | None, most: int | None, dry_run: bool) -> Answer:
-    """Drop what no build asks for.
+    """Drop what no build uses.
 
-    These are records that were beaten or are behind the best eight of their task, and all but the
-    newest entry of each build. Measurements stay: searches learn from them.
+    These are records that another has beaten, records behind the best eight of their task, and all
+    but the newest entry of each library. Measurements stay: searches learn from them.
 
-    With --keep and --max whole tasks are forgotten, too, with their measurements. A build that was
-    up to date counts as the one before it.
+    With --keep and --max, whole tasks are forgotten with their measurements. A build that was up to
+    date does not count as a use.
     """
     dropped = store.collect(dry_run=dry_run)
     before = _days_ago(keep) if keep else ""
@@ -197,7 +197,7 @@ def _days_ago(days: int) -> str:
 @partial(opened, write=True)
 @answering
 def vacuum_command(store: Registry) -> Answer:
-    """Rewrite the file without the space of rows that were dropped."""
+    """Rewrite the file without the space of dropped rows."""
     before = store.path.stat().st_size
     store.vacuum()
     after = store.path.stat().st_size

@@ -24,12 +24,14 @@ FORMATS = ("html", "md", "json")
 )
 @click.command("report", cls=Command)
 @click.argument("artifact", type=existing_file)
-@click.option("--output", "-o", type=new_file, help="Write it here.  [default: the library's name]")
+@click.option(
+    "--output", "-o", type=new_file, help="The file to write.  [default: the library's name]"
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Of the file.  [default: by its name, else html]",
+    help="The file's format.  [default: by its name, else html]",
 )
 @seconds_option("How long to run the library for its profile.")
 @registry_path
@@ -37,10 +39,10 @@ FORMATS = ("html", "md", "json")
 def command(
     artifact: Path, output: Path | None, form: str | None, run_seconds: float, registry: Path
 ) -> Answer:
-    """Write a page on what a build brought.
+    """Write a page on what a build achieved.
 
-    It says, too, where the time goes. An HTML page is one file that loads nothing. The tuning
-    curves and what was reused are the registry's; the profile is taken now, if this machine can
+    The page also shows where the time goes. An HTML page is one file that loads nothing. The tuning
+    curves and what was reused come from the registry. The profile is taken now, if this machine can
     run the library.
     """
     from ..views.page.content import Report

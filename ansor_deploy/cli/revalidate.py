@@ -72,17 +72,17 @@ class Retrials(Struct, frozen=True):
 )
 @click.command("revalidate", cls=Command)
 @click.argument("models", type=existing_file, nargs=-1, required=True)
-@number_option("--top", 3, "Try so many of a task's records of each version.")
+@number_option("--top", 3, "Try the best N records of a task, of each version.")
 @model_options
-@number_option("--seed", 0, "Seed of the inputs that are compared.")
+@number_option("--seed", 0, "The seed of the inputs that are compared.")
 @devices_options
 @answering
 def revalidate_command(models: tuple[Path, ...], top: int, request: Request) -> Answer:
     """Try the models' records of other versions of TVM.
 
-    A build uses records of its own version alone. The best few of others are replayed, checked and
-    measured here; those that are right become records of this version, and the rest is not tried
-    again.
+    A build only uses records of its own version of TVM. This command replays, checks and measures
+    the best few records of other versions. Those that are right become records of this version. The
+    others are not tried again.
     """
     from ..pipeline import revalidate
 

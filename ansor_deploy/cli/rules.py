@@ -61,8 +61,9 @@ class Rules(Struct, frozen=True):
 def command() -> None:
     """List derivation rules, and explain what they do to a model.
 
-    Rules given with --rules are asked first, then those of the project's rules/ folder, then the
-    shipped ones; of two with one name the earlier counts. docs/rules.md says how to write one.
+    Rules of --rules are asked first, then those of the project's rules/ folder, then the shipped
+    ones. Of two rules with the same name, only the earlier one is used. docs/rules.md says how to
+    write one.
     """
 
 
@@ -71,7 +72,7 @@ def command() -> None:
 @rule_set_options
 @answering
 def list_command(target: str | None, rules: tuple[Path, ...]) -> Answer:
-    """Print the rules for a target, in the order of asking."""
+    """Print the rules for a target, in the order in which they are asked."""
     kind, files = chosen_target(target).kind, rule_files(rules)
     rows = [Rule.of(rule, rules) for rule in rule_set(files, kind)]
     lines = [line for number, row in enumerate(rows, start=1) for line in rule_lines(number, row)]
@@ -101,8 +102,9 @@ def explain_command(
 ) -> Answer:
     """Print a model's sketches, and what each rule said.
 
-    For every unique task: the structures that the search samples from, and at each block, from
-    the output backwards, which rules applied and why the others did not. Nothing is measured.
+    For every unique task, it prints the structures that the search samples from. For each block,
+    from the output backwards, it prints which rules applied, and why the others did not. Nothing is
+    measured.
     """
     from ..model.prepare import prepare
     from ..space.explain import explain
@@ -133,10 +135,10 @@ class New(Struct, frozen=True):
 @click.argument("name")
 @answering
 def new_command(name: str) -> Answer:
-    """Write a rule that works, and its test, to be changed.
+    """Write a working rule and its test, for you to change.
 
-    NAME.py goes into the project's rules/ folder, or that of this folder, which becomes a project;
-    its test into tests/.
+    NAME.py is written into the project's rules/ folder, and its test into tests/. Outside a
+    project, this folder becomes one.
     """
     from ..space.new_rule import write_rule
 

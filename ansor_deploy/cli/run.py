@@ -66,7 +66,7 @@ class Run(Struct, frozen=True):
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write each output to a .npy file here.",
+    help="Write each output to a .npy file in this folder.",
 )
 @device_option
 @answering
@@ -79,7 +79,7 @@ def command(
 ) -> Answer:
     """Run a library on arrays from files.
 
-    Without an output option, prints what the outputs look like.
+    Without an output option, it prints a summary of each output.
     """
     from ..ship.library import opened
 

@@ -24,8 +24,8 @@ threads_option = click.option(
     default=0,
     callback=_at_most_all,
     metavar="N",
-    help="Threads of a run, at most as many as there are processors; 0 for those of its preset, "
-    "else as many as the target has cores.  [default: 0]",
+    help="Threads of a run, at most one for each processor; 0: as the library's preset says, else "
+    "as many as the target has cores.  [default: 0]",
 )
 
 

@@ -59,7 +59,8 @@ def list_command() -> Answer:
 def show_command(name: str) -> Answer:
     """Print every field of a target.
 
-    What it extends, or detects on this machine, is filled in. NAME may be a path to a .toml file.
+    Fields that it takes from another target, or detects on this machine, are filled in. NAME may be
+    a path to a .toml file.
     """
     target = chosen_target(name)
     values = {**target.to_json(), "fingerprint": target.fingerprint}

@@ -37,13 +37,13 @@ tolerance_options = together(
     _option(
         "--rtol",
         metavar="[OUTPUT=]1e-3",
-        help="Allow elements of an output to differ by so much of themselves, instead of what "
+        help="Allow elements of an output to differ by this share of their size, instead of what "
         "rounding explains. Repeatable.",
     ),
     _option(
         "--atol",
         metavar="[OUTPUT=]0.5",
-        help="Allow elements of an output to differ by so much. Repeatable.",
+        help="Allow elements of an output to differ by this number. Repeatable.",
     ),
     with_tolerances,
 )

@@ -39,13 +39,14 @@ def stats_command(store: Registry) -> Answer:
 @with_examples("registry trends", "registry trends --limit 4 --json")
 @click.command("trends", cls=Command)
 @opened
-@number_option("--limit", 26, "Most weeks, the newest.")
+@number_option("--limit", 26, "Show at most N weeks, the newest.")
 @answering
 def trends_command(store: Registry, limit: int) -> Answer:
     """Show week by week what was built, measured and saved.
 
-    Saved are the trials of tasks that a model had when it came, made for another model or by
-    others. A week is named by its Monday; one in which nothing was done is left out.
+    A model saves the trials of its tasks that were made before, for another model or by others.
+    They count in the week in which the model came. A week is named by its Monday. Weeks in which
+    nothing was done are left out.
     """
     from ..registry.trends import trends
 

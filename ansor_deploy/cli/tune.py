@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "--objective",
     "chosen",
     type=click.Choice(OBJECTIVES),
-    help="What of several models counts.  [default: latency, or goal where one is given]",
+    help="What to improve for several models.  [default: latency, or goal if one is given]",
 )
 @click.option(
     "--goal",
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
     type=parse_goal,
     multiple=True,
     metavar="MODEL=5ms",
-    help="A latency that is good enough for a model. Repeatable.",
+    help="A latency that is good enough for this model. Repeatable.",
 )
 @click.option(
     "--pack",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Measure nothing here: write candidates for the target's machine to this folder, after "
-    "what it has measured of those that are there was taken in.",
+    help="Measure nothing here. Read the results that are in this folder, and write new candidates "
+    "for the target's machine to it.",
 )
-@verbose_option("Show how long steps take, all of the plan, and what rules print.")
+@verbose_option("Show how long steps take, the whole plan, and what rules print.")
 @answering
 @message_format_option
 def command(
@@ -71,22 +71,22 @@ def command(
 ) -> Answer:
     """Fill the registry for models, without building.
 
-    Interrupt it at will: what was measured is kept, and the same command resumes.
+    You can interrupt it at any time: what was measured is kept, and the same command resumes.
 
-    Of several models, the objective "latency" makes the sum of their latencies small, "goal" only
-    what is above their goals, and "speedup" makes the geometric mean of their speed-ups large;
-    "early-stop" is as "latency", but leaves a task at the first batch that brings nothing. Exits
-    7 if a goal is missed.
+    For several models, --objective says what should become small. latency: the sum of their
+    latencies. early-stop: the same, but a task is left after the first batch without an
+    improvement. goal: only what is above the models' goals. speedup: the geometric mean of their
+    latencies. Exits 7 if a goal is missed.
 
-    A lock keeps the records for builds with --frozen. What it says of other models' tasks stays.
+    A lock keeps the records for builds with --frozen. Its lines for other models' tasks stay.
 
-    With --farm, each model on each target is a job of its own, on a board or machine of that target
-    that a worker of the farm reaches; what all find ends in this registry. Where a job fails the
-    others go on, and the first one's exit code is the command's.
+    With --farm, each model for each target is a job. It runs on a board or machine of that target
+    that a worker reaches, and all results come into this registry. If a job fails, the others go
+    on, and the exit code is that of the first failed job.
 
-    For a machine that cannot be reached from here, as one with a GPU: tune with --pack, copy the
-    folder there, run `python3 measure.py` in it, copy it back, and repeat the same command, as
-    often as it writes new candidates.
+    For a machine that cannot be reached from here: tune with --pack, copy the folder there, run
+    `python3 measure.py` in it, copy it back, and repeat the command as long as it writes new
+    candidates.
     """
     objective = chosen_objective(chosen, goals, models)
     requests = [replace(request, objective=objective) for request in requests]

@@ -68,12 +68,16 @@ class Rebuilt(Struct, frozen=True):
 @click.command("verify", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
-@click.option("--rebuild", is_flag=True, help="Build it anew from the lock and compare the bytes.")
-@click.option("--lock", type=new_file, help="The lock that it was built from, for --rebuild.")
-@click.option("--by-node", is_flag=True, help="List what each node of the model is off by.")
+@click.option(
+    "--rebuild", is_flag=True, help="Build the library again from the lock and compare the bytes."
+)
+@click.option(
+    "--lock", type=new_file, help="The lock that the library was built from, for --rebuild."
+)
+@click.option("--by-node", is_flag=True, help="List how far each node of the model is off.")
 @tolerance_options
 @rules_option
-@number_option("--seed", 0, "Seed of the inputs that are compared.")
+@number_option("--seed", 0, "The seed of the inputs that are compared.")
 @input_option
 @device_option
 @answering
@@ -90,15 +94,16 @@ def command(
     inputs: tuple[str, ...],
     devices: tuple[str, ...] | None,
 ) -> Answer:
-    """Check a library's numbers, or that it is whole.
+    """Check a library's numbers, or that its files are whole.
 
-    With a model it is run, and compared with ONNX Runtime: exits 6 if outputs differ on seeded
-    inputs, or on those of --input, by more than rounding explains, or --rtol and --atol allow. With
-    --by-node, a library that gives the value of every node is built for this machine and compared,
-    too. With --rebuild, it is built from the lock again: exits 6 if that makes other bytes.
+    With MODEL, the library runs on seeded inputs, or on those of --input, and its outputs are
+    compared with ONNX Runtime's. Exits 6 if they differ by more than rounding explains, or than
+    --rtol and --atol allow. With --by-node, a library that also gives the value of every node is
+    built for this machine and compared. With --rebuild, the library is built from the lock again;
+    exits 6 if the bytes differ.
 
-    Without one nothing is loaded or run: exits 1 if the library or what lies beside it is not what
-    was built, 4 if this machine, or the device that is named, could not run it.
+    Without MODEL, nothing is loaded or run. Exits 1 if the library or a file beside it is not what
+    was built, and 4 if this machine, or the device of --device, could not run it.
     """
     asked = {"--rebuild": rebuild, "--by-node": by_node, "--input": inputs, "--seed": seed}
     if model is None:
