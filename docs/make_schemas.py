@@ -13,14 +13,14 @@ HERE = Path(__file__).parent
 PAGE = """\
 # JSON
 
-With `--json` a command prints one object on stdout; messages and progress are on stderr. What is in
-it is said by a [JSON Schema](https://json-schema.org/draft/2020-12) (draft 2020-12), as is the
-[manifest](manifest.md). They are made from the types of `ansor_deploy.cli.schemas` by
-`python docs/make_schemas.py`, and the tests hold what commands really print against them.
+With `--json` a command prints one object on stdout. Messages and progress go to stderr. A
+[JSON Schema](https://json-schema.org/draft/2020-12) (draft 2020-12) describes each object, and the
+[manifest](manifest.md). `python docs/make_schemas.py` makes the schemas from the types of
+`ansor_deploy.cli.schemas`, and tests check that commands print what the schemas say.
 
-Fields may be added: a reader should pass over those that it does not know. A number that JSON has
-not, such as an unknown latency, is null. A command that fails prints `{"error": {...}}`
-with its message and its [exit code](exit_codes.md) instead.
+Later versions may add fields, so a reader should ignore those that it does not know. A number that
+JSON cannot represent, such as an unknown latency, is null. A command that fails prints
+`{"error": {...}}` instead, with its message and its [exit code](exit_codes.md).
 
 | what | schema |
 |---|---|
