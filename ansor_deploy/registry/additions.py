@@ -1,4 +1,4 @@
-"""The methods by which builds and tuning add to a registry. They never change what is there."""
+"""The methods by which builds and tuning add to a registry. They never change what is known."""
 
 from collections.abc import Iterable, Sequence
 
@@ -27,6 +27,9 @@ _OF_OTHERS = """
 _LATER = """
     ON CONFLICT DO UPDATE SET created = excluded.created WHERE excluded.created > beaten.created
 """
+# Contests with the opposite end that are still to come, since the clock was set back: none made
+# here would count before that time.
+_TO_COME = "DELETE FROM beaten WHERE loser = ? AND winner = ? AND created > ?"
 
 
 class Additions(Database):
@@ -58,6 +61,7 @@ class Additions(Database):
         contests = [Contest(loser, winner.id, created) for loser in losers]
         with self.writing() as run:
             run.execute(schema.RECORDS.insert + UNLESS_KNOWN, schema.RECORDS.row(winner))
+            run.executemany(_TO_COME, [(one.winner, one.loser, one.created) for one in contests])
             run.executemany(schema.BEATEN.insert + _LATER, map(schema.BEATEN.row, contests))
 
     def add_contests(self, contests: Iterable[Contest]) -> int:

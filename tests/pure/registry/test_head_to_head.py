@@ -81,6 +81,12 @@ def test_the_best_is_the_same_elsewhere(tmp_path):
     assert exported(theirs) == exported(mine)
 
 
+def test_a_comparison_counts_though_the_clock_was_set_back(tmp_path):
+    mine = compared(tmp_path / "mine.db", LUCKY, STEADY, FUTURE)
+    assert best(mine) == STEADY
+    assert best(compared(mine, STEADY, LUCKY)) == LUCKY
+
+
 def test_merging_in_every_order_is_the_same_though_comparisons_disagree(tmp_path):
     third = record(64, 3e-3)
     files = [
