@@ -60,7 +60,7 @@ def command(
     lines to add to them are printed.
     """
     from ..ship.integrations.build_systems import LOCK, system_of
-    from ..ship.integrations.scaffold import check_names
+    from ..ship.integrations.scaffold import check_folder, check_names
 
     wanted = _wanted(models, target, input_shapes)
     lock, paths = Path(LOCK), [model.path for model in wanted]
@@ -73,6 +73,7 @@ def command(
     )
     check_names(wanted)
     system = system_of(Path(), named)
+    check_folder(Path.cwd(), system)
     if system.name == "bazel" and len(shapes_together(input_shapes)) > 1:
         hint = "give one: ansor_model() has one shape of each input"
         raise UsageError("--input-shape: several shapes of an input are not for Bazel", hint)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...errors import UsageError
+from ...errors import AnsorError, UsageError
 from ...project import MARKER, Project
 from ...system.atomic_file import write_whole
+from ..outputs.depfile import escaped
 from . import hook_folder
 from .build_systems import BuildSystem, Model
 
@@ -73,6 +74,15 @@ def check_names(models: Sequence[Model]) -> None:
         if (other := of_name.setdefault(model.name, model.path)) != model.path:
             hint = "rename one of them"
             raise UsageError(f"{other} and {model.path} would be one library, {model.name}", hint)
+
+
+def check_folder(folder: Path, system: BuildSystem) -> None:
+    """UsageError where a build in a folder could not say what it has read."""
+    try:
+        if system.name != "bazel":  # which needs no depfile
+            escaped(folder)
+    except AnsorError as error:
+        raise UsageError(error.text, "rename the folder, or start in another", folder) from error
 
 
 def parts(

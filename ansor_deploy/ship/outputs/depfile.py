@@ -66,5 +66,5 @@ def escaped(path: Path) -> str:
     if _COMMAND.search(str(path)):
         what = "its name cannot stand in a depfile: make would take a part of it for a command"
         raise AnsorError(what, "rename it, or build without --depfile", path)
-    spaced = re.sub(r"(\\*)([ \t#])", lambda found: f"{found[1] * 2}\\{found[2]}", str(path))
+    spaced = re.sub(r"(\\*)([ \t#:])", lambda found: f"{found[1] * 2}\\{found[2]}", str(path))
     return spaced.replace("$", "$$")

@@ -16,7 +16,15 @@ from ansor_deploy.request import Request
 from ansor_deploy.ship.manifest import File
 from ansor_deploy.ship.outputs.depfile import input_files, write_depfile
 
-ODD = ["plain.onnx", "a b.onnx", "pri$e.onnx", "größe.onnx", "a#b.lock", "back\\ slash.toml"]
+ODD = [
+    "plain.onnx",
+    "a b.onnx",
+    "pri$e.onnx",
+    "größe.onnx",
+    "a#b.lock",
+    "c:d.lock",
+    "back\\ slash.toml",
+]
 
 
 def test_every_input_has_a_rule_of_its_own(tmp_path):

@@ -179,6 +179,15 @@ def test_a_name_that_make_reads_otherwise_is_refused(folder, name):
     assert not (folder / "models.mk").exists()
 
 
+def test_a_folder_that_no_depfile_can_name_is_refused(folder):
+    """Its builds name files of the project by their whole paths."""
+    odd = folder / "a;b"
+    (odd / "models").mkdir(parents=True)
+    _copy(folder, f"a;b/{NAME}")
+    refused(init(odd, "--yes"), 2, "a;b", "rename the folder")
+    assert [one.name for one in odd.iterdir()] == ["models"]
+
+
 @pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
 def test_every_template_is_filled(tmp_path, system):
     models = [Model(Path("a.onnx"), "rpi3", ("x=1,2",)), Model(Path("app.onnx"), "b.toml")]
