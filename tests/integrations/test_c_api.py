@@ -226,6 +226,7 @@ DAMAGES = {
     "zeroed": (zeroed, "copy.so: cannot be loaded: "),
     "for another machine": (foreign_machine, "copy.so: cannot be loaded: "),
     "no manifest": (no_manifest, "copy.json: no manifest of a library: No such file"),
+    "too deep": (lambda at: at.with_suffix(".json").write_text('{"a":' * 100_000), "too deeply"),
     "not JSON": (lambda at: at.with_suffix(".json").write_text('{"a":'), "no manifest of a lib"),
     "not an object": (lambda at: at.with_suffix(".json").write_text("[1]"), "it is not an object"),
     "text for a list": (rewritten(lambda one: one.update(inputs="x")), "another type than it"),

@@ -12,6 +12,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#define MOST_NESTED 64
+
 typedef struct {
     tensors inputs, outputs;
 } interface;
@@ -107,8 +109,23 @@ static int read_preset(TVMFFIAny map, manifest *declared) {
     return has.v_int64 != 0 ? read_number(map, "preset", "threads", &declared->threads) : 0;
 }
 
+/* The parser calls itself for what lies in a list or an object: too deep a text ends the program. */
+static int check_depth(const char *json) {
+    int depth = 0, quoted = 0;
+    for (; *json != '\0' && depth <= MOST_NESTED; json++) {
+        if (quoted && *json == '\\' && json[1] != '\0')
+            json++;
+        else if (*json == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (*json == '[' || *json == '{') - (*json == ']' || *json == '}');
+    }
+    return depth <= MOST_NESTED ? 0 : fail("it is nested too deeply");
+}
+
 static int understand(const char *json, manifest *declared, int64_t *bytes) {
     TVMFFIAny argument = text(json), map;
+    if (check_depth(json) != 0) return -1;
     if (call_global("ffi.json.Parse", &argument, 1, &map) != 0) return -1;
     int bad = map.type_index != kTVMFFIMap ? fail("it is not an object") : 0;
     bad = bad || read_number(map, "artifact", "bytes", bytes) != 0 ||
