@@ -1,6 +1,7 @@
 """Helpers that declare options: several as one, a choice of words, numbers, files."""
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import reduce
@@ -17,21 +18,20 @@ from ..system.apart import check_apart
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
+_NO_UTF_8 = re.compile("[\ud800-\udfff]")  # what Python reads such bytes of a name as
 _KINDS = (".onnx", ".so")  # the files that most commands take, for hints
 _MOST_SHOWN = 6  # the most names in a hint
 _MOST_READ = 10_000  # names that are read of a folder, at most
 
 
 class _Named(click.Path):
-    """A path whose name is UTF-8, so that manifests and registries can hold it."""
+    """A path that is UTF-8, so that TVM can open it, and manifests and registries can hold it."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         _check_place(Path(value), read=self.exists)
-        path = super().convert(value, param, ctx)
-        try:
-            str(path).encode()
-        except UnicodeEncodeError:
-            self.fail(f"the name {str(path)!a} is no UTF-8: rename it", param, ctx)
+        path: Any = super().convert(value, param, ctx)
+        if odd := [one for one in map(str, (path, path.absolute())) if _NO_UTF_8.search(one)]:
+            self.fail(f"the name {odd[0]!a} is no UTF-8: rename it", param, ctx)
         return path
 
 

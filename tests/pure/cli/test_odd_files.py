@@ -55,6 +55,17 @@ def test_a_name_that_is_no_utf_8(words):
     assert "is no UTF-8: rename it" in result.stderr
 
 
+def test_a_folder_whose_name_is_no_utf_8(monkeypatch):
+    """TVM could not open what lies in it."""
+    folder = Path(os.fsdecode(b"d\xff"))
+    folder.mkdir()
+    os.link("net.onnx", folder / "net.onnx")
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(cli.main, ["plan", "net.onnx"])
+    assert result.exit_code == 2
+    assert "is no UTF-8: rename it" in result.stderr
+
+
 @pytest.mark.parametrize(("words", "code"), COMMANDS)
 def test_a_pipe_that_nobody_writes_to(words, code):
     result = CliRunner().invoke(cli.main, words.replace("{}", "odd").split())
