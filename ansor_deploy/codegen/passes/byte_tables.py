@@ -4,11 +4,12 @@
 
 AVX-512 VBMI looks up 64 bytes in a table of 128, which fills two registers (`vpermi2b`), by the low
 seven bits of each index. SSE4, AVX2 and AVX-512 look them up in a table of 16, by the low four bits
-(`pshufb`). Of the results of 16 such tables, the other four bits choose one, each bit among half of
-those that are left:
+(`pshufb`); a byte with its highest bit set finds 0. So each two of the 16 parts of a table are
+added up, one for either value of that bit, and the other three bits choose one of eight results,
+each bit among half of those that are left:
 
-    f_k = shuffled(table[16 k : 16 k + 16], v % 16)
-    table[v] = chosen(bit 7 of v, chosen(bit 6, chosen(bit 5, chosen(bit 4, f_0, f_1), ..), ..), ..)
+    f_k = shuffled(table[16 k : 16 k + 16], v) | shuffled(table[16 k + 128 : 16 k + 144], v ^ 128)
+    table[v] = chosen(bit 6 of v, chosen(bit 5, chosen(bit 4, f_0, f_1), ..), ..)
 
 AArch64 looks up 16 bytes in a table of 64, which fills four registers (`tbl`), and leaves those
 with an index beyond it as they are (`tbx`): four such tables, one after the other.
@@ -30,8 +31,8 @@ _PERMUTED = "llvm.x86.avx512.vpermi2var.qi.512"
 _PLACES = 256
 # Bytes of the part of a table that `pshufb` looks up in.
 _PART = 16
-# The bits of an index that choose among these parts.
-_CHOOSING = (4, 5, 6, 7)
+# The bits of an index that choose among the results of two parts each.
+_CHOOSING = (4, 5, 6)
 # How many registers of a table one instruction of AArch64 looks up in.
 _QUARTER = 4
 
@@ -105,20 +106,27 @@ def _shuffled_parts(shuffle: str) -> Callable[[Any, Any], Any]:
     """The look-up by an instruction that shuffles 16 bytes. shuffle: LLVM's name of it."""
 
     def found(table: Any, places: Any) -> Any:
-        lanes = int(places.ty.dtype.lanes)
-        low = tirx.bitwise_and(places, tirx.Broadcast(tirx.const(_PART - 1, "uint8"), lanes))
-        return shared(low, lambda own: _chosen(table, places, own, shuffle))
+        half = tirx.Broadcast(tirx.const(_PLACES // 2, "uint8"), places.ty.dtype.lanes)
+        return shared(places ^ half, lambda turned: _chosen(table, places, turned, shuffle))
 
     return found
 
 
-def _chosen(table: Any, places: Any, low: Any, shuffle: str) -> Any:
-    """The look-up of the low bits in each part of a table, and the choice by the other bits."""
+def _chosen(table: Any, places: Any, turned: Any, shuffle: str) -> Any:
+    """The look-up in each part of a table, and the choice among the results.
+
+    turned: the indices with their highest bit flipped.
+    """
     lanes = int(places.ty.dtype.lanes)
-    kind, parts = str(table.dtype.with_lanes(lanes)), []
-    for first in range(0, _PLACES, _PART):
+    kind = str(table.dtype.with_lanes(lanes))
+
+    def found(first: int, own: Any) -> Any:
         part = _lanes([_part(table, first, _PART)] * (lanes // _PART), lanes)
-        parts.append(tirx.call_llvm_pure_intrin(kind, shuffle, part, low))
+        return tirx.call_llvm_pure_intrin(kind, shuffle, part, own)
+
+    half = _PLACES // 2
+    firsts = range(0, half, _PART)
+    parts = [found(first, places) | found(first + half, turned) for first in firsts]
     for bit in _CHOOSING:
         set_ = _is_set(places, bit)
         pairs = zip(parts[::2], parts[1::2], strict=True)
