@@ -9,6 +9,8 @@ from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.target import load_target
 
 RNG = np.random.default_rng(0)
 SHAPE = (1, 8, 9, 10)
@@ -176,6 +178,26 @@ def test_a_function_of_one_tensor_is_a_table():
     inner = np.rint(np.tanh(real) * np.float32(3) / np.float32(0.031)).clip(-9, 246)
     outer = np.rint(inner * np.float32(0.031) * real / np.float32(0.031)).clip(-9, 246)
     np.testing.assert_array_equal(found, outer.astype(np.float32) * np.float32(0.031))
+
+
+@pytest.mark.parametrize(
+    ("level", "size", "apart"), [("v3", 24, True), ("v3", 8, False), ("v4", 24, False)]
+)
+def test_a_large_tensor_is_looked_up_alone_where_registers_are_few(level, size, apart):
+    constants = {
+        "s": np.float32(0.05), "z": np.uint8(128), "ws": np.float32(0.01), "wz": np.int8(0),
+        "w": RNG.integers(-127, 128, (16, 8, 1, 1)).astype(np.int8),
+    }  # fmt: skip
+    nodes = [
+        node("DequantizeLinear", "x s z", "r"), node("DequantizeLinear", "w ws wz", "v"),
+        node("Conv", "r v", "c"), node("QuantizeLinear", "c s z", "q"),
+        node("DequantizeLinear", "q s z", "d"), node("Sigmoid", "d", "e"),
+        node("QuantizeLinear", "e s z", "y"),
+    ]  # fmt: skip
+    proto = graphs.typed(nodes, {"x": ("uint8", (1, 8, size, size))}, {"y": "uint8"}, constants)
+    target = load_target(f"x86-64-{level}", [shipped("targets")])
+    names = [name.name_hint for name in built.imported(proto, target).mod.functions]
+    assert any(name.startswith("table") for name in names) == apart
 
 
 def test_what_is_not_known_stays_as_it_is():
