@@ -11,7 +11,7 @@ import fcntl
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -230,7 +230,8 @@ class Inventory:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self.path.with_name(".devices.lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
         except OSError as error:
             raise _unusable(self.path.parent, error) from error

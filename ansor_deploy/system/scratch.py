@@ -22,7 +22,8 @@ class Scratch:
         _sweep(Path(tempfile.gettempdir()))
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = os.open(self.path, os.O_RDONLY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # a file system without locks, where nobody sweeps
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def close(self) -> None:
         """Remove the folder and its content. May be called twice."""

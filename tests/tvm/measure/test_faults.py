@@ -3,6 +3,8 @@
 None stops the measurer, harms the next candidate, or leaves a process behind.
 """
 
+import errno
+import fcntl
 import os
 import re
 import signal
@@ -152,6 +154,22 @@ def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path, monkeypat
         scratch.close()
         scratch.close()
     assert list(tmp_path.iterdir()) == [fresh]
+
+
+def test_a_file_system_without_locks_is_used_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", no_locks)
+        alive = Scratch()
+        aged(alive.path)
+        other = Scratch()
+        assert set(tmp_path.iterdir()) == {alive.path, other.path}
+    alive.close()
+    other.close()
+
+
+def no_locks(descriptor, operation):
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 def test_a_link_in_place_of_a_folder_is_left_alone(tmp_path, monkeypatch):
