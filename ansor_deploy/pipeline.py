@@ -228,7 +228,7 @@ def _ship(shipment: Shipment, tuned: TuneResult) -> Manifest:
     except VerificationError as error:
         if shipment.strict or not shipment.rewritten:
             raise
-        shipment.report.warn(f"{error.text}: it is built anew as --precision strict would")
+        shipment.report.warn(f"{error.text}: it is built again as with --precision strict")
     return _ship(shipment.strictly(), tuned)
 
 

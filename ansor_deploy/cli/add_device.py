@@ -174,8 +174,7 @@ def decided(facts: Facts, again: str) -> str:
     names = [target.name for target in likely]
     if not likely:
         raise UsageError(
-            f"no target that is known is such a machine ({facts.machine}, "
-            f"{count(facts.cores, 'core')})",
+            f"no known target fits this machine ({facts.machine}, {count(facts.cores, 'core')})",
             f"describe it in targets/NAME.toml (docs/targets.md); then: {again} --target NAME",
         )
     if sys.stdin.isatty():
@@ -185,7 +184,7 @@ def decided(facts: Facts, again: str) -> str:
         tell(f"its target is {names[0]}: {likely[0].description}")
         return names[0]
     raise UsageError(
-        f"it is not sure which target it is: {' or '.join(names)}",
+        f"it may be one of several targets: {' or '.join(names)}",
         f"say which: {again} --target {names[0]}",
     )
 
@@ -197,5 +196,5 @@ def refuse_misfit(name: str, facts: Facts, target: Target) -> None:
     checks = check_architecture(facts.machine, target), check_features(facts.flags, target)
     for check in checks:
         if check.level == "FAIL":
-            what = f"{name} is no {target.name}: {check.name}: {check.found}"
+            what = f"{name} cannot be a {target.name}: {check.name}: {check.found}"
             raise DeviceError(what, check.remedy)

@@ -121,7 +121,7 @@ def command(
     width, streams = split_of(artifact, threads, 1 if engines or devices else streams)
     here = bool(engines or threads or model or streams > 1)
     if devices and here:
-        what = "--beside, --streams and --threads are for this machine"
+        what = "--beside, --streams and --threads work on this machine only"
         raise UsageError(what, "leave out --device")
     where = () if here else devices
     with report() as events:

@@ -154,7 +154,7 @@ def command(
             result = gained(model, result, request, events, Report())
         if (labels := result.manifest.labels) and not result.up_to_date:
             where = f"'labels' in {manifest_path(result.artifact)} says which"
-            events.warn(f"{', '.join(labels)}: numbers in the place of maps or text; {where}")
+            events.warn(f"{', '.join(labels)}: numbers stand for maps or text; {where}")
         if not result.verified:
             events.warn(f"{result.artifact} is not verified: asked for by --no-verify")
         if missed := goal is not None and missed_goal(result, goal):

@@ -56,7 +56,7 @@ def _check_place(path: Path, *, read: bool) -> None:
 def _missing(path: Path) -> tuple[str, str]:
     """The message for a path without a file, and a hint."""
     if path.is_symlink():
-        return f"{path} is a link to {path.readlink()}, which is not there", "make the link anew"
+        return f"{path} is a link to {path.readlink()}, which is not there", "correct the link"
     return f"there is no file {path}", _nearby(path)
 
 

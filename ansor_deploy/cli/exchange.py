@@ -173,7 +173,7 @@ def pull_command(url: str | None, registry: Path, trust: Path | None) -> Answer:
 
     url = _folder(url)
     pulled = pull(registry, url, _trusted(trust))
-    _say_some(f"passed over, not whole: {name}" for name in pulled.torn)
+    _say_some(f"incomplete, and ignored: {name}" for name in pulled.torn)
     _say_some(f"not taken, as it was withdrawn: {name}" for name in pulled.withdrawn)
     _say_some(misnamed(f"{url}/{name}", right) for name, right in pulled.misnamed.items())
     if pulled.refused:
@@ -217,7 +217,7 @@ def _say_some(lines: Iterable[str]) -> None:
     for line in islice(left, _MOST_SAID):
         say(line, err=True)
     if more := sum(1 for _ in left):
-        say(f"and {more} more of the kind", err=True)
+        say(f"and {more} more such files", err=True)
 
 
 def _folder(url: str | None) -> str:

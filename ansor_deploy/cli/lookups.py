@@ -152,7 +152,7 @@ def _wanted(known: History, names: Names) -> str:
     tvm = version("apache-tvm")
     best = [row for row in known["records"] if row["place"] == 1 and row["tvm"] == tvm]
     if not best:
-        hint = "name one of its records, if it has any; the other versions' need not replay"
+        hint = "name one of its records by its id; a record of another version may not replay"
         raise UsageError(f"the task has no record made with TVM {tvm}", hint)
     if len(best) > 1:
         tuned = ", ".join(names[row["fingerprint"]] for row in best)

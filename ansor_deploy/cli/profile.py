@@ -81,7 +81,7 @@ def command(
 
     here = bool(engine or threads or model)
     if devices and here:
-        raise UsageError("--beside and --threads are for this machine", "leave out --device")
+        raise UsageError("--beside and --threads work on this machine only", "leave out --device")
     where = () if here else devices
     with report() as events, opened(artifact, where, events, threads) as library:
         profiles = profile(library, run_seconds)

@@ -29,7 +29,7 @@ def quantised(precision: str, calibrate: Path | None, keep_float: Sequence[str])
     if precision != INT8 and (calibrate or keep_float):
         option = "--calibrate" if calibrate else "--keep-float"
         hint = "add --precision int8, or leave it out"
-        raise UsageError(f"{option} is of a model that is quantised", hint)
+        raise UsageError(f"{option} is for a model that is quantised", hint)
     made = Calibration(calibrate, tuple(keep_float)) if calibrate else None
     return {"precision": "default" if precision == INT8 else precision, "calibration": made}
 

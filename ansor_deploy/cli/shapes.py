@@ -65,7 +65,9 @@ def shapes_together(named: InputShapes) -> tuple[Shapes, ...]:
     if any(len(shapes) not in (1, count) for shapes in of_input.values()):
         numbers = ", ".join(f"{len(shapes)} for {name}" for name, shapes in of_input.items())
         hint = "give each input as many shapes as the others, or one for all"
-        raise UsageError(f"--input-shape: shapes do not go together: {numbers}", hint)
+        raise UsageError(
+            f"--input-shape: the inputs have different numbers of shapes: {numbers}", hint
+        )
     together = [{name: s[at % len(s)] for name, s in of_input.items()} for at in range(count)]
     if any(shapes_of_all in together[:at] for at, shapes_of_all in enumerate(together)):
         raise UsageError("--input-shape: the same shapes are given twice", "leave one out")

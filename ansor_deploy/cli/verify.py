@@ -115,7 +115,7 @@ def command(
             raise UsageError("--rebuild needs the lock to build from", "name it: --lock FILE")
         return _rebuilt(artifact, model, lock, rules)
     if inputs and (option := _first({"--seed": seed, "--by-node": by_node})):
-        raise UsageError(f"{option} is of seeded inputs", f"leave out --input, or {option}")
+        raise UsageError(f"{option} is for seeded inputs", f"leave out --input, or {option}")
     given = partial(read_inputs, inputs) if inputs else None
     return _compared(artifact, model, seed, dict(tolerances), devices, given, by_node=by_node)
 

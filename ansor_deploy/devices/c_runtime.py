@@ -101,4 +101,4 @@ def _compile(command: list[str], folder: Path) -> None:
         what = f"{Path(command[0]).name} cannot compile the C API: {why}"
         raise AnsorError(what, hint) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise AnsorError(f"{command[0]} cannot be run: {error}", "install it anew") from error
+        raise AnsorError(f"{command[0]} cannot be run: {error}", "install it again") from error

@@ -132,4 +132,4 @@ def _device_facts(name: str) -> Facts:
         return facts_of(ran)
     except Refused as error:
         hint = f"check it: ansor-deploy devices doctor {name}"
-        raise DeviceError(f"what {name} says of itself makes no sense", hint) from error
+        raise DeviceError(f"{name} reports impossible facts about itself", hint) from error

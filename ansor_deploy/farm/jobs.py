@@ -135,7 +135,7 @@ class _Run:
         if fields.get("state") == "begin":
             fields |= {"begun": row.begun + 1, "device": ""}
             if row.begun:
-                self._report.warn(f"{row.name} is done again, by {fields['worker']}")
+                self._report.warn(f"{row.name} is repeated by {fields['worker']}")
         if news:
             fields |= self._take_in(row, news)
         self.rows[number] = replace(row, **fields)
@@ -180,7 +180,7 @@ class _Run:
         for number in self._futures:
             row = self.rows[number]
             if row.worker and row.worker not in offers:
-                self._report.warn(f"{row.name}: {row.worker} is lost, another is waited for")
+                self._report.warn(f"{row.name}: {row.worker} is lost; waiting for another worker")
                 self.rows[number] = replace(row, state="waiting", worker="", device="")
 
 

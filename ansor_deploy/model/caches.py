@@ -60,8 +60,8 @@ class Opened:
         tokens = _tokens(proto, shapes, sizes[past], caches[0], by_name)
         if rows <= tokens:
             raise ModelError(
-                f"a context of {rows} rows has no room beside the {tokens} of a step",
-                f"give it more: --context {max(2 * tokens, 128)}",
+                f"a context of {rows} rows is too small for a model that adds {tokens} in a step",
+                f"give it more rows: --context {max(2 * tokens, 128)}",
             )
         inner = {cache.input for cache in caches}
         counted = tuple(
@@ -160,15 +160,15 @@ def _past(proto: ModelProto, caches: Iterable[Cache]) -> str:
     names = {a.name for a in open_axes(proto) if (a.value.name, a.at) in places}
     if not places:
         raise ModelError(
-            "no cache is found for a context: an input to which a Concat or an attention adds "
-            "rows, of which an output consists",
+            "the model has no caches to keep: no output is an input to which a Concat or an "
+            "attention appends rows",
             "export the model with its past as inputs and its present as outputs, or build it "
             "without --context",
         )
     if len(names) != 1:
         listed = ", ".join(sorted(f"'{name}'" for name, _ in places))
         raise ModelError(
-            f"the rows of its caches ({listed}) have no size of one name that is open",
+            f"the number of rows of its caches ({listed}) is not one open size with one name",
             "export the model with one dynamic axis for the past of all caches",
         )
     return names.pop()

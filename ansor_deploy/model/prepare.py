@@ -167,7 +167,10 @@ class _Sizes(NamedTuple):
 def _opened(proto: ModelProto, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
     """The model with each of its shapes, and the models to compile where sizes stay open."""
     if sizes.lengths and (fault := misfit(proto, sizes.tried[-1])):
-        raise ModelError(f"with the least length, {fault}", "let the range begin with more")
+        raise ModelError(
+            f"with the smallest size of the range, {fault}",
+            "let the range begin with a larger number",
+        )
     protos, opened = _bound(proto, sizes.tried, sizes.rows)
     if sizes.lengths:
         opened = [(protos[0], partial(ranges.prepare, asked=sizes.lengths))]
@@ -205,7 +208,9 @@ def _completed(
     Assumed ranges and assumed rows may be replaced.
     """
     if rows and (span_of(shapes[0]) or len(shapes) > 1):
-        raise UsageError("a context is of one shape", "give --context, or several shapes")
+        raise UsageError(
+            "a library that keeps its caches has one shape", "give --context, or several shapes"
+        )
     if rows or len(shapes) > 1:
         return shapes, rows, False
     if not span_of(shapes[0]) and (rows := assumed_rows(proto, with_rows(shapes[0], 0))):

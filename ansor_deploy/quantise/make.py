@@ -92,7 +92,7 @@ def _asked(model: Path, asked: dict[str, Any], report: Report) -> dict[str, Any]
         try:
             said = child.call(f"{_CHILD}:answer", asked, SECONDS, lambda step: report.step(*step))
         except WorkerFailure as failure:
-            what = f"quantising it ended in the midst: {failure.message}"
+            what = f"quantising it did not end normally: {failure.message}"
             hint = "give fewer samples, or leave layers as they are: --keep-float LAYER"
             raise ModelError(what, hint, model) from failure
     if "refused" in said:

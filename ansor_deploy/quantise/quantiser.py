@@ -96,7 +96,7 @@ def _quantised(
         )
     except Exception as error:
         raise_if_fault(error)
-        hint = "mend the model or the samples; --keep-float LAYER leaves a layer as it is"
+        hint = "correct the model or the samples; --keep-float LAYER leaves a layer as it is"
         raise ModelError(f"ONNX Runtime cannot quantise it: {describe(error)}", hint) from error
     return made
 

@@ -130,7 +130,7 @@ def _parts(array: np.ndarray, one: Input, *, alone: bool) -> Iterator[np.ndarray
         hint = f"convert it first, as with array.astype('{one.dtype}')"
         raise UsageError(f"the array of {one} is of {array.dtype}", hint)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        hint = "leave these samples out: no scale holds them"
+        hint = "leave these samples out: no scale can represent them"
         raise UsageError(f"the array of {one.name!r} has NaN or infinities in it", hint)
     made = _split(array, one, alone=alone)
     if made is None:

@@ -44,7 +44,9 @@ def put_back(registry: Path, file: Path, *, replace: bool) -> Path:
     try:
         _check(file, file)
     except DamagedError as error:
-        hint = f"what is whole of a backup: ansor-deploy registry verify --repair --registry {file}"
+        hint = (
+            f"to save what is whole in it: ansor-deploy registry verify --repair --registry {file}"
+        )
         raise RegistryError(error.text, hint) from error
     with Registry.open(registry) as target, Registry.open(file, write=False) as source:
         (held,) = target.rows("SELECT count(*) AS records FROM records")

@@ -170,7 +170,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
     finally:
         _roll_back(connection)
     if found:
-        raise DamagedError(path, f"no registry has {named(found)} as it has it")
+        raise DamagedError(path, f"its declaration of {named(found)} is not that of a registry")
     if version < SCHEMA_VERSION:
         _create(connection, path)
     if write:

@@ -221,7 +221,7 @@ def withdraw(url: str, bundle: str, signer: Signer | None = None) -> str:
     """
     name = f"{bundle.removesuffix('.jsonl')}.jsonl"
     if not NAME.fullmatch(name):
-        raise UsageError(f"{bundle} is no bundle", "Name it by the 64 digits that it is called.")
+        raise UsageError(f"{bundle} is no bundle", "Give its digest, the 64 digits of its name.")
     words = signer.sign(withdrawal(name)) if signer else ""
     BundleStore(url).write(name + WITHDRAWN, words.encode())
     return name

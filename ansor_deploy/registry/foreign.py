@@ -45,7 +45,8 @@ class ForeignFile:
             raise DamagedError(path, "it is empty")
         if found := strange(connection, own=own):
             raise RegistryError(
-                f"{path} is refused: no registry has {named(found)} as it has it", ASK_FOR_A_BUNDLE
+                f"{path} is refused: its declaration of {named(found)} is not that of a registry",
+                ASK_FOR_A_BUNDLE,
             )
         connection.set_authorizer(_authorized)
 

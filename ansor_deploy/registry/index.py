@@ -162,7 +162,7 @@ def _say(reasons: Sequence[str], warn: Warn) -> None:
     for why in reasons[:_MOST_NAMED]:
         warn(why)
     if more := len(reasons[_MOST_NAMED:]):
-        warn(f"and {more} more of the kind")
+        warn(f"and {more} more such files")
 
 
 def _less_withdrawn(

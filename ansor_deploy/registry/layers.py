@@ -95,7 +95,7 @@ def bring_in(
                 offers = [_offered(index, key, *known) for key, known in have.items()]
         except DamagedError as error:
             _drop(path)
-            warn(f"{error.message}; the next build makes it anew")
+            warn(f"{error.message}; the next build makes it again")
             continue
         for records, ends in offers:
             if records or ends:

@@ -192,7 +192,7 @@ def machine_of(path: Path, remake: str = REMAKE) -> Target:
 
 
 def _remedy(path: Path, remake: str) -> str:
-    return f"Restore it from version control, or remove {path} and make it anew: {remake}"
+    return f"Restore it from version control, or remove {path} and make it again: {remake}"
 
 
 def _for_people(key: str, labels: Mapping[str, str], what: str) -> str:
@@ -249,7 +249,7 @@ def _check_target(header: _Header, target: Target, path: Path, remake: str) -> N
     """MissingRecordError, with the differences, where the lock is for another target."""
     if header.machine.fingerprint == target.fingerprint:
         return
-    hint = f"keep a lock for each target; or remove {path} and make it anew: {remake}"
+    hint = f"keep a lock for each target; or remove {path} and make it again: {remake}"
     if header.machine.name == target.name:
         text = f"it was made for another {target.name}"
         if target.name == HOST:

@@ -76,7 +76,7 @@ class _Model:
             why = self._last_error()
             if found := OUT_OF_RANGE.search(why):
                 raise IndexError(found[0])
-            raise AnsorError(why, "run `sha256sum -c` on what was deployed: is it whole?")
+            raise AnsorError(why, "compare the deployed files: sha256sum -c SHA256SUMS")
 
     def _last_error(self) -> str:
         return str(self._api.ansor_deploy_last_error().decode(errors="replace"))

@@ -138,7 +138,7 @@ class Model(Shared):
         """
         if self.context:
             raise UsageError(
-                "it has a context, and writes to no caches of others", _DECODE, self.path
+                "it keeps its caches itself, and cannot write to others", _DECODE, self.path
             )
         arrays, places = (in_place(some, self._on_gpu) for some in (inputs, outputs))
         batch = self._batch(arrays)
@@ -198,7 +198,7 @@ class Model(Shared):
         """Forget all rows of the caches but the first `length`."""
         steps, _ = self._kept()
         if not 0 <= length <= steps.length:
-            raise UsageError(f"{length} rows of a context of which {steps.length} count", _DECODE)
+            raise UsageError(f"it cannot keep {length} rows: {steps.length} count", _DECODE)
         steps.truncate(length)
 
     def caches(self) -> dict[str, np.ndarray]:

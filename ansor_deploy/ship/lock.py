@@ -242,7 +242,7 @@ def check_possible(tasks: Iterable[Task], locked: Lock, request: Request) -> Non
         if (record := locked.records.get(task.key)) is None:
             continue
         if wrong := task.workload.impossible(record.seconds, request.target):
-            hint = f"remove the lock and make it anew: {request.remake}"
+            hint = f"remove the lock and make it again: {request.remake}"
             raise RegistryError(f"the record of {task.name}: {wrong}", hint, request.lock)
 
 

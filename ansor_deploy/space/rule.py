@@ -141,7 +141,7 @@ def load_rule(path: Path) -> Rule:
     except (Exception, SystemExit) as error:
         raise UsageError(
             f"the rule cannot be loaded: {type(error).__name__}: {error}",
-            "mend the file, or take it out of the project's rules folder",
+            "correct the file, or take it out of the project's rules folder",
             path,
             error.lineno if isinstance(error, SyntaxError) else None,
         ) from error

@@ -77,7 +77,7 @@ class RuleProcess:
         try:
             said = self._call("load", {"path": str(path.resolve())}, running=path.stem)
         except RuleEndedError as ended:
-            hint = "mend the file, or take it out of the project's rules folder"
+            hint = "correct the file, or take it out of the project's rules folder"
             raise UsageError(f"the rule cannot be loaded: it {ended.text}", hint, path) from ended
         if "error" in said:
             raise UsageError(said["error"], said["hint"], path, said["line"])

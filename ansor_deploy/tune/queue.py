@@ -57,7 +57,7 @@ def that_fit(rows: Sequence[PlanRow], work: Workspace) -> tuple[list[PlanRow], l
         no_room.append(row.task.key.workload)
         work.report.warn(
             f"{row.task.name} is not tuned: its trials take {size_text(needed)} of memory, and "
-            f"{work.machine.name} has {size_text(free)} free; where it gets more, try again with "
+            f"{work.machine.name} has {size_text(free)} free; when more is free, try again with "
             f"--retune {row.task.name}"
         )
     return fit, no_room

@@ -39,8 +39,7 @@ def _append(cache: Cache, readers: list[NodeProto]) -> NodeProto:
     if len(found) == 1:
         return found[0]
     raise ModelError(
-        f"the rows of cache '{cache.input}' are read by {len(found)} nodes that add to it, and a "
-        "context takes one",
+        f"the cache '{cache.input}' needs one node that appends to it, and has {len(found)}",
         "build the model without --context",
     )
 

@@ -112,7 +112,7 @@ def _check(call: Call) -> None:
     columns, blocks = call.shape(1)[-1], -(-depth // size)
     shapes = [call.shape(at) for at in range(2, len(call.inputs))]
     if call.shape(1) != (depth / each, columns) or any(s != (blocks, columns) for s in shapes):
-        raise ModelError("the weights of a product of blocks do not fit", "export the model anew")
+        raise ModelError("the weights of a product of blocks do not fit", "export the model again")
 
 
 def _value(call: Call, index: int) -> np.ndarray:

@@ -81,7 +81,8 @@ class _Range:
         wrapped = np.where(wide < 0, wide + extents, wide) if self._negative else wide
         if ((wrapped < self._least) | (wrapped >= extents)).any():
             raise ModelError(
-                self._text, "Mend the constant, or what it looks into, and export again."
+                self._text,
+                "Correct the constant, or the tensor that it indexes, and export the model again.",
             )
         return wrapped.astype(indices.dtype)
 

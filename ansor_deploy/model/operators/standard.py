@@ -55,7 +55,7 @@ def _picked(call: Call) -> Any:
     sequence, place = call.emit(call.inputs[0]), int(np.asarray(call.value(1)))
     count = len(sequence.ty.fields)
     if not -count <= place < count:
-        raise ModelError(f"element {place} of a sequence of {count}", "Mend the index.")
+        raise ModelError(f"element {place} of a sequence of {count}", "Correct the index.")
     return call.emit(relax.TupleGetItem(sequence, place % count))
 
 

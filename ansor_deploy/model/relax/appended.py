@@ -25,7 +25,7 @@ def with_appended(mod: tvm.IRModule) -> tvm.IRModule:
     made = rewritten(mod, lambda builder: _Appending(builder, mod))
     if made is mod:
         raise ModelError(
-            "a context is not kept by a model with branches that a run chooses",
+            "a model with branches that a run chooses cannot keep its caches",
             "cut the graph before them, or build it without --context",
         )
     return made

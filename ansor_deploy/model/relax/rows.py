@@ -118,6 +118,6 @@ def _text(place: Place) -> str:
 
 def _refused(why: str) -> ModelError:
     return ModelError(
-        f"a range of batches takes rows that are computed apart, and {why}",
+        f"a range of batches needs rows that are computed independently, and {why}",
         "give --input-shape the sizes that are needed one by one, as NAME=1,... NAME=4,...",
     )

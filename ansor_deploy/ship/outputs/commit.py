@@ -66,7 +66,7 @@ def check_writable(output: Path, *others: Path) -> None:
             what = f"{path} is {owner}'s, and nobody else may replace it in this folder"
             raise AnsorError(what, "give another place with -o/--output")
     if output in (manifest_path(output), header_path(output)):
-        raise AnsorError(f"{output} is the name of what lies beside a library", hint)
+        raise AnsorError(f"{output} is the name of a file that belongs to a library", hint)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def check_preset(request: Request) -> None:
     """UsageError where the requested preset cannot be measured; a frozen build reads its lock's."""
     asked, hint = f"--for {request.preset} measures", "leave out --for"
     if request.codes:
-        raise UsageError(f"{asked} for one target, and the library is for several", hint)
+        raise UsageError(f"{asked} one target, and the library is for several", hint)
     if request.frozen:
         return
     if request.devices or not can_run(request):

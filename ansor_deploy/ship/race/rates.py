@@ -36,8 +36,8 @@ def bench_rate(
     is more requests than can be kept.
     """
     if rate * seconds > MOST:
-        most = f"at most {MOST:,}, and {rate:g} a second are more in {seconds:g} s"
-        raise UsageError(f"a benchmark has {most}", "give it less --time, or a lower --rate")
+        most = f"at most {MOST:,} requests are kept; {rate:g}/s for {seconds:g} s are more"
+        raise UsageError(most, "give a shorter --time or a lower --rate")
     with opened(artifact, devices, report, threads) as library:
         if not isinstance(library, RemoteModel):
             return _served_here(library, arrivals(rate, seconds), seconds, streams)

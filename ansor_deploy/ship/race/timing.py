@@ -146,7 +146,7 @@ def _model_of(artifact: Path, given: Path | None) -> onnx.ModelProto:
         hint = f"name it: ansor-deploy bench {artifact} {known.name} --beside onnxruntime"
         raise UsageError(f"the model {known.name} is not here", hint)
     if file_sha256(file) != known.sha256:
-        hint = f"build it anew: ansor-deploy build {file} -o {artifact}"
+        hint = f"build it again: ansor-deploy build {file} -o {artifact}"
         raise UsageError(f"{artifact} was not built from {file} as it is now", hint)
     return with_values(load(file).proto, values_of(known.shapes[0]))
 

@@ -25,7 +25,9 @@ from ...system.worker import Worker, WorkerFailure
 
 SECONDS = 600.0  # time limit for loading a model, and for a run
 _CHILD = "ansor_deploy.ship.verify.session_child"
-_HINT = "mend the model, or build it with --no-verify: nothing can be verified without an oracle"
+_HINT = (
+    "correct the model, or build it with --no-verify: it cannot be verified without ONNX Runtime"
+)
 _numbers = itertools.count()
 
 

@@ -48,11 +48,13 @@ def _advice(shipment: Shipment, node: NodeVerdict | None, rules: Sequence[Rule])
     task = next((one for one in shipment.model.tasks if node and _computes(one, node)), None)
     record = shipment.records.get(task.key) if task else None
     if task is not None and (own := _own_rules(task, record, shipment.target, rules)):
-        anew = f", and search its task anew with {_retune(task)}" if record else ""
-        return f"its schedule is by {' and '.join(own)}, a rule of yours: mend or remove it{anew}"
+        again = f", and search its task again with {_retune(task)}" if record else ""
+        return (
+            f"its schedule is by {' and '.join(own)}, a rule of yours: correct or remove it{again}"
+        )
     if task is not None and record is not None:
         return (
-            f"its task has a record, which may be wrong: search it anew with {_retune(task)}, "
+            f"its task has a record, which may be wrong: search it again with {_retune(task)}, "
             "and report the record"
         )
     return (

@@ -126,7 +126,7 @@ class CostModel:
             learnt = int(booster.attr("programs") or 0)
             booster.predict(_matrix([np.zeros((1, LENGTH))]))
         except (OSError, ValueError, xgboost.core.XGBoostError):
-            self._warn(f"{self._path}: the cost model is damaged; it is made anew")
+            self._warn(f"{self._path}: the cost model is damaged, and is made again")
             return
         self._booster, self._learnt = booster, learnt
 

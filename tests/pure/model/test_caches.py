@@ -106,6 +106,6 @@ def kept(proto, rows):
 
 
 def test_what_has_no_such_cache_is_refused():
-    assert "no cache is found" in refused(dense(4, 4))
-    assert "no size of one name" in refused(appending((1, 2, 3, 4), (1, 2, 1, 4)))
-    assert "no room beside the 1 of a step" in refused(llama(**TINY), rows=1)
+    assert "no caches to keep" in refused(dense(4, 4))
+    assert "is not one open size with one name" in refused(appending((1, 2, 3, 4), (1, 2, 1, 4)))
+    assert "too small for a model that adds 1 in a step" in refused(llama(**TINY), rows=1)

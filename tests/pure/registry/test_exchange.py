@@ -173,8 +173,8 @@ def test_of_many_uploads_that_did_not_end_a_few_are_named(tmp_path):
         (place / f"{at:064x}.jsonl").touch()
     said = program(tmp_path, "registry", "pull", "place", "--registry", "new.db").stderr
     *named, rest = said.splitlines()
-    assert [line.partition(":")[0] for line in named] == ["passed over, not whole"] * 8
-    assert rest == "and 12 more of the kind"
+    assert [line.partition(":")[0] for line in named] == ["incomplete, and ignored"] * 8
+    assert rest == "and 12 more such files"
 
 
 @pytest.mark.parametrize("wrong", ["team.jsonl", f"{'0' * 64}.jsonl"])
@@ -259,7 +259,7 @@ SPOILT = {
     "target": ("UPDATE targets SET json = '[]'", "not JSON"),
     "name": ("UPDATE searches SET id = 7, tvm = char(27)", "tvm"),
     "key": ("UPDATE records SET id = char(27) || '[2J'", "digest"),
-    "view": (ENDLESS, "no registry has"),
+    "view": (ENDLESS, "is not that of a registry"),
 }
 
 

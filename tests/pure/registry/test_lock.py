@@ -128,7 +128,7 @@ def test_a_lock_is_for_one_target_and_one_tvm(path):
     with pytest.raises(MissingRecordError) as caught:
         read_lock(path, other, TVM, "make tune")
     assert caught.value.message == f"{path}: it was made for another board; cores: 4 instead of 2"
-    assert caught.value.hint.endswith(f"remove {path} and make it anew: make tune")
+    assert caught.value.hint.endswith(f"remove {path} and make it again: make tune")
     assert caught.value.hint.startswith("for as many cores as the lock: --target board:4; ")
     with pytest.raises(RegistryError, match=r"records\.lock:1: it is for TVM"):
         read_lock(path, TARGET, "0.28.0")

@@ -162,7 +162,7 @@ def test_a_failure_leaves_what_was_there(output):
 
 def test_a_library_s_name_is_its_own(tmp_path):
     for name in ("m.json", "m.h"):
-        with pytest.raises(AnsorError, match="beside a library"):
+        with pytest.raises(AnsorError, match="belongs to a library"):
             check_writable(tmp_path / name)
     check_writable(tmp_path / "new" / "m")
     (tmp_path / "taken.json").mkdir()

@@ -55,7 +55,7 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     run = tuning("net.onnx", "--target", "board.toml", "--target", "host")
     run.until(r"net\.onnx +board +one +tune +[1-9]")
     farm.kill("one")
-    run.until("one is lost, another is waited for")
+    run.until("one is lost; waiting for another worker")
     assert remaining(farm.mark("one")) == []
     farm.worker("two", threads=2)
     assert run.end() == 0, run.told
@@ -66,7 +66,7 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     # A worker may have ended others before it is killed, in an order that is the scheduler's.
     (lost,) = [job for job in jobs if job["begun"] == 2]
     assert lost["worker"] == "two"
-    assert f"{lost['model']} for {lost['target']} is done again, by two" in run.told
+    assert f"{lost['model']} for {lost['target']} is repeated by two" in run.told
     assert all(job["records"] for job in jobs)
     shown = answer(folder, "registry", "stats", "--registry", "r.db")
     assert shown["records"] == sum(job["records"] for job in jobs)

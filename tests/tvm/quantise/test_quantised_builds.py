@@ -163,8 +163,8 @@ def test_what_is_said_on_the_way_and_in_the_report(folder):
     ("words", "code", "said"),
     [
         (("--precision", "int8"), 2, "--precision int8 needs --calibrate: samples of the model's"),
-        (("--calibrate", "samples.npz"), 2, "--calibrate is of a model that is quantised"),
-        (("--keep-float", "y"), 2, "--keep-float is of a model that is quantised"),
+        (("--calibrate", "samples.npz"), 2, "--calibrate is for a model that is quantised"),
+        (("--keep-float", "y"), 2, "--keep-float is for a model that is quantised"),
         ((*INT8, "missing.npz"), 2, "missing.npz"),
         ((*INT8, "wrong.npz"), 2, "wrong.npz: error: the model has no input 'z'"),
         ((*INT8, "pickled.npz"), 2, "not a NumPy file of plain arrays"),

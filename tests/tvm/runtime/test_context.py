@@ -103,7 +103,7 @@ def test_what_was_forgotten_leaves_nothing_behind(decoder, growing):
     assert_steps_alike(decoder, growing, 7, 8)
     decoder.truncate()
     assert_steps_alike(decoder, Growing(llama(**TINY)), 4, 5)
-    with pytest.raises(UsageError, match="9 rows of a context of which 2 count"):
+    with pytest.raises(UsageError, match="it cannot keep 9 rows: 2 count"):
         decoder.truncate(9)
 
 
@@ -174,7 +174,7 @@ def test_a_context_of_several_shapes_is_refused(shop):
 
 def test_a_model_without_caches_is_refused(shop):
     words = ("build", "plain.onnx", "--context", 8, "-o", "kept.so")
-    refused(program(shop, *words), 3, "no cache is found for a context", "--context")
+    refused(program(shop, *words), 3, "the model has no caches to keep", "--context")
     assert not (shop / "kept.so").exists()
 
 
@@ -224,7 +224,7 @@ def test_caches_in_c_are_forgotten_and_handed_out(shop, growing):
     library = shop / "llama.so"
     assert errors == [
         f"{library}: attention_mask is int64, 24 bytes; given int64, 8 bytes",
-        f"{library}: 9 rows of a context of which 2 count",
+        f"{library}: it cannot keep 9 rows: 2 count",
         f"{library}: input_ids is no cache",
     ]
 

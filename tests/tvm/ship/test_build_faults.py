@@ -102,7 +102,7 @@ def test_rows_of_a_cache_that_no_context_takes_are_so_many_and_it_is_said(folder
     result = untuned(folder)
     assert result.returncode == 0, result.stderr
     said = " ".join(result.stderr.split())
-    assert "--input-shape past_key_values.0.key=1,2,127,8 alone, since the rows of cache" in said
+    assert "--input-shape past_key_values.0.key=1,2,127,8 alone, since the cache" in said
     manifest = json.loads((folder / "out" / "net.json").read_text())
     assert manifest["inputs"][0]["shape"] == [1, 2, 127, 8]
 

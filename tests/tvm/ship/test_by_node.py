@@ -67,7 +67,7 @@ def test_who_knows_better_builds_it_all_the_same(folder):
         said = program(folder, "verify", "net.so", "net.onnx", "--input", f"x={file}.npy")
         assert (said.returncode, "the inputs that were given" in said.stdout) == (code, True)
     given = ("verify", "net.so", "net.onnx", "--input", "x=right.npy", "--by-node")
-    refused(program(folder, *given), 2, "--by-node is of seeded inputs")
+    refused(program(folder, *given), 2, "--by-node is for seeded inputs")
 
 
 def test_every_node_of_a_right_library_is_listed(folder):

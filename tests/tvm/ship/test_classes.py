@@ -15,7 +15,7 @@ def test_it_is_verified_and_gives_rows_and_places(tmp_path):
     onnx.save(by_label(), tmp_path / "model.onnx")
     built = program(tmp_path, "build", "model.onnx", "--trials", 0, "--beside", "none")
     assert built.returncode == 0, built.stderr
-    told = "warning: maps, text: numbers in the place of maps or text; 'labels' in model.json says"
+    told = "warning: maps, text: numbers stand for maps or text; 'labels' in model.json says"
     assert told in " ".join(built.stderr.split())
     manifest = json.loads((tmp_path / "model.json").read_text())
     assert manifest["labels"] == {"maps": list(NAMES), "text": list(NAMES)}

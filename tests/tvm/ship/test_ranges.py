@@ -193,4 +193,6 @@ def test_a_range_that_begins_with_too_little_is_refused_by_its_node(tmp_path):
     wide = graph([node("Conv", "x w", "y")], {"x": (1, 4, "n")}, constants={"w": randn(0, 4, 4, 3)})
     onnx.save(wide, tmp_path / "net.onnx")
     ended = program(tmp_path, "build", "net.onnx", "--input-shape", "x=1,4,2..8")
-    refused(ended, 3, "with the least length, node 'y' (Conv) takes 3 at once, and gets 2")
+    refused(
+        ended, 3, "with the smallest size of the range, node 'y' (Conv) takes 3 at once, and gets 2"
+    )

@@ -39,7 +39,7 @@ def words(folder, kind: str, trials: int) -> tuple:
 @pytest.mark.parametrize("trials", [0, 2])
 def test_a_rule_that_computes_something_else_makes_no_record_and_is_blamed(folder, trials):
     result = program(folder, "build", *words(folder, "int8", trials))
-    refused(result, 6, "Sigmoid", "by in-int8, a rule of yours: mend or remove it\n")
+    refused(result, 6, "Sigmoid", "by in-int8, a rule of yours: correct or remove it\n")
     with Registry.open(folder / "r.db", write=False) as registry:
         assert registry.rows("SELECT id FROM records") == []
 

@@ -434,7 +434,7 @@ int ansor_deploy_truncate(ansor_deploy_model *model, size_t length) {
     context *kept = &model->declared.kept;
     if (!has_context(model)) return -1;
     if (length > (size_t)kept->counted)
-        return fail("%s: %zu rows of a context of which %lld count", model->path, length,
+        return fail("%s: it cannot keep %zu rows: %lld count", model->path, length,
                     (long long)kept->counted);
     for (size_t at = 0; at < kept->inputs; at++)
         if (kept->rooms[at].memory != NULL) clear(&kept->rooms[at], length + kept->rooms[at].more);
