@@ -41,7 +41,7 @@ def c_runtime(arch: str, folder: Path, wheels: Path, *, program: bool = True) ->
         hint = "fetch them: ansor-deploy devices install NAME, for a board of that kind"
         raise DeviceError(f"{wheels} has no wheels of TVM's runtime for {arch}", hint)
     api = ["-fPIC", "-shared", "-Wl,-soname,libansor_deploy.so", "-Wl,-rpath,$ORIGIN"]
-    api += [f"-I{_tvm_headers()}", str(C_API / "ansor_deploy.c"), "-Llib"]
+    api += [f"-I{_tvm_ffi() / 'include'}", str(C_API / "ansor_deploy.c"), "-Llib"]
     api += ["-ltvm_runtime", "-ltvm_ffi", "-o", "lib/libansor_deploy.so"]
     _compile([compiler, *_OPTIONS, *api], folder)
     if program:
@@ -72,10 +72,6 @@ def _installed_libraries(folder: Path) -> None:
 
     for path in (library(), _tvm_ffi() / "lib" / "libtvm_ffi.so"):
         shutil.copyfile(path, folder / path.name)
-
-
-def _tvm_headers() -> Path:
-    return _tvm_ffi() / "include"
 
 
 def _tvm_ffi() -> Path:

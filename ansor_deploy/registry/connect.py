@@ -152,7 +152,7 @@ def _empty() -> sqlite3.Connection:
     return connection
 
 
-def _connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+def _connect(path: Path, *, write: bool, busy_seconds: float) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
     connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")

@@ -128,10 +128,7 @@ def _borrowed(values: Any) -> Any:
 
 
 def bind_weights(
-    machine: Any,
-    block: Callable[[int], Any],
-    functions: Sequence[str] = ("main",),
-    prefix: str = "",
+    machine: Any, block: Callable[[int], Any], functions: Sequence[str], prefix: str
 ) -> None:
     """Bind the last arguments of a virtual machine's functions: weights, and memory for tensors.
 

@@ -63,7 +63,7 @@ def use_threads(module: Any, count: int) -> None:
         module.get_function("use_threads", query_imports=True)(count)
 
 
-def choose_code(module: Any, path: Path, wanted: int | None = None) -> int:
+def choose_code(module: Any, path: Path, wanted: int | None) -> int:
     """Choose the code of a loaded library that this processor runs, before any of it has run.
 
     Returns its number: that of the best, or the wanted one. DeviceError where there is none.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_SECONDS = 6.0  # the limit of the race; but the first look is always reached
 
 
-def time_alone(library: Library, seed: int, *, same: bool = False) -> Speed:
+def time_alone(library: Library, seed: int, *, same: bool) -> Speed:
     """The times of a library alone. seed: that of its inputs. same: it equals the untuned one."""
     each = turn.alone(library, _feeds(library, seed))
     return Speed.alone(tuple(seconds * 1e3 for seconds in each), same=same)

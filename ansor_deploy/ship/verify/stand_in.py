@@ -33,8 +33,8 @@ def make_stand_in(
     draft: Draft,
     precision: str,
     bare: Bare,
-    width: int = 0,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    width: int,
+    progress: Callable[[int, int], None],
 ) -> BareModel:
     """A model's stand-in, written to a path and loaded.
 
