@@ -20,25 +20,20 @@ FORMATS = ("html", "md", "json")
 @with_examples(
     "report resnet18.so",
     "report resnet18.so -o resnet18.html --time 10s",
-    "report resnet18.so --format md -o resnet18.md",
+    "report resnet18.so -o resnet18.md",
 )
 @click.command("report", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.option(
-    "--output", "-o", type=new_file, help="The file to write.  [default: the library's name]"
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    help="The file's format.  [default: by its name, else html]",
+    "--output",
+    "-o",
+    type=new_file,
+    help="The file to write: .html, .md or .json.  [default: the library's name with .report.html]",
 )
 @seconds_option("How long to run the library for its profile.")
 @registry_path
 @answering
-def command(
-    artifact: Path, output: Path | None, form: str | None, run_seconds: float, registry: Path
-) -> Answer:
+def command(artifact: Path, output: Path | None, run_seconds: float, registry: Path) -> Answer:
     """Write a page on what a build achieved.
 
     The page also shows where the time goes. An HTML page is one file that loads nothing. The tuning
@@ -48,8 +43,7 @@ def command(
     from ..views.page.content import Report
     from ..views.page.write import write_report
 
-    form = form or form_of(output)
-    path, facts = write_report(artifact, registry, run_seconds, output, form)
+    path, facts = write_report(artifact, registry, run_seconds, output, form_of(output))
     return Answer(Report(report=path, **structs.asdict(facts.answer)), [f"wrote {path}"])
 
 
