@@ -114,5 +114,5 @@ def retrial_lines(retrials: list[past.Retrial], answer: Retrials) -> list[str]:
         names = shortened(retrial.task.name, 30), shortened(retrial.task.workload.op, 12)
         best = latency(retrial.best.latency) if retrial.best else "none"
         table.append((*names, str(len(retrial.tried)), str(retrial.right), best))
-    sums = f"{answer.right} of {count(answer.tried, 'record')} serve again"
+    sums = f"{answer.right} of {count(answer.tried, 'record')} can be used again"
     return [*in_columns(table), f"{count(len(retrials), 'task')}: {sums}"]

@@ -100,7 +100,7 @@ def _host_lines(stats: Stats, names: Mapping[str, str]) -> list[str]:
     return [
         f"{one['host']} disagrees with all other hosts of {names[one['fingerprint']]}: "
         f"{one['ratio']:.2f}x their time, in {one['off']} of "
-        f"{count(one['schedules'], 'schedule')}; what it says goes with: registry forget "
+        f"{count(one['schedules'], 'schedule')}; to remove its records: registry forget "
         f"--device {one['host']}"
         for one in stats["disagreeing"]
     ]

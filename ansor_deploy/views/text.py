@@ -235,7 +235,7 @@ def _exact_text(verification: Verification) -> str:
         return ""
     names, count = verification.exact, len(verification.exact)
     said = ", ".join(names) if count <= _MOST_NAMED else f"{count} tensors"
-    return f"; bit for bit what the integers come to: {said}"
+    return f"; exact, bit for bit: {said}"
 
 
 def nodes_text(nodes: Sequence[NodeVerdict]) -> Iterator[str]:

@@ -139,7 +139,7 @@ def test_what_is_wrong_or_does_not_replay_is_named_and_not_used(
     old.add_batch([], [aged(records[0], trace=t, seconds=(1e-9,)) for t in bad.values()])
     result = program(tmp_path, "registry", "revalidate", "m.onnx", "--registry", "old.db")
     assert result.returncode == 0, result.stderr
-    assert "0 of 2 records serve again" in result.stdout
+    assert "0 of 2 records can be used again" in result.stdout
     told = " ".join(result.stderr.split())
     assert told.count("is not used") == 2
     assert "Cannot find a block with the name: b7" in told
