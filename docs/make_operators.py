@@ -20,31 +20,33 @@ OURS = (  # in no file
 PREFACE = """\
 # Operators
 
-Every ONNX operator that can be compiled. A model with any other, or one beyond a limit, is refused
-by name (exit 3) before anything else is done. Written by `docs/make_operators.py` from
-`ansor_deploy/model/operators/`: change the entry there and run `python docs/make_operators.py`.
+This page lists every ONNX operator that can be compiled. A model with another operator, or beyond a
+limit, is refused at once (exit 3), and the message names its nodes. `docs/make_operators.py` writes
+the page from `ansor_deploy/model/operators/`: change the entry there, and run it.
 
-Shapes are static: they follow from the shapes of the model's inputs, and the values that they
-depend on must be constants once all that is constant is folded. Where a run decides how large a
-tensor is, as with NonZero and NonMaxSuppression, it has room for the most that there can be: so
-sizes that are computed need a bound.
+**Shapes** are static: they follow from the shapes of the model's inputs. Values that they depend on
+must be constant after folding. If a run decides how large a tensor is, as with NonZero and
+NonMaxSuppression, the tensor has room for the largest possible size, so a computed size needs a
+bound.
 
-Types: *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is numbers and bool.
-Strings, complex numbers, sequences as inputs or outputs of the model, and types below a byte are
-refused. NaN, infinities and the like: [edge values](edge_values.md).
+**Types:** *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is numbers and
+bool. Strings, complex numbers, types below a byte, and sequences as inputs or outputs of the model
+are refused. [Edge values](edge_values.md) says what happens to NaN and infinities.
 
-A model that draws random numbers (Bernoulli, Multinomial, RandomNormal, RandomUniform and the like)
-has one more input in its library, `seed`, a number of int64: equal seeds draw equal numbers. Give
-another one in each run, or build with `--input-shape seed==1` for the same noise in all runs. The
-seeds that the file's nodes name are not used.
+**Random numbers.** If a model draws random numbers (Bernoulli, Multinomial, RandomNormal,
+RandomUniform and the like), its library has one more input, `seed`, an int64 number. Equal seeds
+give equal numbers. Give another seed in each run, or build with `--input-shape seed==1` for the
+same numbers in all runs. Seeds in the file's nodes are not used.
 
-float16 and bfloat16 are computed in float32, and rounded where values leave a kernel. Weights keep
-their 16 bits in the library and are made float32 where they are loaded, if the processor converts
-(x86 without F16C does not, of float16). Those that Winograd's algorithm transforms are of float32:
-`--precision strict` does without it. Matrices that DequantizeLinear has by blocks or lines, and
-those of MatMulNBits, take a byte for each weight and the scales, if bytes hold all steps from the
-zero points; half a byte where up to eight rows are multiplied by weights of four bits, or
-`accuracy_level` lets rows be bytes: blocks of them are rounded as ONNX Runtime does.
+**16-bit floats.** float16 and bfloat16 are computed in float32, and rounded where values leave a
+kernel. Weights keep their 16 bits in the library and become float32 where they are loaded, if the
+processor can convert them (x86 without F16C cannot convert float16). Weights that Winograd's
+algorithm transforms are float32; `--precision strict` avoids it.
+
+**Weights of few bits.** A matrix that DequantizeLinear scales by blocks or lines, or that of a
+MatMulNBits, takes a byte for each weight, and the scales, if a byte can hold all steps from the
+zero point. A 4-bit weight takes half a byte if at most eight rows are multiplied by it, or if
+`accuracy_level` allows rows of bytes, which are rounded in blocks as in ONNX Runtime.
 
 """
 

@@ -22,18 +22,19 @@ HERE = Path(__file__).parent
 TARGETS = """\
 # Shipped targets
 
-What the files of `targets/` say, with all that they extend. [targets.md](targets.md) says what each
-field means, and how to write a target of your own. `host` is not here: it is this machine, and
-`ansor-deploy targets show host` says what was found. Made by `python docs/make_reference.py`.
+This page shows the files of `targets/`, with all that they extend. [targets.md](targets.md) says
+what each field means, and how to write a target of your own. `host`, the present machine, is not on
+this page: `ansor-deploy targets show host` prints it. Made by `python docs/make_reference.py`.
 """
 RULES = """\
 # What a rule imports
 
-`from ansor_deploy.space import ...`, and nothing else of the tool. [rules.md](rules.md) says how to
-write a rule. Made by `python docs/make_reference.py` from the docstrings.
+A rule imports these names from `ansor_deploy.space`, and from no other part of the tool.
+[rules.md](rules.md) says how to write a rule. Made by `python docs/make_reference.py` from the
+docstrings.
 
-What no verb does, a rule does itself, with what `ansor_deploy.space` hands on of TVM:
-{of_tvm}.
+What none of these functions does, a rule does itself with TVM's own names, which
+`ansor_deploy.space` hands on: {of_tvm}.
 """
 DETECTED = "the machine's"
 _Definition = ast.FunctionDef | ast.ClassDef
