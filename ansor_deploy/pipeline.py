@@ -16,7 +16,6 @@ from msgspec import structs
 
 from .devices.machine import runs_here
 from .errors import AnsorError, VerificationError
-from .registry.layers import indexes
 from .request import Calibration, Outputs, Request
 from .ship.build_result import BuildResult, finished_build
 from .ship.outputs.commit import check_writable, committed
@@ -64,7 +63,7 @@ def build(model: Path, outputs: Outputs, request: Request, report: Report) -> Bu
     request = with_devices(request, report)
     if not (runs := can_run(request)):
         request = without_runs(request, report)
-    layers = indexes(request.layers, report.warn)
+    layers = _indexes(request, report)
     result = unchanged(model, outputs, request, layers, report, runs=runs)
     return result or _build_anew(model, outputs, request, layers, report)
 
@@ -240,9 +239,18 @@ def plan(models: list[Path], request: Request, report: Report) -> Plan:
     request = with_devices(request, report)
     if not can_run(request):
         report.warn(nowhere(request))
-    layers = indexes(request.layers, report.warn)
+    layers = _indexes(request, report)
     with intake.looked_up(models, request, layers, report) as (prepared, tasks, work):
         return plan_models(prepared, tasks, work)
+
+
+def _indexes(request: Request, report: Report) -> tuple[Path, ...]:
+    """The updated indexes of the request's layers; most requests have none."""
+    if not request.layers:
+        return ()
+    from .registry.layers import indexes
+
+    return indexes(request.layers, report.warn)
 
 
 def rebuild(
@@ -275,7 +283,7 @@ def tune(models: list[Path], request: Request, report: Report) -> TuneResult:
     from .tune.sources.claims import prove
 
     request = with_devices(request, report)
-    layers = indexes(request.layers, report.warn)
+    layers = _indexes(request, report)
     with open_workspace(request, layers, report, must_run=True) as work:
         prepared, tasks = intake.read(models, work)
         prove(tasks, work)
@@ -294,7 +302,7 @@ def write_known(models: list[Path], request: Request, report: Report) -> list[Pr
     from .ship.lock import write_entries
     from .tune import intake
 
-    with open_workspace(request, indexes(request.layers, report.warn), report) as work:
+    with open_workspace(request, _indexes(request, report), report) as work:
         prepared, tasks = intake.read(models, work)
         if request.lock is not None and not request.lock.exists():
             keys = [task.key for task in tasks]
@@ -316,7 +324,7 @@ def pack(
     check_folder(folder)
     check_buildable(request.target)
     request = replace(request, devices=(), finds_devices=False)
-    with open_workspace(request, indexes(request.layers, report.warn), report) as work:
+    with open_workspace(request, _indexes(request, report), report) as work:
         prepared, tasks = intake.read(models, work)
         trials = take_in(folder, tasks, work)
         planned = plan_models(prepared, tasks, work)
@@ -335,7 +343,7 @@ def revalidate(models: list[Path], request: Request, most: int, report: Report) 
     from .tune.sources.past import outdated, revalidate_tasks
 
     request = with_devices(request, report)
-    layers = indexes(request.layers, report.warn)
+    layers = _indexes(request, report)
     with open_workspace(request, layers, report, must_run=True) as work:
         _, tasks = intake.read(models, work)
         return revalidate_tasks(tasks, outdated(tasks, work, most), work)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .model.batches import Span, Value, asked, shapes_of, span_of, with_rows
 
 if TYPE_CHECKING:
-    from .registry.layers import Layer
+    from .registry.layer import Layer
     from .target import Target
 
 

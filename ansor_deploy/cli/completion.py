@@ -1,7 +1,6 @@
 """`ansor-deploy completion`: the script for a shell's completion of words."""
 
 import click
-from click.shell_completion import BashComplete, FishComplete, ZshComplete
 from msgspec import Struct
 
 from ..project import Project
@@ -10,7 +9,7 @@ from . import COMPLETING
 from .helptext import Command, with_examples
 from .output import Answer, answering
 
-SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+SHELLS = ("bash", "zsh", "fish")
 
 
 class Completion(Struct, frozen=True):
@@ -25,7 +24,7 @@ class Completion(Struct, frozen=True):
     "completion fish > ~/.config/fish/completions/ansor-deploy.fish",
 )
 @click.command("completion", cls=Command)
-@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.argument("shell", type=click.Choice(SHELLS))
 @answering
 def command(shell: str) -> Answer:
     """Print a script that lets a shell complete words.
@@ -33,8 +32,11 @@ def command(shell: str) -> Answer:
     It completes commands, options, files and the names of targets. Write it to where your shell
     looks for such scripts, or let the shell's start-up file evaluate it.
     """
+    from click import shell_completion as shells  # only this command needs it
+
+    known = {"bash": shells.BashComplete, "zsh": shells.ZshComplete, "fish": shells.FishComplete}
     root = click.get_current_context().find_root().command
-    script = SHELLS[shell](root, {}, "ansor-deploy", COMPLETING).source()
+    script = known[shell](root, {}, "ansor-deploy", COMPLETING).source()
     return Answer(Completion(shell, script), script.splitlines())
 
 

@@ -119,7 +119,7 @@ def make_request(
     directory. several: whether "A,B" may name more than one target. others: fields that a request
     takes unchanged. UsageError where options conflict, or name something that does not exist.
     """
-    from ..registry.layers import layers_of
+    from ..registry.layer import layers_of
 
     if frozen and lock is None:
         raise UsageError("--frozen needs a lock to build from", "name it: --lock FILE")

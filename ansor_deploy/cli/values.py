@@ -6,15 +6,15 @@ import click
 
 SECONDS = (3600.0, 60.0, 1.0)  # in an hour, a minute, a second
 NUMBER = r"\d+(?:\.\d+)?"
-DURATION = re.compile(rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?")
+DURATION = rf"(?:({NUMBER})h)?(?:({NUMBER})m)?(?:({NUMBER})s)?"
 
-AGE = re.compile(r"(\d+)(d|w)")
+AGE = r"(\d+)(d|w)"
 
-LATENCY = re.compile(rf"({NUMBER})(us|ms|s)")
-RATE = re.compile(rf"({NUMBER})/s")
+LATENCY = rf"({NUMBER})(us|ms|s)"
+RATE = rf"({NUMBER})/s"
 UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
-SIZE = re.compile(rf"({NUMBER}) ?([kmg]?)(i?)b", re.IGNORECASE)
+SIZE = rf"({NUMBER}) ?([kmg]?)(i?)b"
 _THOUSANDS = {"": 0, "k": 1, "m": 2, "g": 3}
 
 Fail = click.BadParameter
@@ -22,7 +22,7 @@ Fail = click.BadParameter
 
 def parse_duration(text: str) -> float:
     """The seconds that "90s", "10m" or "1h30m" means."""
-    match = DURATION.fullmatch(text.strip().lower())
+    match = re.fullmatch(DURATION, text.strip().lower())
     if not match or not any(match.groups()):
         raise Fail(f"{text!r} is not a duration; write it like 90s, 10m or 1h30m")
     parts = zip(match.groups(), SECONDS, strict=True)
@@ -34,7 +34,7 @@ def parse_duration(text: str) -> float:
 
 def parse_age(text: str) -> int:
     """The days that "30d" or "8w" means."""
-    match = AGE.fullmatch(text.strip().lower())
+    match = re.fullmatch(AGE, text.strip().lower())
     if not match or not int(match[1]):
         raise Fail(f"{text!r} is not an age; write it like 30d or 8w")
     return min(int(match[1]) * (7 if match[2] == "w" else 1), 100_000)
@@ -54,7 +54,7 @@ def parse_share(text: str) -> float:
 
 def parse_size(text: str) -> int:
     """The bytes that "20MB" or "20MiB" means."""
-    match = SIZE.fullmatch(text.strip())
+    match = re.fullmatch(SIZE, text.strip(), re.IGNORECASE)
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a size; write it like 20MB, 512kB or 1.5GiB")
     return int(float(match[1]) * (1024 if match[3] else 1000) ** _THOUSANDS[match[2].lower()])
@@ -82,7 +82,7 @@ def parse_tolerance(text: str) -> tuple[str, float]:
 
 def parse_latency(text: str) -> float:
     """The seconds that "5ms" means."""
-    match = LATENCY.fullmatch(text.strip().lower())
+    match = re.fullmatch(LATENCY, text.strip().lower())
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a latency; write it like 5ms, 800us or 1.5s")
     return float(match[1]) * UNITS[match[2]]
@@ -90,7 +90,7 @@ def parse_latency(text: str) -> float:
 
 def parse_rate(text: str) -> float:
     """The requests a second that "100/s" means."""
-    match = RATE.fullmatch(text.strip().lower())
+    match = re.fullmatch(RATE, text.strip().lower())
     if not match or not float(match[1]):
         raise Fail(f"{text!r} is not a rate; write it like 100/s or 0.5/s")
     return float(match[1])
@@ -99,7 +99,7 @@ def parse_rate(text: str) -> float:
 def parse_goal(text: str) -> tuple[str, float]:
     """The model's name and the seconds in "resnet18.onnx=5ms"."""
     model, _, latency = text.rpartition("=")
-    match = LATENCY.fullmatch(latency.strip().lower())
+    match = re.fullmatch(LATENCY, latency.strip().lower())
     if not model or not match or not float(match[1]):
         raise Fail(f"{text!r} is not a model's latency; write it like net.onnx=5ms")
     return model, float(match[1]) * UNITS[match[2]]

@@ -14,9 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ..errors import AnsorError, RegistryError
 from ..system.atomic_file import write_whole
@@ -25,46 +25,22 @@ from ..system.environment import cache_folder
 from .connect import SCHEMA_VERSION
 from .faults import DamagedError
 from .index import LAYOUT, let_in, state, update
+from .layer import Layer, Tier
 from .lookups import FEW
 from .record import Record, SearchEnd, TaskKey
 from .store import Registry
 
 if TYPE_CHECKING:
-    from ..project import Project
     from ..target import Target
     from .exchange import Trusted
 
     Warn = Callable[[str], None]
-
-Tier = Literal["base", "team"]
 
 FRESH_SECONDS = 600.0  # a URL that was asked is not asked again within this time
 KNOCKING = 2.0  # a server that is up and near accepts a connection within so many seconds
 PATIENCE = 30.0  # seconds for a URL to answer, and to send what is new
 
 _LOOKED_AT = 256  # the most records of a key and a version of TVM that are read
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A source of records. where: path of a bundle or of a folder of bundles, or its URL.
-
-    trust: file of public keys, one of which must have signed each bundle; None if none need be
-    signed. tier: "base" for the one shipped with the tool.
-    """
-
-    where: str
-    trust: Path | None = None
-    tier: Tier = "team"
-
-
-def layers_of(project: Project, seed: Path) -> tuple[Layer, ...]:
-    """The layers below a project's registry, the lowest first.
-
-    seed: folder of shipped bundles, each named after its content.
-    """
-    shipped = [Layer(str(seed), tier="base")] if any(seed.glob("*.jsonl")) else []
-    return (*shipped, *([Layer(project.team, project.trust)] if project.team else []))
 
 
 def indexes(layers: Iterable[Layer], warn: Warn) -> tuple[Path, ...]:

@@ -10,8 +10,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ..marks import marks
-
 _OF_THIS_ROOM = {
     "rule": "Pass Apply ApplyAndSkipRest",
     "block_view": "BlockView SPATIAL REDUCE blocks divisions factor sums_products",
@@ -41,6 +39,8 @@ TVM_NAMES = ("tvm", "tirx", "collect", "structural_map")
 @cache
 def rule_names() -> dict[str, str]:
     """The names that a rule may import, each with the module that defines it."""
+    from ..marks import marks  # an unchanged build needs only the digests of rules
+
     named = {f"{__name__}.{module}": names.split() for module, names in _OF_THIS_ROOM.items()}
     named |= {module: list(mark.verbs) for module, mark in marks().items()}
     named["ansor_deploy._tvm"] = ["uses", *TVM_NAMES]

@@ -10,7 +10,7 @@ import re
 
 from ..request import Budget
 
-_REASON = re.compile(r"budget(?: of)?(?: (\d+) trials)?(?: and)?(?: (\d+) ms)?")
+_REASON = r"budget(?: of)?(?: (\d+) trials)?(?: and)?(?: (\d+) ms)?"
 
 
 def budget_reason(budget: Budget) -> str:
@@ -28,7 +28,7 @@ def is_larger(budget: Budget, reason: str) -> bool:
 
     False where the reason is not a budget.
     """
-    if not (match := _REASON.fullmatch(reason)):
+    if not (match := re.fullmatch(_REASON, reason)):
         return False
     trials = math.inf if match[1] is None else int(match[1])
     seconds = math.inf if match[2] is None else int(match[2]) * 1e-3

@@ -9,12 +9,15 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from .. import __version__
-from ..measure.outcome import INFRASTRUCTURE, Outcome
 from ..registry.lookups import UNFIT
 from ..registry.record import Measurement, Provenance, Record, SearchEnd, TaskKey
 from .standing import LOCKED, REVALIDATED, SERVED, Standings
+
+if TYPE_CHECKING:
+    from ..measure.outcome import Outcome
 
 
 class Ledger(Standings):
@@ -50,6 +53,8 @@ class Ledger(Standings):
         below: only a program that takes fewer seconds becomes a record. Failures of infrastructure
         say nothing about a candidate and are left out.
         """
+        from ..measure.outcome import INFRASTRUCTURE  # an unchanged build measures nothing
+
         known = [one for one in outcomes if one.error != INFRASTRUCTURE]
         origins = [replace(origin(one), clock=one.clock) for one in known]
         measurements = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..model.graph.places import Node
     from ..model.prepare import Prepared
     from ..model.tasks import Task
-    from ..registry.layers import Tier
+    from ..registry.layer import Tier
     from ..registry.record import Record, TaskKey
     from ..request import Request
     from ..runtime.interface import Interface

@@ -39,7 +39,8 @@ from benchmarks.registry.large import (
 ASK = """
 import json, sys
 from pathlib import Path
-from ansor_deploy.registry.layers import Layer, bring_in, indexes
+from ansor_deploy.registry.layer import Layer
+from ansor_deploy.registry.layers import bring_in, indexes
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 layers, path, keys = json.loads(sys.argv[1])

@@ -27,7 +27,8 @@ from typing import Any
 
 from ansor_deploy.errors import AnsorError, RegistryError
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file
-from ansor_deploy.registry.layers import Layer, bring_in, indexes
+from ansor_deploy.registry.layer import Layer
+from ansor_deploy.registry.layers import bring_in, indexes
 from ansor_deploy.registry.leases import Holder
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.restore import restore

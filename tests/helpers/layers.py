@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ansor_deploy.registry.layers import Layer, bring_in, indexes
+from ansor_deploy.registry.layer import Layer
+from ansor_deploy.registry.layers import bring_in, indexes
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from helpers.foreign import record

@@ -10,7 +10,8 @@ from helpers.ssh_keys import make_key
 from ansor_deploy.project import Project
 from ansor_deploy.registry.bundle import Bundle, read_bundle
 from ansor_deploy.registry.exchange import read_signed
-from ansor_deploy.registry.layers import bring_in, indexes, layers_of
+from ansor_deploy.registry.layer import layers_of
+from ansor_deploy.registry.layers import bring_in, indexes
 from ansor_deploy.registry.signing import load_signer, load_trusted
 from ansor_deploy.registry.store import Registry
 from benchmarks.registry import base

@@ -16,7 +16,8 @@ from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry import remote
 from ansor_deploy.registry.bundle import BundleRefused, read_bundle
 from ansor_deploy.registry.exchange import pull
-from ansor_deploy.registry.layers import Layer, indexes
+from ansor_deploy.registry.layer import Layer
+from ansor_deploy.registry.layers import indexes
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.system.digest import canonical_json
 

@@ -10,7 +10,7 @@ from helpers.layers import KEY, KEYS, NOON, ids, warnings_of
 from ansor_deploy.registry import bundle as bundles
 from ansor_deploy.registry import index as indexing
 from ansor_deploy.registry.exchange import push
-from ansor_deploy.registry.layers import Layer
+from ansor_deploy.registry.layer import Layer
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.digest import canonical_json

@@ -20,7 +20,8 @@ from helpers.web import serving
 from ansor_deploy.project import Project
 from ansor_deploy.registry import layers as layering
 from ansor_deploy.registry.exchange import export_file, push
-from ansor_deploy.registry.layers import Layer, bring_in, indexes, layers_of, tiers
+from ansor_deploy.registry.layer import Layer, layers_of
+from ansor_deploy.registry.layers import bring_in, indexes, tiers
 from ansor_deploy.registry.remote import mirror, name_of
 from ansor_deploy.registry.signing import load_signer
 from ansor_deploy.registry.store import Registry

@@ -12,7 +12,8 @@ from helpers.registry_samples import TARGET, build, fill, key, measurement, reco
 
 from ansor_deploy.project import Project
 from ansor_deploy.registry.exchange import export_file
-from ansor_deploy.registry.layers import Layer, bring_in, indexes
+from ansor_deploy.registry.layer import Layer
+from ansor_deploy.registry.layers import bring_in, indexes
 from ansor_deploy.registry.restore import restore
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.registry.transfer import take_in

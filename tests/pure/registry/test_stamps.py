@@ -8,7 +8,7 @@ from helpers.layers import ids, warnings_of
 
 from ansor_deploy.registry.bundle import BundleRefused, read_bundle
 from ansor_deploy.registry.exchange import export_file, pull, push, withdraw
-from ansor_deploy.registry.layers import Layer
+from ansor_deploy.registry.layer import Layer
 from ansor_deploy.registry.remote import SIGNATURE, WITHDRAWN, name_of
 from ansor_deploy.registry.signing import load_signer, load_trusted
 from ansor_deploy.registry.stamp import Stamp, stamp_of

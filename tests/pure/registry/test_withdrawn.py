@@ -12,7 +12,7 @@ from helpers.web import Quiet, serving
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.registry.exchange import pull, push, withdraw
-from ansor_deploy.registry.layers import Layer
+from ansor_deploy.registry.layer import Layer
 from ansor_deploy.registry.remote import WITHDRAWN
 from ansor_deploy.registry.signing import load_signer, load_trusted
 

@@ -7,7 +7,8 @@ from helpers.foreign import TVM, bundle, record, registry
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.registry.exchange import push
-from ansor_deploy.registry.layers import Layer, indexes, like
+from ansor_deploy.registry.layer import Layer
+from ansor_deploy.registry.layers import indexes, like
 from ansor_deploy.registry.record import TaskKey
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.request import Request
