@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from onnx import NodeProto, TensorProto
-from onnx.reference import ReferenceEvaluator
 
 from .graph.graph import FLOATS, Graph
 from .integer_math import conv_integer, mat_mul_integer, max_pool
@@ -63,6 +62,8 @@ def _is_known(graph: Graph, node: NodeProto) -> bool:
 
 
 def _results(graph: Graph, node: NodeProto, held: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
+    from onnx.reference import ReferenceEvaluator  # slow to import, and few networks need it
+
     if node.op_type in _OWN:
         given = [_tensor(graph, name, held) if name else None for name in node.input]
         return [_OWN[node.op_type](node, *given)]

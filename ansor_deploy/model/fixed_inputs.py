@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 import numpy as np
 from onnx import ModelProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from ..errors import ModelError, UsageError
 from ..system.machine_fault import raise_if_fault
@@ -92,6 +91,8 @@ def _resolved(graph: Graph) -> bool:
 
 def _decided(graph: Graph, condition: str) -> bool | None:
     """The value of a condition that depends on constants alone; None for any other."""
+    from onnx.reference import ReferenceEvaluator  # slow to import
+
     body, read = cone(graph.nodes, [condition])
     if not read <= graph.constants.keys():
         return None

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
@@ -230,6 +229,8 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
 
 
 def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
+    from onnx.reference import ReferenceEvaluator  # slow to import
+
     feeds = {name: graph.value(name) for name in node.input if name}
     if is_op(node, "CumSum") and np.size(axis := feeds[node.input[1]]) == 1:
         feeds[node.input[1]] = np.reshape(axis, ())  # torch's exporter writes a list of one

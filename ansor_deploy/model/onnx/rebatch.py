@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, inliner, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
@@ -113,6 +112,8 @@ class _Walk:
         elif node.op_type == "Size" and (shape := self.shape(names[0])) is not None:
             self.values[node.output[0]] = np.array(math.prod(shape), np.int64)
         elif all(name in self.values for name in names) and self._are_small(node):
+            from onnx.reference import ReferenceEvaluator  # slow to import
+
             feeds = {name: self.values[name] for name in names}
             with suppress(Exception):  # if it cannot be computed, it is not known
                 results = ReferenceEvaluator(node, opsets=self._versions).run(None, feeds)
