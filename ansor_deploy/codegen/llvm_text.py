@@ -6,7 +6,6 @@ No C compiler is needed, nor a cross compiler: beside each `.c` file lies its LL
 
 import json
 import tempfile
-from functools import lru_cache
 from pathlib import Path
 
 from .._tvm import llvm_target, tvm
@@ -21,12 +20,7 @@ def header(source: Path) -> str:
 
 def object_of_text(text: str, target: Target) -> bytes:
     """The object file of LLVM IR, for a target's processor."""
-    return _compiled(text, json.dumps(llvm_target(target)).replace('"', r"\22"))
-
-
-@lru_cache(maxsize=4)
-def _compiled(text: str, described: str) -> bytes:
-    """Compile LLVM IR. described: the target as JSON, escaped as a string of LLVM IR."""
+    described = json.dumps(llvm_target(target)).replace('"', r"\22")  # as a string of LLVM IR
     flag = f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 2, !"tvm_target", !"{described}"}}\n'
     with tempfile.TemporaryDirectory() as folder:
         code, made = Path(folder, "code.ll"), Path(folder, "code.o")

@@ -7,7 +7,7 @@ from pathlib import Path
 from .._tvm import tvm, tvm_target
 from ..system.host import architecture
 from ..target import Target
-from .llvm_text import object_of_text
+from .kept_object import kept_object
 
 SOURCE = Path(__file__).with_name("processor.c")
 TEXTS = {arch: SOURCE.with_suffix(f".{arch}.ll") for arch in ("aarch64", "x86_64")}
@@ -26,7 +26,8 @@ def processor_check(targets: Sequence[Target]) -> bytes:
     text = TEXTS[architecture(targets[0].triple)].read_text()
     before, _, after = text.partition(_CODES)
     constant = f'@ansor_deploy_codes = hidden constant [{len(codes) + 1} x i8] c"{codes}\\00"'
-    return object_of_text(f"{before}{constant}{after[after.index(chr(10)) :]}", least(targets[0]))
+    text = f"{before}{constant}{after[after.index(chr(10)) :]}"
+    return kept_object("processor", text, least(targets[0]))
 
 
 def features(target: Target) -> list[str]:

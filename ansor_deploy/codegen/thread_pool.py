@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..target import Target
-from .llvm_text import object_of_text
+from .kept_object import kept_object
 
 SOURCE = Path(__file__).with_name("thread_pool.c")
 TEXT = SOURCE.with_suffix(".ll")
@@ -14,4 +14,4 @@ _THREADS = "@own_threads = internal global i32 "
 def thread_pool(target: Target) -> bytes:
     """The object file, for as many threads as the target has cores."""
     text = TEXT.read_text().replace(f"{_THREADS}1,", f"{_THREADS}{target.cores},")
-    return object_of_text(text, target)
+    return kept_object("thread_pool", text, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from helpers.built import HOST, imported
 from ansor_deploy.codegen.executable import lower_model
 from ansor_deploy.codegen.kernels import object_cache, objects
 from ansor_deploy.codegen.kernels.objects import compile_kernels
+from ansor_deploy.codegen.thread_pool import thread_pool
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import cache_folder
@@ -88,6 +90,14 @@ def test_code_does_not_depend_on_who_compiles_it_or_when(found, folder, monkeypa
         path.unlink()
     monkeypatch.setattr(objects, "KERNELS_PER_WORKER", 1)
     assert compile_kernels(reversed(found), HOST) == cold
+
+
+def test_a_part_written_in_c_is_compiled_once(folder):
+    thread_pool(HOST)
+    (entry,) = folder.iterdir()
+    entry.write_bytes(hashlib.sha256(b"code").digest() + b"code")
+    assert thread_pool(HOST) == b"code"
+    assert thread_pool(replace(HOST, cores=HOST.cores + 1)) != b"code"
 
 
 def test_another_target_or_compiler_finds_nothing(found, compiled, monkeypatch):
