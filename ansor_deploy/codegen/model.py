@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._tvm import collect, relax, tvm
+from .._tvm import collect, elements, relax, tvm
 from ..errors import AnsorError, MachineError, ModelError, RegistryError
 from ..runtime.gpu_code import GpuKernel
 from ..space.code_size import TooMuchCodeError, check_size
@@ -338,7 +338,7 @@ def check_space(model: Imported, folder: Path) -> None:
     """
     mains = [func for func in model.mod.functions.values() if isinstance(func, relax.Function)]
     weights = [one for main in mains for one in collect(main, tvm.ir.GenericConst)]
-    needed = SPARE_BYTES + COPIES * sum(one.value.numpy().nbytes for one in weights)
+    needed = SPARE_BYTES + COPIES * sum(elements(one).nbytes for one in weights)
     if (free := shutil.disk_usage(folder).free) < needed:
         raise MachineError(
             f"{folder}: {free / 1e6:.0f} MB free, and a build of this model may take "

@@ -202,7 +202,7 @@ def _model(shipment: Shipment) -> Model:
     return Model(
         name=path.name,
         digest=shipment.model.digest,
-        sha256=file_sha256(path),
+        sha256=file_sha256(path) if external else shipment.model.digest,
         external=tuple(_file(one, path.parent) for one in external),
         input_shapes=shipment.request.shapes_json,
     )

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..._tvm import relax, structural_map, tvm
+import numpy as np
+
+from ..._tvm import elements, relax, structural_map, tvm
 from .arena import ALIGNMENT
 from .storage import Slot
 
@@ -33,7 +35,7 @@ class Weights:
         """A copy with the same constants at the same places, to which others can be added."""
         return Weights(bytearray(self.block), dict(self._offsets))
 
-    def place(self, content: bytes) -> int:
+    def place(self, content: bytes | memoryview) -> int:
         """The offset of a constant in the block; equal constants share one."""
         digest = hashlib.sha256(content).digest()
         if digest not in self._offsets:
@@ -57,8 +59,9 @@ def lifted(body: relax.Expr, weights: Weights) -> tuple[relax.Expr, dict[Slot, r
     def variable(constant: Any) -> Any:
         if not isinstance(constant.ty, relax.TensorType):
             return constant
-        values = constant.value.numpy()
-        place = Slot(weights.place(values.tobytes()), values.shape, str(constant.ty.dtype))
+        values = elements(constant)
+        content = values.reshape(-1).view(np.uint8).data
+        place = Slot(weights.place(content), values.shape, str(constant.ty.dtype))
         return found.setdefault(place, relax.Var(f"w{len(found)}", constant.ty))
 
     return structural_map(body, (tvm.ir.GenericConst, variable)), found
