@@ -50,7 +50,9 @@ def inside(func: Any) -> Any:
     read = [load.source for load in collect(func.body, tvm.ir.TensorLoad)]
     once = [one for one in padded if sum(one.buffer.same_as(buffer) for buffer in read) == 1]
     body = structural_map(func.body, (tirx.For, lambda loop: _marked(loop, once)))
-    return func.with_body(structural_map(body, (tirx.For, lambda loop: _padding(loop, once))))
+    if any(one.reach for one in once):
+        body = structural_map(body, (tirx.For, lambda loop: _padding(loop, once)))
+    return func.with_body(body)
 
 
 def _marked(loop: Any, padded: Sequence[_Padded]) -> Any:
