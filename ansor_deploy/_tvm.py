@@ -13,7 +13,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from importlib.machinery import PathFinder
+from importlib.util import LazyLoader
 from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
@@ -58,37 +60,64 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, before)
 
 
-def _names_of_globals() -> Callable[[], list[str]]:
-    """A function that lists the names of global functions and reads them only if one was added."""
+def _names_of_globals() -> Callable[[str], list[str]]:
+    """A function that lists a namespace's functions, and reads names only if one was added."""
     from tvm_ffi import get_global_func
 
     names: list[str] = []
+    of_each: dict[str, list[str]] = {}
 
-    def listed() -> list[str]:
+    def listed(namespace: str) -> list[str]:
         name = get_global_func("ffi.FunctionListGlobalNamesFunctor")()
         if name(-1) != len(names):
             names[:] = [name(number) for number in range(name(-1))]
-        return names
+            of_each.clear()
+            for one in names:
+                of_each.setdefault(one.rpartition(".")[0], []).append(one)
+        return of_each.get(namespace, [])
 
     return listed
 
 
+class _UnusedModules:
+    """Finds modules that TVM imports and does not use here: they are loaded when first used."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any, target: Any = None) -> Any:
+        """The module's spec; None for modules that are used."""
+        if name != "tvm.s_tir.dlight":  # default schedules for GPUs
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
 @contextmanager
 def _without_repetition() -> Iterator[None]:
-    """Avoid repeated work during TVM's import.
+    """Avoid repeated and needless work during TVM's import.
 
-    Fifty modules of TVM ask for the names of all global functions, with one call into C++ for each.
-    The garbage collector looks again and again through objects that stay. Together these take a
-    third of the import's time.
+    Fifty modules of TVM look for their functions among the names of all global functions, with one
+    call into C++ for each. The garbage collector looks again and again through objects that stay.
+    Together these take a third of the import's time.
     """
-    from tvm_ffi import registry
+    import tvm_ffi
+
+    listed, registry, define = _names_of_globals(), tvm_ffi.registry, tvm_ffi.init_ffi_api
+
+    def defined(namespace: str, module: str | None = None) -> None:
+        own = listed(namespace.removeprefix("tvm."))
+        with replaced(registry, "list_global_func_names", lambda: own):
+            define(namespace, module)
 
     collects = gc.isenabled()
     gc.disable()
+    sys.meta_path.insert(0, _UnusedModules)
     try:
-        with replaced(registry, "list_global_func_names", _names_of_globals()):
+        with replaced(tvm_ffi, "init_ffi_api", defined):
             yield
     finally:
+        sys.meta_path.remove(_UnusedModules)
         if collects:
             gc.enable()
 
@@ -108,6 +137,7 @@ with _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"), _with
     from tvm.script.parser.core import doc
     from tvm_ffi import (
         WalkResult,
+        container,
         structural,
         structural_equal,
         structural_hash,
@@ -134,6 +164,12 @@ _without_type_checks(tvm.s_tir.Schedule)
 # Each walk and rewrite of a program looks up the types of its callbacks in their annotations. That
 # takes a tenth of the time of a search's step, so the look-ups are cached.
 structural._callback_type_to_type_index = cache(structural._callback_type_to_type_index)  # noqa: SLF001
+
+# TVM's arrays check each index in Python, which takes twice as long as all the rest of a loop.
+container.Array.__iter__ = lambda array: map(
+    partial(container._ffi_api.ArrayGetItem, array),  # noqa: SLF001
+    range(len(array)),
+)
 
 # TVMScript's parser checks this for every field of every node, which takes a fifth of its time.
 _ATOMS = (type(None), type(...), int, float, str, bytes, complex)
