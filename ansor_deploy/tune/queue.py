@@ -1,10 +1,15 @@
-"""The queue of a plan's missing tasks, which other processes may be tuning at the same time."""
+"""The queue of a plan's missing tasks, which other processes may be tuning at the same time.
+
+A build that tunes nothing does not load what searches and measures.
+"""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from ..measure.measurer import Measurer
 from ..measure.memory import memory_of_trials
 from ..registry.leases import Holder
 from ..registry.record import TaskKey
@@ -12,10 +17,10 @@ from ..request import Budget, Request
 from ..system.words import count, size_text
 from .plan import ASKED, Plan, PlanRow
 from .result import Round, Spent, TuneResult
-from .rounds import Rounds
-from .sources import try_out
-from .sources.near import Near
 from .workspace import Workspace
+
+if TYPE_CHECKING:
+    from ..measure.measurer import Measurer
 
 POLL_SECONDS = 1.0  # between two checks of a task that another process is tuning
 
@@ -114,6 +119,9 @@ class _Queue:
         """Let neighbours serve tasks that nobody else is tuning. Returns those with a record."""
         if not near:
             return set()
+        from .sources import try_out
+        from .sources.near import Near
+
         self.work.report.stage("reuse", f"schedules of neighbours for {count(len(near), 'task')}")
         granted = self._lease(near)
         left = self._still_missed([row for row in near if row.task.key in granted])
@@ -126,6 +134,8 @@ class _Queue:
         return set(self.work.registry.lease([row.task.key for row in rows], self.holder))
 
     def _tune(self, rows: Sequence[PlanRow]) -> None:
+        from .rounds import Rounds
+
         rounds = Rounds(self.plan, rows, self._left(), self.work, self.measurer, self.holder)
         try:
             rounds.spend()
