@@ -186,7 +186,7 @@ def test_the_runtime_is_installed_once(added, devices, tmp_path):
 def test_a_board_of_another_architecture(sshd, devices, tmp_path):
     board = sshd()
     words = ("--name", "pi", "--target", "cortex-a53", "--identity", board.key, "--yes")
-    refused(devices("add", board.url, *words), 4, "pi is no cortex-a53: architecture: ")
+    refused(devices("add", board.url, *words), 4, "pi cannot be a cortex-a53: architecture: ")
     assert answer(tmp_path, "devices", "list") == {"devices": []}
     Inventory.find().put(parse_url("pi", board.url, "cortex-a53", str(board.key)))
     found = checks(devices, "pi", code=4)["architecture"]
