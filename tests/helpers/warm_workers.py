@@ -1,4 +1,4 @@
-"""Worker processes that outlive a test, so that the next one of the kind need not import TVM again.
+"""Worker processes that outlive a test, so that the next one of the kind need not import all again.
 
 Only an intact, idle child is kept. One that is busy when it is interrupted or closed, or that was
 killed, ends as usual.
@@ -17,10 +17,11 @@ import pytest
 
 from ansor_deploy.devices import site
 from ansor_deploy.measure import builder
+from ansor_deploy.ship.race import fresh, streams
 from ansor_deploy.system import fence
 from ansor_deploy.system.worker import Worker
 
-_MOST = 6  # two that build and one that runs, for two kinds of environment
+_MOST = 10  # two that build, one that runs, one that races and two streams, and others
 _kept: list[tuple[Hashable, WarmWorker]] = []
 
 
@@ -104,13 +105,13 @@ def none_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def _use(kind: type[Worker], patch: pytest.MonkeyPatch) -> None:
-    for module in (builder, site):
+    for module in (builder, site, fresh, streams):
         patch.setattr(module, "Worker", kind)
 
 
 @contextmanager
 def kept_warm() -> Iterator[None]:
-    """Let build and run workers of this machine outlive their measurer."""
+    """Let workers that build, run and race outlive what has started them."""
     with pytest.MonkeyPatch.context() as patch:
         _use(WarmWorker, patch)
         yield
