@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -28,14 +30,31 @@ def network(seed=0):
     return model(nodes, {"x": (1, 8, 16, 16)}, constants=weights)
 
 
+def furnish(folder):
+    (folder / "ansor-deploy.toml").write_text("")
+    (folder / "targets").mkdir()
+    (folder / "targets" / "core.toml").write_text(CORE)
+    onnx.save(network(), folder / "net.onnx")
+    np.savez(folder / "samples.npz", x=randn(0, 6, 1, 8, 16, 16))
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "ansor-deploy.toml").write_text("")
-    (tmp_path / "targets").mkdir()
-    (tmp_path / "targets" / "core.toml").write_text(CORE)
-    onnx.save(network(), tmp_path / "net.onnx")
-    np.savez(tmp_path / "samples.npz", x=randn(0, 6, 1, 8, 16, 16))
-    return tmp_path
+    return furnish(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A folder after a build, and the build's answer."""
+    folder = furnish(tmp_path_factory.mktemp("first"))
+    return folder, build(folder)
+
+
+@pytest.fixture
+def built(first, tmp_path):
+    """A copy of the folder of `first`."""
+    return Path(shutil.copytree(first[0], tmp_path / "built"))
 
 
 def build(folder, *words, model="net.onnx", samples="samples.npz"):
@@ -48,8 +67,9 @@ def times(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "out").iterdir()}
 
 
-def test_the_quantised_model_is_built_and_described(folder):
-    found = build(folder)["quantised"]
+def test_the_quantised_model_is_built_and_described(first):
+    folder, found = first[0], first[1]["quantised"]
+    assert not first[1]["up_to_date"]
     made = onnx.load(folder / "out" / "net.int8.onnx")
     assert sum(one.op_type == "QuantizeLinear" for one in made.graph.node) >= 3
     assert json.loads((folder / "out" / "net.int8.json").read_text()) == found
@@ -72,36 +92,35 @@ def test_the_quantised_model_is_built_and_described(folder):
     assert gain["float_bytes"] > 3 * 8 * 8 * 9 * 4
 
 
-def test_an_unchanged_build_does_nothing_and_a_changed_one_quantises_again(folder):
-    assert not build(folder)["up_to_date"]
-    before = times(folder)
-    again = build(folder)
+def test_an_unchanged_build_does_nothing_and_a_changed_one_quantises_again(built):
+    before = times(built)
+    again = build(built)
     assert again["up_to_date"]
-    assert times(folder) == before
+    assert times(built) == before
     # Each of these decides the quantised model.
     seen = {again["quantised"]["identity"]}
     for change in ("model", "samples", "kept"):
         if change == "model":
-            onnx.save(network(seed=5), folder / "net.onnx")
+            onnx.save(network(seed=5), built / "net.onnx")
         if change == "samples":
-            np.savez(folder / "samples.npz", x=2 * randn(1, 6, 1, 8, 16, 16))
+            np.savez(built / "samples.npz", x=2 * randn(1, 6, 1, 8, 16, 16))
         words = ("--keep-float", "second") if change == "kept" else ()
-        changed = build(folder, *words)
+        changed = build(built, *words)
         assert not changed["up_to_date"], change
         assert changed["quantised"]["identity"] not in seen
         seen.add(changed["quantised"]["identity"])
-        assert build(folder, *words)["up_to_date"], change
+        assert build(built, *words)["up_to_date"], change
 
 
-def test_a_lost_or_changed_quantised_model_is_made_again(folder):
-    first = build(folder)["quantised"]["quantised"]
-    made = folder / "out" / "net.int8.onnx"
+def test_a_lost_or_changed_quantised_model_is_made_again(first, built):
+    before = first[1]["quantised"]["quantised"]
+    made = built / "out" / "net.int8.onnx"
     made.write_bytes(made.read_bytes() + b"\x00")
-    assert build(folder)["quantised"]["quantised"] == first
+    assert build(built)["quantised"]["quantised"] == before
     made.unlink()
-    assert build(folder)["quantised"]["quantised"] == first
-    (folder / "out" / "net.int8.json").write_text("{}")
-    assert build(folder)["quantised"]["quantised"] == first
+    assert build(built)["quantised"]["quantised"] == before
+    (built / "out" / "net.int8.json").write_text("{}")
+    assert build(built)["quantised"]["quantised"] == before
 
 
 def test_layers_are_kept_by_name(folder):
@@ -205,8 +224,7 @@ def test_a_classifier_keeps_its_labels(tmp_path):
     assert load(tmp_path / "pets.int8.onnx").labels == {"y": ("cat", "dog")}
 
 
-def test_a_quantised_model_is_not_quantised_again(folder):
-    build(folder)
-    done = program(folder, "build", "out/net.int8.onnx", *COMMON, *INT8, "samples.npz")
+def test_a_quantised_model_is_not_quantised_again(built):
+    done = program(built, "build", "out/net.int8.onnx", *COMMON, *INT8, "samples.npz")
     assert done.returncode == 3
     assert "the model is quantised already" in " ".join(done.stderr.split())
