@@ -168,6 +168,17 @@ def before_softmax(proto: ModelProto) -> ModelProto:
     return cut
 
 
+def with_product(proto: ModelProto, rows: int, columns: int) -> ModelProto:
+    """The model with a product of its output and a matrix behind it."""
+    longer = ModelProto()
+    longer.CopyFrom(proto)
+    (last,) = longer.graph.output
+    longer.graph.initializer.append(numpy_helper.from_array(randn(0, rows, columns), "matrix"))
+    longer.graph.node.append(node("MatMul", f"{last.name} matrix", "product"))
+    last.CopyFrom(helper.make_tensor_value_info("product", TensorProto.FLOAT, None))
+    return longer
+
+
 def random_feeds(proto: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
     """Seeded values for every input that is not a constant; unknown sizes become 1."""
     constants = {tensor.name for tensor in proto.graph.initializer}
