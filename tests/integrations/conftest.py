@@ -9,6 +9,7 @@ import pytest
 from helpers import debian_bazel
 from helpers.cli_inside import answer
 from helpers.hooked import SUFFIXES, Project, Ready, observed_program, require
+from helpers.hurry import short_times
 from helpers.lab import Lab, make_lab
 from helpers.turns import made_once
 
@@ -19,6 +20,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker("integrations")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_times():
+    """Of what tests build by hand; a build system's builds are those of a user."""
+    with short_times():
+        yield
 
 
 @pytest.fixture(scope="session")
