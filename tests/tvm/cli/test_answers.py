@@ -18,6 +18,7 @@ from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import HostKey
 
 SHORT = ("--time", "0.05s")
+FEW = ("--trials", 2)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "registry-show": ("registry", "show", "KEY", "--registry", "r.db"),
     "registry-show of a program": ("registry", "show", "KEY", "--script", "--registry", "r.db"),
     "registry-revalidate": ("registry", "revalidate", "model.onnx", "--registry", "r.db"),
-    "tune into a pack": ("tune", "model.onnx", "--registry", "p.db", "--pack", "pack"),
+    "tune into a pack": ("tune", "model.onnx", *FEW, "--registry", "p.db", "--pack", "pack"),
     "registry-verify": ("registry", "verify", "--registry", "r.db"),
     "registry-gc": ("registry", "gc", "--dry-run", "--registry", "r.db"),
     "registry-vacuum": ("registry", "vacuum", "--registry", "r.db"),

@@ -39,14 +39,14 @@ def measured(folder):
 
 
 def test_what_one_tunes_the_other_does_not(shop):
-    both = [tune(shop, 24), tune(shop, 24)]
+    both = [tune(shop, 12), tune(shop, 12)]
     said = [process.communicate(timeout=500)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert any("[wait] for process" in text for text in said)
     alone = answer(shop, "tune", "model.onnx", "--registry", "r.db", "--trials", 0)
     assert alone["misses"] == 0
     rows = answer(shop, "registry", "query", "--registry", "r.db")["records"]
-    assert sum(row["trials"] for row in rows) == measured(shop) <= 24
+    assert sum(row["trials"] for row in rows) == measured(shop) <= 12
 
 
 def test_the_tasks_of_a_killed_process_are_free(shop):
