@@ -4,6 +4,7 @@ An entry is written whole or not at all, and carries its checksum. So processes 
 without a lock, and a damaged entry costs another compilation, and nothing else.
 """
 
+import errno
 import hashlib
 import os
 import time
@@ -65,7 +66,8 @@ class ObjectCache:
             write_whole(path, hashlib.sha256(code).digest() + code, durable=False)
             self._changed = True
         except OSError as error:
-            self._warn(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
+            if error.errno != errno.EROFS:  # as in a sandbox, where nothing is to be mended
+                self._warn(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
             self._folder = None
 
     def trim(self) -> None:
