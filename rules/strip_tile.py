@@ -27,6 +27,7 @@ from ansor_deploy.space import (
     Pass,
     Window,
     collect,
+    columns_apart,
     cut_columns,
     divisions,
     divisors,
@@ -145,6 +146,8 @@ def _pays(strips, target):
     if sums_pairs(view, target):
         return True
     if strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS:
+        return False
+    if columns_apart(view, target):  # register-tile fills whole vectors
         return False
     if is_mostly_padding(view):  # most strips would have to share its rows
         return False

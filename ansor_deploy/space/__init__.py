@@ -17,6 +17,7 @@ _OF_THIS_ROOM = {
     "parallel parallel_map reduced_in_lanes split_lanes split_levels tiled unrolled vector_width "
     "vectorized written_out",
     "tiles": "divisors",
+    "groups": "columns_apart",
     "tile_sizes": "FEW_TAPS register_tiles takes_lanes tiles_within",
     "fitting": "first_that_fits",
     "matrix_sizes": "groups_of_steps matrix_sizes sums_matrices",

@@ -21,6 +21,7 @@ from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..target import Target
 from .block_view import BlockView
 from .fitting import first_that_fits
+from .groups import split_groups
 from .loops import extent, inline_producers, parallel_map, vectorized, written_out
 from .matrix_sizes import groups_of_steps, matrix_sizes, sums_matrices
 from .micro_kernel import cut_columns, is_mostly_padding, split_tiles, write_out_tile
@@ -61,6 +62,7 @@ def tile_reduction(
     sch, (epilogue,) = state.sch, view.consumers
     # Producers of the reduction and of the epilogue: none may stay outside the loops they move to.
     inline_producers(sch, epilogue.rv)
+    is_split = split_groups(state, view, target)
     width = 0 if phases is not None or is_mostly_padding(view) else fuse_rows(sch, view)
     rank, columns = len(view.spatial), view.spatial[-1]
     tiles = _cut(state, view, target, phases, width)
@@ -69,7 +71,8 @@ def tile_reduction(
     sch.reverse_compute_at(epilogue.rv, nest.results, preserve_unit_loops=True)
     if nest.is_wide:
         _place_rows(state, view, nest.task, target)
-    _place_producers(state, view, None if parts or tiles.crosses else nest.task, target)
+    anywhere = not (parts or tiles.crosses or is_split)
+    _place_producers(state, view, nest.task if anywhere else None, target)
     axes = 1 if parts or tiles.groups else rank
     written_out(sch, epilogue.rv, axes, target, columns=tile_columns)
     init = write_out_tile(sch, view, tiles.sizes, (parts or tiles.reduced)[0], target)
@@ -235,7 +238,7 @@ def _place_rows(state: State, view: BlockView, rows: Any, target: Target) -> Non
 def _place_producers(state: State, view: BlockView, task: Any | None, target: Target) -> None:
     """Place padding and other producers: at the root, in each task, or inlined into each read.
 
-    task: None where each task reads all rows.
+    task: None where each task reads all rows, or no constant number of inputs.
     """
     sch = state.sch
     for producer in view.producers:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from .._tvm import uses
+from .._tvm import tvm, uses
 from ..marks.dot import multiplies_signed, steps_at_once
 from ..marks.row_vectors import ROW_LANES
 from ..system.host import architecture
@@ -357,6 +357,9 @@ def _is_cropped(view: BlockView) -> bool:
 
 def columns_of_groups(view: BlockView) -> int:
     """Columns of a group in a grouped reduction, which no vector should leave; 0 without groups."""
-    column = view.axes(SPATIAL)[-1].var
-    sizes = [s for _, indices in view.operands for i in indices for s in _divided(i, column)]
+    column, known = view.axes(SPATIAL)[-1].var, tvm.sym.Analyzer()
+    for axis in view.node.iter_vars:
+        known.bind(axis.var, axis.dom)
+    grouped = [i for _, indices in view.operands for i in indices if _divided(i, column)]
+    sizes = [size for i in grouped for size in _divided(known.simplify(i), column)]
     return math.gcd(*[size for size in sizes if size >= NARROW_GROUP])
