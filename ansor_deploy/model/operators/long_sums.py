@@ -16,6 +16,8 @@ from .emitter import Emitter
 from .operator import Operator
 
 MANY = 1 << 16  # with this many elements, one long sum is off by more than a few roundings
+# The same where each sum has one partial sum, as the sums of channels that lie side by side.
+MANY_IN_ONE = 1 << 10
 _ROW = 1 << 10  # the most elements that are added up first if all are along one axis
 
 

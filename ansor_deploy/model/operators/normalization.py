@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from onnx import TensorProto
 
-from ..graph.graph import is_op
+from ..graph.graph import Shape, is_op
 from .emitter import Emitter
-from .long_sums import MANY, in_turn
+from .long_sums import MANY, MANY_IN_ONE, in_turn
 from .operator import Operator, contrib
 
 FLOAT = TensorProto.FLOAT
@@ -116,63 +116,88 @@ def layer_normalization(emit: Emitter) -> list[str] | None:
 def instance_normalization(emit: Emitter) -> str | None:
     """InstanceNormalization of many elements by means of means, which round less; None for few.
 
-    A whole image as one group of channels is normalised in its own shape, so that no reshape comes
-    between other operators.
+    Exporters write GroupNormalization as one whose channels are the groups of an image. The image
+    is then normalised in its own shape, so that no reshape comes between other operators.
     """
     name, whole = emit.input(0), emit.shape(emit.input(0))
     if emit.dtype(name) != FLOAT:
         return None
-    if whole[1] == 1 and len(whole) == 3 and (image := _reshaped(emit, name, whole[0])):
-        ones = [1] * len(emit.shape(image))
-        scale, bias = (emit.reshape(emit.input(at), *ones) for at in (1, 2))
-        return emit.reshape(_by_mean(emit, image, scale, bias, 1), *whole)
+    scale, bias = emit.input(1), emit.input(2)
+    if image := _of_groups(emit, name, whole):
+        scale, bias = (emit.reshape(one, -1, 1) for one in (scale, bias))
+        made = _by_group(emit, image, emit.shape(image), whole[1], scale, bias)
+        return emit.reshape(made, *whole)
     if prod(whole[2:]) < MANY:
         return None
-    ones = [1] * (len(whole) - 2)
-    scale, bias = (emit.reshape(emit.input(at), -1, *ones) for at in (1, 2))
-    return _by_mean(emit, name, scale, bias, 2)
+    scale, bias = (emit.reshape(one, -1, *[1] * len(whole[2:])) for one in (scale, bias))
+    return _by_mean(emit, name, whole, scale, bias, range(2, len(whole)))
 
 
-def _reshaped(emit: Emitter, name: str, rows: int) -> str:
-    """The tensor of so many rows that was reshaped to this one; "" if there is none."""
+def _of_groups(emit: Emitter, name: str, whole: Shape) -> str:
+    """The image whose groups of channels were reshaped to rows; "" if there is none."""
     made = emit.graph.producers().get(name)
-    if made is None or not is_op(made, "Reshape"):
+    if made is None or not is_op(made, "Reshape") or len(whole) != 3:
         return ""
     shape = emit.graph.shapes.get(made.input[0])
-    return str(made.input[0]) if shape and len(shape) > 3 and shape[0] == rows else ""
+    fits = shape and len(shape) > 2 and shape[0] == whole[0] and shape[1] % whole[1] == 0
+    return str(made.input[0]) if fits else ""
 
 
-def _by_mean(emit: Emitter, name: str, scale: str, bias: str, first: int) -> str:
-    """A tensor normalised over the axes from `first` on."""
-    shape = emit.shape(name)
-    axes = range(first, len(shape))
-    centred = emit("Sub", name, in_turn(emit, "ReduceMean", name, shape, axes))
-    square = emit("Mul", centred, centred)
-    variance = in_turn(emit, "ReduceMean", square, shape, axes)
+def _by_group(emit: Emitter, image: str, shape: Shape, groups: int, scale: str, bias: str) -> str:
+    """An image with each group of its channels normalised, in its own shape.
+
+    Means and variances of channels are put together for each group, so that passes over the image
+    meet channels alone, in whichever order they lie. scale, bias: by group and channel of a group.
+    """
+    rank = len(shape)
+    if groups == 1:
+        scale, bias = (emit.reshape(one, -1, *[1] * (rank - 2)) for one in (scale, bias))
+        return _by_mean(emit, image, shape, scale, bias, range(1, rank))
+    sizes, kept = (shape[0], groups, shape[1] // groups), (*shape[:2], *[1] * (rank - 2))
+    _, *known = _spread(emit, image, shape, range(2, rank))
+    means, variances = (emit.reshape(one, *sizes) for one in known)
+    _, mean, among = _spread(emit, means, sizes, [2])
+    variance = emit("Add", emit.reduce("ReduceMean", variances, 2), among)
+    factor = emit("Mul", _inverse_root(emit, variance), scale)
+    offset = emit("Sub", bias, emit("Mul", mean, factor))
+    each = emit.constant(sizes, TensorProto.INT64)
+    factor, offset = (emit.reshape(emit("Expand", one, each), *kept) for one in (factor, offset))
+    return emit("Add", emit("Mul", image, factor), offset)
+
+
+def _by_mean(
+    emit: Emitter, name: str, shape: Shape, scale: str, bias: str, axes: Sequence[int]
+) -> str:
+    """A tensor normalised over axes."""
+    centred, _, variance = _spread(emit, name, shape, axes)
     factor = emit("Mul", _inverse_root(emit, variance), scale)
     return emit("Add", emit("Mul", centred, factor), bias)
 
 
+def _spread(emit: Emitter, name: str, shape: Shape, axes: Sequence[int]) -> tuple[str, str, str]:
+    """A tensor minus its mean over axes, that mean, and the variance; the axes stay."""
+    mean = _mean(emit, name, shape, axes)
+    centred = emit("Sub", name, mean)
+    return centred, mean, _mean(emit, emit("Mul", centred, centred), shape, axes)
+
+
+def _mean(emit: Emitter, name: str, shape: Shape, axes: Sequence[int]) -> str:
+    """A mean over axes, which stay: of many elements by means of means."""
+    if prod(shape[axis] for axis in axes) >= MANY_IN_ONE:
+        return in_turn(emit, "ReduceMean", name, shape, axes)
+    return emit.reduce("ReduceMean", name, *axes) if axes else name
+
+
 def group_normalization(emit: Emitter) -> str:
-    """InstanceNormalization of groups of channels, then a scale and a bias for each channel.
+    """The normalisation of groups of channels, with a scale and a bias for each channel.
 
     ONNX infers no shape for it, nor for anything behind it. Before opset 21, scales are per group.
     """
     name, groups = emit.input(0), emit.attribute("num_groups", 1)
     shape, kind = emit.shape(name), emit.dtype(name)
-    flat = emit.reshape(emit.cast(name, FLOAT), 0, groups, -1)
-    ones, zeros = emit.constant([1.0] * groups), emit.constant([0.0] * groups)
-    epsilon = emit.attribute("epsilon", 1e-5)
-    normal = emit("InstanceNormalization", flat, ones, zeros, epsilon=epsilon)
-    result = emit.cast(emit.reshape(normal, *shape), kind)
-
-    def by_channel(values: str) -> str:
-        if emit.graph.opset < 21:
-            sizes = emit.constant((groups, shape[1] // groups), TensorProto.INT64)
-            values = emit("Expand", emit.reshape(values, groups, 1), sizes)
-        return emit.reshape(values, shape[1], *[1] * len(shape[2:]))
-
-    return emit("Add", emit("Mul", result, by_channel(emit.input(1))), by_channel(emit.input(2)))
+    scale, bias = (emit.reshape(emit.input(at), groups, -1) for at in (1, 2))
+    normal = _by_group(emit, emit.cast(name, FLOAT), shape, groups, scale, bias)
+    return emit.cast(normal, kind)
 
 
 def _by_root_mean_square(emit: Emitter, name: str, scale: str) -> tuple[str, str]:

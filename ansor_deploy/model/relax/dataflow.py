@@ -6,13 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import relax, tvm
+from ..._tvm import relax, shape_of, tvm
 from .labels import form_of, label
 
 
 def constant_of(values: np.ndarray) -> relax.Expr:
     """A constant of an array's own type: `relax.const` alone makes float32 of float64."""
     return relax.const(values, str(values.dtype))
+
+
+def turned(tensor: relax.Expr, axes: list[int]) -> relax.Expr:
+    """A tensor with its axes in this order: reshaped where its elements stay in theirs."""
+    shape = shape_of(tensor.ty)
+    wide = [axis for axis in axes if shape[axis] > 1]
+    if wide == sorted(wide):
+        return relax.op.reshape(tensor, [shape[axis] for axis in axes])
+    return relax.op.permute_dims(tensor, axes)
 
 
 class Walk(ABC):

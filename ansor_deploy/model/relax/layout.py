@@ -23,7 +23,7 @@ from ..._tvm import elements, op_name, relax, shape_of, tirx, tvm
 from ...target import Target
 from . import few_channels, resizing
 from .constant_gathers import is_table
-from .dataflow import Walk, constant_of, rewritten
+from .dataflow import Walk, constant_of, rewritten, turned
 from .transposed import SPATIAL, transposed_convolution
 
 
@@ -99,7 +99,7 @@ class _Walk(Walk):
         if (call := self.enlarged.get(last)) is not None:
             return resizing.resized(call, self.plain_tensor(call.args[0]), "NCHW")
         rank = _rank(last)
-        return relax.op.permute_dims(last, [0, rank - 1, *range(1, rank - 1)])
+        return turned(last, [0, rank - 1, *range(1, rank - 1)])
 
     def view(self, of: relax.Expr, shape: list[int]) -> relax.Expr:
         """A reshaped tensor; elementwise operators on it may be computed before the reshape."""
@@ -117,7 +117,7 @@ class _Walk(Walk):
         if value.last is None:
             axes, constant = _to_last(_rank(value.first)), self.constant(expr)
             moved = None if constant is None else _moved(constant, axes)
-            value.last = moved or self.emit(relax.op.permute_dims(value.first, axes), expr)
+            value.last = moved or self.emit(turned(value.first, axes), expr)
         return value.last
 
 
