@@ -32,6 +32,7 @@ from ansor_deploy.space import (
     divisions,
     divisors,
     extent,
+    factor,
     first_that_fits,
     groups_of_steps,
     inline_producers,
@@ -145,7 +146,8 @@ def _pays(strips, target):
     view = strips.view
     if sums_pairs(view, target):
         return True
-    if strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS:
+    few_taps = strips.has_own_columns and math.prod(view.reduced) <= FEW_TAPS
+    if few_taps and not _slides_along_columns(strips):
         return False
     if columns_apart(view, target):  # register-tile fills whole vectors
         return False
@@ -320,6 +322,16 @@ def _pad(sch, padding, strip, target):
     else:
         partitioned(sch, row)
         vectorized(sch, column, target, padding.bits)
+
+
+def _slides_along_columns(strips):
+    """Whether windows of several rows move by one along padded columns, as with channels first.
+
+    Padded at each tap, every lane would have conditions of its own.
+    """
+    column, taps = strips.view.axes(SPATIAL)[-1].var, strips.view.reduced
+    steps = [factor(indices[-1], column) for _, indices in strips.view.operands if indices]
+    return _pads_columns(strips.padding) and sum(size > 1 for size in taps) > 1 == max(steps)
 
 
 def _pads_columns(padding):
