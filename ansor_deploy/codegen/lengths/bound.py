@@ -31,6 +31,11 @@ class _Term(NamedTuple):
 
     def floored(self, by: int) -> _Term:
         """The term divided by a number and rounded down, or a little more than that."""
+        if self.by > 1 and self.times == 1:
+            more = self.more + self.constant * self.by
+            return self._replace(more=more, by=self.by * by, constant=0)
+        if self.by > 1 and self.times % by == 0:
+            return self._replace(times=self.times // by, constant=self.constant // by)
         if self.by > 1:
             return self.divided(by)
         if self.factor % by == 0:
