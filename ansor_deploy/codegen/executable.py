@@ -18,6 +18,7 @@ from .gpu.program import Run
 from .kernels.constants import fold
 from .kernels.lowering import code_generation, compiled
 from .kernels.objects import TASK, Kernel
+from .lengths.unmasked import unmasked
 from .lengths.whole import lengths
 from .memory.appended import appended
 from .memory.callers_memory import original
@@ -156,8 +157,9 @@ def _lower(target: Target) -> Any:
             t.RemovePurityChecking(),
             t.CallTIRRewrite(),
             appended(),
-            *([] if target.gpu else [lengths()]),
+            *([] if target.gpu else [unmasked()]),
             in_place(target),
+            *([] if target.gpu else [lengths()]),
             t.LowerAllocTensor(),
             t.LowerRuntimeBuiltin(),
             t.ComputePrimValue(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -34,6 +34,12 @@ class Known:
     masks: dict[Any, tuple[tuple[int, Bound], ...]] = field(default_factory=dict)
     values: dict[Any, float] = field(default_factory=dict)
     behind: dict[Any, dict[int, tuple[Bound, float]]] = field(default_factory=dict)
+
+    def forget(self, tensors: Iterable[Any]) -> None:
+        """Forget what these tensors hold."""
+        for one in tensors:
+            for known in (self.numbers, self.masks, self.behind):
+                known.pop(one, None)
 
 
 class Read(NamedTuple):
@@ -97,9 +103,9 @@ def indices_asked(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
         return [*indices_asked(a, known), *indices_asked(b, known)]
     if isinstance(condition, tirx.Cast):
         return indices_asked(condition.value, known)
-    if isinstance(condition, tirx.LT) and _is_zero(condition.a):
+    if isinstance(condition, tirx.LT) and is_zero(condition.a):
         return indices_asked(condition.b, known)
-    if isinstance(condition, tirx.NE) and _is_zero(condition.b):
+    if isinstance(condition, tirx.NE) and is_zero(condition.b):
         return indices_asked(condition.a, known)
     if isinstance(condition, tvm.ir.TensorLoad):
         pairs = known.masks.get(condition.source, ())
@@ -108,13 +114,16 @@ def indices_asked(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
 
 
 def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
-    """The index and its bound for a condition `places[.., i, ..] < number`."""
-    sides = [condition.a, condition.b] if isinstance(condition, tirx.LT) else []
-    if not all(isinstance(one, tvm.ir.TensorLoad) for one in sides) or not sides:
+    """The index and its bound for `places[.., i, ..] < number`, or for `i < number`."""
+    if not isinstance(condition, tirx.LT) or not isinstance(condition.b, tvm.ir.TensorLoad):
         return []
-    place, number = sides
-    axis, bound = known.places.get(place.source), known.numbers.get(number.source)
-    return [] if axis is None or bound is None else [(place.indices[axis], bound)]
+    place, bound = condition.a, known.numbers.get(condition.b.source)
+    if bound is None:
+        return []
+    if not isinstance(place, tvm.ir.TensorLoad):
+        return [(place, bound)]
+    axis = known.places.get(place.source)
+    return [] if axis is None else [(place.indices[axis], bound)]
 
 
 def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
@@ -147,7 +156,7 @@ def held_below(index: Any, known: Known) -> Bound | None:
 
     That is n for `min(.., n - 1)`, also inside `max(.., 0)`, and for `.. % n`.
     """
-    if isinstance(index, tirx.Max) and _is_zero(index.b):
+    if isinstance(index, tirx.Max) and is_zero(index.b):
         return held_below(index.a, known)
     if isinstance(index, tirx.Mod):
         return _number(index.b, known)
@@ -160,5 +169,6 @@ def _number(value: Any, known: Known) -> Bound | None:
     return known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Whether an expression is the integer 0."""
     return isinstance(value, tirx.IntImm) and int(value) == 0

@@ -16,6 +16,7 @@ from .asked import (
     Limits,
     Read,
     held_below,
+    indices_asked,
     is_quotient,
     limits_of,
     part_of,
@@ -86,7 +87,16 @@ class _Axes:
                 plain = self._analyzer.simplify(one)  # the analyzer takes in no negation as it is
                 stack.enter_context(self._analyzer.constraint_scope(plain))
             indices = list(map(self._analyzer.simplify, read.load.indices))
-            return dict(self._of_indices(indices, read.limits))
+            found = dict(self._of_indices(indices, read.limits))
+        return {**found, **dict(self._asked_of(read))}
+
+    def _asked_of(self, read: Read) -> Iterator[tuple[tuple[int, int], Bound]]:
+        """The bounds below which conditions keep the indices of a load themselves."""
+        for one in read.conditions:
+            for index, bound in indices_asked(one, self._known):
+                for axis, own in enumerate(read.load.indices):
+                    if structural_equal(own, index):
+                        yield (axis, 0), bound
 
     def _of_indices(
         self, indices: Sequence[Any], limits: Limits

@@ -27,6 +27,7 @@ class Tensors:
         self._mod, self._known = mod, Known()
         self._same: dict[Any, Any] = {}
         self._plain: dict[str, bool] = {}
+        self._written: set[Any] = set()
         for at, binding in enumerate(bindings):
             self._note(at, binding)
 
@@ -83,9 +84,12 @@ class Tensors:
             self._same[binding.var] = self.tensor(value)
         elif is_kernel(value):
             func = self._mod[value.op]
-            for place in written(func):
-                self.made_at[self.tensor(value.args[place])] = at
-            if self.is_plain(value):
+            made = {self.tensor(value.args[place]) for place in written(func)}
+            self.made_at |= dict.fromkeys(made, at)
+            again, self._written = made & self._written, self._written | made
+            if again:  # what is known of a part of a tensor is not true of all of it
+                self._known.forget(again)
+            elif self.is_plain(value):
                 self._note_made(value, func)
 
     def _note_made(self, call: Any, func: Any) -> None:

@@ -280,4 +280,5 @@ def _copy(shape: tuple[int, ...], dtype: str, axis: int) -> tirx.PrimFunc:
     sch = tvm.s_tir.Schedule(tvm.te.create_prim_func([source, made]))
     loops = sch.get_loops("concatenate")
     sch.parallel(sch.fuse(*loops[:axis]) if axis > 0 else sch.add_unit_loop(loops[0]))
-    return sch.mod["main"].without_attr("global_symbol").with_attr("tirx.noalias", True)
+    func = sch.mod["main"].without_attr("global_symbol").with_attr("tirx.is_scheduled", True)
+    return func.with_attr("tirx.noalias", True)
