@@ -67,7 +67,7 @@ def cut(
     for loop in _loops(leaves_):
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
         firsts = [list(_firsts(loop, *one)) for one in inside]
-        if shared := list(_shared(firsts)):
+        if loop.kind in _WHOLE and (shared := list(_shared(firsts))):
             leaves, own = [leaf for leaf, _ in inside], partial(own_buffers, body, loop)
             guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own)
         elif all(firsts):
@@ -161,16 +161,25 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
 
 
 def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
-    """The loops whose body may be skipped: serial or parallel ones, also all around them."""
+    """The loops whose body may be skipped: serial or parallel ones, also all around them.
+
+    Of unrolled loops those over tiles, which contain several blocks. In small tiles, too, each of
+    their steps would be code of its own.
+    """
     seen: list[Any] = []
     for leaf in found:
         for at, loop in enumerate(leaf.loops):
-            if loop.kind not in _WHOLE:
+            tiles = loop.kind == tirx.ForKind.UNROLLED and _has_several(loop, found)
+            if loop.kind not in _WHOLE and not tiles:
                 break
             inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in (loop.annotations or {})
             if inner and not _is_one(loop) and not any(loop.same_as(one) for one in seen):
                 seen.append(loop)
                 yield loop
+
+
+def _has_several(loop: Any, found: Sequence[Leaf]) -> bool:
+    return sum(_is_in(loop, leaf) for leaf in found) > 1
 
 
 def _is_one(loop: Any) -> bool:
@@ -184,7 +193,7 @@ def _is_in(loop: Any, leaf: Leaf) -> bool:
 def _firsts(loop: Any, leaf: Leaf, limits: Ends) -> Iterator[_First]:
     """The first index in a step of a loop, for each limited axis of a block that it moves along."""
     for (var, modulo), bound in limits.items():
-        row = not modulo and any(var.same_as(index) for index in leaf.block.body.indices)
+        row = not modulo and any(uses(index, var) for index in leaf.block.body.indices)
         for one in _starts(loop, leaf, var):
             yield _First(one.first, one.most, modulo, bound, (one.behind if row else None,))
 

@@ -12,11 +12,11 @@ own buffers that have an axis of such rows hold them in this order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
-from ..._tvm import collect, structural_equal, structural_map, tirx, tvm, uses
+from ..._tvm import collect, structural_equal, structural_map, substituted, tirx, tvm, uses
 from ..blocks import Leaf, leaves, outside
 from .asked import QUOTIENTS, RESTS, Limits, is_quotient, part_of
 from .places import Ends, Numbers, Places
@@ -28,7 +28,8 @@ class _Tile:
     """A block of a tile of such rows.
 
     row: its axis of rows. buffers: the buffers that have such rows, and the axis of each. outer:
-    the loops over tiles. rows: the unrolled loop over the rows of a tile.
+    the loops over tiles. rows: the unrolled loop over the rows of a tile. body: its body, with
+    `number` for the number of a row's pixel in a dense image.
     """
 
     leaf: Leaf
@@ -37,21 +38,27 @@ class _Tile:
     buffers: Sequence[tuple[Any, int]]
     outer: Sequence[Any]
     rows: Any
+    body: Any
+    number: Any
 
     @classmethod
     def of(cls, leaf: Leaf, limits: Limits, own: set[Any]) -> _Tile | None:
         """A block as one of such tiles, or None. own: the buffers that the function allocates."""
         for (row, width), columns in limits.items():
             lines, loops = limits.get((row, 0)), _tiled(row, leaf)
-            if not width or lines is None or loops is None:
+            if not width or loops is None:
                 continue
             (extent,) = (
                 int(one.dom.extent) for one in leaf.block.iter_vars if one.var.same_as(row)
             )
-            alone = list(_alone(leaf.block.body, row))
-            if extent % width == 0 and _is_all(leaf, row, width, alone, own):
-                places = Places(extent // width, width, lines.divided(width), columns)
-                return cls(leaf, row, places, list(dict.fromkeys(alone)), *loops)
+            body = leaf.block.body
+            alone = list(_alone(body, row))
+            if extent % width == 0 and _is_all(body, row, width, alone, own):
+                high = lines.divided(width) if lines else None
+                places = Places(extent // width, width, high, columns)
+                number = tirx.Var("number", str(row.ty.dtype))
+                buffers = list(dict.fromkeys(alone))
+                return cls(leaf, row, places, buffers, *loops, body, number)
         return None
 
     @property
@@ -62,7 +69,7 @@ class _Tile:
     @property
     def asks(self) -> bool:
         """Whether the block uses the line or the column of a row."""
-        parts = collect(self.leaf.block.body, *QUOTIENTS, *RESTS)
+        parts = collect(self.body, *QUOTIENTS, *RESTS)
         return any(_is_part(one, self.row, self.places.width) for one in parts)
 
     def at(self, step: Any) -> Any:
@@ -112,9 +119,12 @@ def packed(
     if mixed or not _are_alike(list(tiles.values())):
         return body, found, limits
     places = reduce(Places.or_more, (tile.places for tile in tiles.values()))
+    pitch = places.pitch(numbers)
+    tiles = {at: replace(one, body=_numbered(one, pitch)) for at, one in tiles.items()}
     rows = {one.loop.loop_var: one for one in tiles.values() if one.asks}
     lie = {loop: _Found.of(one, places, numbers) for loop, one in rows.items()}
-    made = {one: _rows(tile, lie.get(tile.loop.loop_var)) for one, tile in tiles.items()}
+    last = places.expression(numbers) - 1 if any(map(_is_repeated, tiles.values())) else None
+    made = {at: _rows(one, lie.get(one.loop.loop_var), last) for at, one in tiles.items()}
     apart = (leaf for leaf in others if set(dict(moved)).intersection(accessed(leaf.block.body)))
     made |= {leaf.block: _moved(leaf, moved, places, numbers) for leaf in apart}
     changed = structural_map(body, (tvm.s_tir.SBlock, lambda one: _with_body(one, made)))
@@ -186,13 +196,39 @@ def _tiled(row: Any, leaf: Leaf) -> tuple[Sequence[Any], Any] | None:
     return (outer, inner) if rows and whole else None
 
 
+def _numbered(tile: _Tile, pitch: Any) -> Any:
+    """A tile's body that uses the numbers of its rows' pixels in dense images of this pitch.
+
+    Rows behind the last pixel that counts have numbers of pixels that do not count. So a block that
+    reads indices from memory does without.
+    """
+    body, width = tile.leaf.block.body, tile.places.width
+    loads = collect(body, tvm.ir.TensorLoad)
+    inner = [one for load in loads for at in load.indices for one in collect(at, tvm.ir.TensorLoad)]
+    if any(one.indices for one in inner):
+        return body
+
+    def added(one: Any) -> Any:
+        line, column = one.a, one.b
+        if not isinstance(line, tirx.Mul) or not structural_equal(line.b, pitch):
+            return one
+        lines = is_quotient(line.a) and _is_part(line.a, tile.row, width)
+        columns = not is_quotient(column) and _is_part(column, tile.row, width)
+        return tile.number if lines and columns else one
+
+    def selected(one: Any) -> Any:
+        return tile.number if one.true_value.same_as(tile.number) else one
+
+    return structural_map(structural_map(body, (tirx.Add, added)), (tirx.Select, selected))
+
+
 def _is_all(
-    leaf: Leaf, row: Any, width: int, alone: Sequence[tuple[Any, int]], own: set[Any]
+    body: Any, row: Any, width: int, alone: Sequence[tuple[Any, int]], own: set[Any]
 ) -> bool:
     """Whether a block uses a row only by its line and column, or as an index of own buffers."""
     zero = tirx.const(0, str(row.ty.dtype))
     put = lambda one: zero if _is_part(one, row, width) else one  # noqa: E731
-    rest = structural_map(leaf.block.body, ((*QUOTIENTS, *RESTS), put))
+    rest = structural_map(body, ((*QUOTIENTS, *RESTS), put))
     left = sum(one.same_as(row) for one in collect(rest, tirx.Var))
     return left == len(alone) and all(buffer in own for buffer, _ in alone)
 
@@ -218,15 +254,27 @@ def _is_mixed(leaf: Leaf, tiles: Sequence[_Tile], moved: set[tuple[Any, int]]) -
     return within or (leaf.block.init is not None and leaf.block.body.buffer in dict(moved))
 
 
-def _rows(tile: _Tile, lie: _Found | None) -> Any:
-    """The body of a tile's block for packed rows. lie: their lines and columns, if it uses them."""
+def _is_repeated(tile: _Tile) -> bool:
+    """Whether a tile's block stores rows behind the last one that counts where that one is."""
+    places = (one for at in tile.body.indices for one in collect(at, *QUOTIENTS, *RESTS))
+    return any(_is_part(one, tile.row, tile.places.width) for one in places)
+
+
+def _rows(tile: _Tile, lie: _Found | None, last: Any | None) -> Any:
+    """The body of a tile's block for packed rows.
+
+    lie: their lines and columns, if it uses them. last: the last pixel's number, if rows behind it
+    are to repeat it.
+    """
 
     def part(one: Any) -> Any:
         if lie is None or not _is_part(one, tile.row, tile.places.width):
             return one
         return tirx.BufferLoad(lie.buffers[0 if is_quotient(one) else 1], [tile.row])
 
-    return structural_map(tile.leaf.block.body, ((*QUOTIENTS, *RESTS), part))
+    found = structural_map(tile.body, ((*QUOTIENTS, *RESTS), part))
+    number = tile.row if last is None else tirx.Min(tile.row, last)
+    return substituted(found, [(tile.number, number)])
 
 
 def _moved(leaf: Leaf, moved: set[tuple[Any, int]], places: Places, numbers: Numbers) -> Any:
@@ -238,9 +286,8 @@ def _moved(leaf: Leaf, moved: set[tuple[Any, int]], places: Places, numbers: Num
     def indices(buffer: Any, own: Sequence[Any], *, stored: bool) -> list[Any]:
         made = list(own)
         for axis in (axis for other, axis in moved if other.same_as(buffer)):
-            number, counts = places.number(made[axis], numbers)
-            last = tirx.const(places.height * places.width - 1, str(number.ty.dtype))
-            made[axis] = tirx.Select(counts, number, last) if stored else number
+            line, column = made[axis] // places.width, made[axis] % places.width
+            made[axis] = places.slot(line, column, numbers, stored=stored)
         return made
 
     def load(one: Any) -> Any:

@@ -14,17 +14,29 @@ Numbers = Mapping[Any, Any]  # each variable's position among them, and its expr
 
 @dataclass(frozen=True)
 class Places:
-    """How many lines and columns of an image count. height, width: the most it has room for."""
+    """How many lines and columns of an image count. height, width: the most it has room for.
+
+    lines: None where all count.
+    """
 
     height: int
     width: int
-    lines: Bound
+    lines: Bound | None
     columns: Bound
+
+    @property
+    def bounds(self) -> list[Bound]:
+        """The bounds of lines, if any, and of columns."""
+        return [*([self.lines] if self.lines else []), self.columns]
 
     def or_more(self, other: Places) -> Places:
         """The larger of two parts of the same image."""
-        lines, columns = self.lines.or_more(other.lines), self.columns.or_more(other.columns)
-        return Places(self.height, self.width, lines, columns)
+        lines = self.lines.or_more(other.lines) if self.lines and other.lines else None
+        return Places(self.height, self.width, lines, self.columns.or_more(other.columns))
+
+    def pitch(self, numbers: Numbers) -> Any:
+        """How many pixels of a line count."""
+        return self._sizes(numbers)[1]
 
     def expression(self, numbers: Numbers) -> Any:
         """How many pixels count."""
@@ -37,19 +49,24 @@ class Places:
         last = tirx.Min(row, lines * columns - 1)
         return tirx.Div(last, columns), tirx.Mod(last, columns)
 
-    def number(self, place: Any, numbers: Numbers) -> tuple[Any, Any]:
-        """A pixel's number among those that count, and whether it counts."""
-        line, column = place // self.width, place % self.width
+    def slot(self, line: Any, column: Any, numbers: Numbers, *, stored: bool) -> Any:
+        """A pixel's number among those that count; where others are stored, the last of all."""
         lines, columns = self._sizes(numbers)
-        return line * columns + column, tirx.And(line < lines, column < columns)
+        number = line * columns + column
+        counts = tirx.And(line < lines, column < columns)
+        last = tirx.const(self.height * self.width - 1, str(number.ty.dtype))
+        return tirx.Select(counts, number, last) if stored else number
 
     def _sizes(self, numbers: Numbers) -> tuple[Any, Any]:
-        one, *rooms = (tirx.const(n, "int64") for n in (1, self.height, self.width))
-        found = (bound.expression(numbers) for bound in (self.lines, self.columns))
-        lines, columns = (
-            tirx.Max(tirx.Min(n, room), one) for n, room in zip(found, rooms, strict=True)
-        )
+        bounds = (self.lines, self.height), (self.columns, self.width)
+        lines, columns = (_within(*pair, numbers) for pair in bounds)
         return lines, columns
+
+
+def _within(bound: Bound | None, room: int, numbers: Numbers) -> Any:
+    """A number from 1 to the room; the room where there is no bound."""
+    one, most = (tirx.const(n, "int64") for n in (1, room))
+    return tirx.Max(tirx.Min(bound.expression(numbers), most), one) if bound else most
 
 
 # Upper limits of a block's axes, as `asked.Limits`, where the limit of packed rows is `Places`.

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
 from ...model.relax.importer import COUNTED
 from ..memory.callers_memory import AT
-from ..memory.in_place import is_allocation, is_concatenation, is_kernel
+from ..memory.in_place import is_allocation, is_kernel
 from .bound import Bound, Needed, joined
 from .cut import cut
+from .images import Images, dense, images
 from .needs import Needs
 from .tensors import Tensors, written
 
 
 def lengths() -> Any:
-    """The pass that shortens loops, between `CallTIRRewrite` and the plan of memory."""
+    """The pass that shortens loops, between what joins parts and the plan of memory."""
     return tvm.transform.module_pass(_changed, opt_level=0, name="ansor.Lengths")
 
 
@@ -46,10 +48,13 @@ class _Main:
 
     def rewritten(self) -> relax.Function:
         """The function with kernels that skip what is not needed."""
-        main, made = self._main, []
-        for at in reversed(range(len(self._bindings))):
-            var, value = self._bindings[at].var, self._bindings[at].value
-            made.append(relax.VarBinding(var, self._gone_back(at, var, value)))
+        main, every = self._main, self._bindings
+        found = [self._gone_back(at, *_pair(every[at])) for at in reversed(range(len(every)))]
+        dense_ones = images(main, every, self._tensors, self._needed, self._mod)
+        made = [
+            relax.VarBinding(every[~back].var, self._cut(every[~back].value, needs, dense_ones))
+            for back, needs in enumerate(found)
+        ]
         body = relax.SeqExpr([relax.BindingBlock(made[::-1])], main.body.body)
         whole = relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs)
         return whole.without_attr(COUNTED)
@@ -58,10 +63,10 @@ class _Main:
         tensor = self._tensors.tensor(var)
         self._needed[tensor] = joined(self._needed.get(tensor), needed)
 
-    def _gone_back(self, at: int, var: Any, value: Any) -> Any:
-        """The new value of a binding; what it needs of other tensors is noted."""
+    def _gone_back(self, at: int, var: Any, value: Any) -> Needs | None:
+        """The needs of a kernel that can be cut. What a binding needs of other tensors is noted."""
         if isinstance(value, relax.Var) or is_allocation(value):
-            return value
+            return None
         if self._tensors.is_plain(value):
             return self._kernel(at, value)
         if not isinstance(value, relax.Tuple):  # the needed parts of results are known
@@ -70,9 +75,9 @@ class _Main:
                 axes = _kept_axes(var, value, one)
                 kept = {(axes[k], c): b for (k, c), b in needed.items() if k in axes}
                 self._want(one, kept)
-        return value
+        return None
 
-    def _kernel(self, at: int, call: Any) -> Any:
+    def _kernel(self, at: int, call: Any) -> Needs:
         func, made = self._mod[call.op], written(self._mod[call.op])
         wanted = {func.params[k]: self._known_at(at, call.args[k]) for k in made}
         needs = Needs(func, self._tensors.within(call), wanted)
@@ -81,7 +86,7 @@ class _Main:
                 self._want(one, needs.of[func.params[k]])
             elif isinstance(one, relax.Var) and func.params[k] in needs.read:
                 self._want(one, {})  # an argument that the kernel changes in place
-        return self._cut(call, func, needs)
+        return needs
 
     def _known_at(self, at: int, var: Any) -> Needed:
         """The needed part of a tensor, by numbers that are computed before a binding."""
@@ -93,19 +98,37 @@ class _Main:
             if all(made_at.get(number, at) < at for number in bound.numbers)
         }
 
-    def _cut(self, call: Any, func: Any, needs: Needs) -> Any:
-        bounds = [bound for limits in needs.limits for bound in limits.values()]
+    def _cut(self, call: Any, needs: Needs | None, dense_ones: Images) -> Any:
+        """The new value of a binding. needs: those of the kernel that it calls; None for others."""
+        if needs is None:
+            return call
+        func = self._mod[call.op]
+        pairs = zip(func.params, map(self._tensors.tensor, call.args), strict=True)
+        within = {buffer: dense_ones[one] for buffer, one in pairs if one in dense_ones}
         # In the bindings' order, not in that of a set of objects: equal models give equal bytes.
-        used = self._tensors.in_order(number for bound in bounds for number in bound.numbers)
+        used = self._tensors.in_order(_numbers(needs, within))
         buffers = [tirx.decl_buffer([], "int64", f"count_{k}") for k in range(len(used))]
         loads = [tirx.BufferLoad(buffer, []) for buffer in buffers]
         numbers = dict(zip(used, enumerate(loads), strict=True))
-        body = cut(func.body, needs.leaves, needs.limits, numbers)
-        if body is None:
+        body, found = dense(func.body, needs.leaves, within, numbers)
+        body = cut(body, found, needs.limits, numbers) or body
+        if body.same_as(func.body):
             return call
         made = tirx.PrimFunc([*buffers, *func.params], body, func.ret_type, func.attrs)
         name = self._builder.add_func(made, f"{call.op.name_hint}{AT}counted")
         return relax.Call(name, [*used, *call.args], ret_ty=relax.TupleType([]))
+
+
+def _numbers(needs: Needs, within: Images) -> Iterator[Any]:
+    """The numbers on which the loops and the images of a kernel depend."""
+    limits = (bound for some in needs.limits for bound in some.values())
+    sizes = (bound for one in within.values() for bound in one.places.bounds)
+    for bound in chain(limits, sizes):
+        yield from bound.numbers
+
+
+def _pair(binding: Any) -> tuple[Any, Any]:
+    return binding.var, binding.value
 
 
 def _numbers_first(main: relax.Function, mod: tvm.IRModule) -> list[Any]:
@@ -155,9 +178,6 @@ def _kept_axes(var: Any, value: Any, one: Any) -> Mapping[int, int]:
     """The axes of a variable, mapped to the same axes of a tensor that its value reads."""
     if op_name(value) == "relax.reshape":
         return _same_axes(shape_of(var.ty), shape_of(one.ty))
-    if is_concatenation(value):
-        pairs = zip(shape_of(var.ty), shape_of(one.ty), strict=True)
-        return {k: k for k, (whole, part) in enumerate(pairs) if whole == part}
     return {}
 
 
