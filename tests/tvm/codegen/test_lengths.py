@@ -8,6 +8,7 @@ from helpers.ranges import opened
 
 from ansor_deploy._tvm import collect, structural_map, sym, tirx, tvm
 from ansor_deploy.codegen.lengths import whole
+from ansor_deploy.codegen.lengths.bound import Bound
 from ansor_deploy.codegen.model import Scheduled, compile_model
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -72,6 +73,14 @@ def test_a_length_that_is_in_no_range_fails(tmp_path):
     for length in (-1, 0, MOST + 1):
         with pytest.raises(IndexError, match=r"it is not in 1 \.\. 96"):
             function([room, np.array(length, np.int64)], [made, np.zeros((), np.int64)])
+
+
+def test_a_number_divided_twice_is_known_exactly():
+    """Else images of half the size of halves would have a line and a column more."""
+    halves = Bound.of("n").scaled(1, 1).floored(2).scaled(1, 1).floored(2)
+    for n in range(1, 40):
+        made = halves.expression({"n": (0, tirx.const(n, "int64"))})
+        assert int(made) == ((n + 1) // 2 + 1) // 2
 
 
 def heads():
@@ -193,13 +202,35 @@ def test_a_sum_of_nothing_is_zero(tmp_path):
         assert made == 0
 
 
-def test_lines_of_images_are_packed_in_tiles(tmp_path):
-    """Of a pointwise convolution, of strides, and of Winograd's tiles."""
+@pytest.fixture
+def kernels(monkeypatch):
+    """The names of the kernels that a model with lengths calls, and the buffers that they make."""
+    names, buffers, cut = [], [], whole.cut
+
+    class Noted(whole._Main):
+        def rewritten(self):
+            made = super().rewritten()
+            names.extend(one.name_hint for one in collect(made.body, tvm.ir.GlobalVar))
+            return made
+
+    def noted_body(*given):
+        body = cut(*given)
+        blocks = collect(body, tvm.s_tir.SBlock) if body is not None else ()
+        buffers.append({one.name for block in blocks for one in block.alloc_buffers})
+        return body
+
+    monkeypatch.setattr(whole, "_Main", Noted)
+    monkeypatch.setattr(whole, "cut", noted_body)
+    return names, buffers
+
+
+def test_images_are_dense_and_packed_in_tiles(tmp_path, kernels):
+    """Of a pointwise convolution, of strides, and of Winograd's tiles; no kernel copies them."""
     nodes = [
         node("Conv", "x p", "a"),
         node("Relu", "a", "b"),
         node("Conv", "b w", "c", pads=[1, 1, 1, 1]),
-        node("Relu", "c", "d"),
+        node("Add", "b c", "d"),
         node("Conv", "d v", "y", pads=[1, 1, 1, 1], strides=[2, 2]),
     ]
     shapes = {"p": (32, 8, 1, 1), "w": (32, 32, 3, 3), "v": (16, 32, 3, 3)}
@@ -216,6 +247,49 @@ def test_lines_of_images_are_packed_in_tiles(tmp_path):
         (want,) = run(proto, {"x": x})
         have = made[:, :, : int(counts[0]), : int(counts[1])]
         np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+    names, buffers = kernels
+    assert not any(name.startswith(("where", "fused_less")) for name in names)
+    assert not any("lines" in made for made in buffers)
+
+
+def test_columns_of_images_are_packed_where_all_lines_count(tmp_path):
+    """Parts of a concatenation are in one order, and zeros behind taps of channels stay."""
+    nodes = [
+        node("Conv", "x p", "a"),
+        node("Relu", "a", "b"),
+        node("Conv", "b d", "c", pads=[1, 1, 1, 1], group=32),
+        node("Conv", "c q", "e"),
+        node("Conv", "a v", "f", pads=[1, 1, 1, 1]),
+        node("Concat", "e f", "g", axis=1),
+        node("Conv", "g r", "y", strides=[2, 1]),
+    ]
+    shapes = {"p": (32, 8, 1, 1), "d": (32, 1, 3, 3), "q": (16, 32, 1, 1), "v": (24, 32, 3, 3)}
+    shapes["r"] = (16, 40, 1, 1)
+    constants = {name: randn(at, *shape) / 8 for at, (name, shape) in enumerate(shapes.items())}
+    images = (1, 8, 12, "wide")
+    proto, _, function = of_spans(tmp_path, nodes, images, constants, {"wide": Span(1, WIDTH)})
+    for wide in (WIDTH, 17, 5, 1):
+        x, made = randn(wide, 1, 8, 12, wide), np.zeros((1, 16, 6, WIDTH), np.float32)
+        room = np.full((1, 8, 12, WIDTH), np.nan, np.float32)
+        room[..., :wide] = x
+        function([room, np.array(wide, np.int64)], [made, count := np.zeros((), np.int64)])
+        (want,) = run(proto, {"x": x})
+        assert count == wide
+        np.testing.assert_allclose(made[..., :wide], want, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_behind_the_last_repeat_it_where_results_lie_apart(tmp_path):
+    """Else a tile would store what lies behind dense rows in the place of the last one."""
+    nodes = [
+        node("Reshape", "x f", "a"),
+        node("Transpose", "a", "b", perm=[0, 2, 1, 3]),
+        node("Softmax", "b", "c", axis=1),
+        node("Conv", "c w", "d"),
+        node("Reshape", "d g", "y"),
+    ]
+    constants = {"f": np.array([1, 4, 16, -1]), "g": np.array([1, 4, -1])}
+    constants["w"] = np.arange(16, dtype=np.float32).reshape(1, 16, 1, 1)
+    check(tmp_path, nodes, (1, 64, "n"), constants, lengths=(96, 77, 17, 1))
 
 
 def test_results_of_winograds_tiles_are_left_out(tmp_path):
