@@ -14,20 +14,37 @@ import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
 from ...errors import ModelError
-from ..graph.graph import is_op
+from ..graph.graph import Graph, is_op
 from ..graph.subgraph import spliced
-from ..onnx.skeleton import attribute, name_of, with_nested
+from ..onnx.skeleton import attribute, cone, name_of, nested, with_nested
 from . import found
 from .known import Axes, Known, Step
 from .numbers import Number, Sum, least, most, symbol
 from .values import certain, named
 
+_SIZES = ("Constant", "Shape", "Size")  # what they make does not depend on data
 _EITHER = "Either"  # not an operator: its nodes exist only until their rule is applied
 
 
-def counts(node: NodeProto) -> bool:
-    """Whether it is an If that contains a node which counts."""
-    return is_op(node, "If") and any(one.op_type in found.RULES for one in with_nested([node]))
+def counts(known: Known, node: NodeProto) -> bool:
+    """Whether it is an If whose results may be as large as a run decides.
+
+    It contains a node which counts, or a part whose bounds are computed, or it lay in such an If.
+    """
+    if not is_op(node, "If"):
+        return False
+    inner = list(with_nested([node]))
+    counting = any(one.op_type in found.RULES for one in inner)
+    return counting or node.output[0] in known.words or _cuts(known.graph, inner)
+
+
+def _cuts(graph: Graph, inner: Sequence[NodeProto]) -> bool:
+    """Whether a Slice has bounds that depend on more than constants and shapes."""
+    held = {tensor.name for one in inner for body in nested(one) for tensor in body.initializer}
+    sizes = {name for one in inner if is_op(one, *_SIZES) for name in one.output}
+    bounds = [name for one in inner if is_op(one, "Slice") for name in one.input[1:3]]
+    body = [one for one in inner if not is_op(one, *_SIZES)]
+    return not cone(body, bounds)[1] <= {*held, *sizes, *graph.constants}
 
 
 def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> None:

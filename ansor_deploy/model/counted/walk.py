@@ -73,7 +73,8 @@ def bound_sizes(graph: Graph) -> bool:
         ModelError: a node that no rule accepts reads a tensor with a size that a run decides.
     """
     known = all(name in graph.shapes for node in graph.nodes for name in node.output if name)
-    if known and not graph.rooms:
+    facts = Known(graph)
+    if known and not graph.rooms and not any(branches.counts(facts, one) for one in graph.nodes):
         return False
     changed = _Walk(graph).run()
     if changed:
@@ -106,10 +107,11 @@ class _Walk:
         if remainders.opened(self.known, node, self.ahead):
             self._changed = True
             return
-        if not counted and self._is_settled(node):
+        opens = branches.counts(self.known, node) or (counted and is_op(node, "If"))
+        if not opens and not counted and self._is_settled(node):
             self.done.append(node)
             return
-        if branches.counts(node) or (counted and is_op(node, "If")):
+        if opens:
             branches.opened(self.known, node, self.ahead)
         elif counted and (
             attentions.opened(self.graph, node, self.ahead) or self._is_written_out(node)

@@ -50,6 +50,7 @@ def adopt_constants(graph: Graph, body: GraphProto) -> dict[str, str]:
         kept.CopyFrom(tensor)
         kept.name = names[tensor.name] = graph.fresh(tensor.name)
         graph.keep(kept)
+        graph.dtypes[kept.name], graph.shapes[kept.name] = kept.data_type, tuple(kept.dims)
     return names
 
 

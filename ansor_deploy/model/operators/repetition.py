@@ -16,6 +16,7 @@ from ..graph.subgraph import adopt_constants, spliced
 from ..onnx.skeleton import attribute, nodes, tensors
 from ..onnx.tensor_data import byte_size
 from .emitter import Emitter
+from .loop_steps import steps_of
 from .operator import Operator
 
 # The most nodes that all steps may become; more would take too long to import.
@@ -49,16 +50,23 @@ def scan(emit: Emitter) -> list[str] | None:
 
 
 def loop(emit: Emitter) -> list[str] | None:
-    """A body that is run a constant number of times and never ends early."""
-    count, start = emit.graph.value(emit.input(0)), emit.graph.value(emit.input(1))
-    if not emit.input(0) or (emit.input(1) and start is None):
+    """A body that is run as often as constants say, by a number of steps or by a condition."""
+    count, start = (emit.graph.value(emit.input(at)) if emit.input(at) else None for at in (0, 1))
+    if emit.input(1) and start is None:
         raise emit.refuse("how often it runs must be constant")
-    if count is None:
+    if emit.input(0) and count is None:
         return None  # it may become constant when the graph around it is folded
-    steps = int(count.reshape(())) if start is None or bool(start.reshape(())) else 0
+    most = MOST_NODES if count is None else int(count.reshape(()))
+    steps = most if start is None or bool(start.reshape(())) else 0
+    inner = attribute(emit.node, "body")
+    if steps and not _goes_on(emit.graph, inner):
+        most = min(steps, MOST_NODES)  # each step has a node, since its condition is computed
+        if (found := steps_of(emit.graph, emit.node, inner, most)) is None:
+            raise emit.refuse("how often it runs must be constant, or follow from a counter")
+        steps = found if found < most else steps
+    elif count is None:
+        raise emit.refuse("it runs for ever")
     body = _Body(emit, steps)
-    if not _goes_on(emit.graph, body.graph):
-        raise emit.refuse("its condition must be constant")
     states = list(emit.node.input[2:])
     kept, rows = len(states), []
     for step in range(steps):

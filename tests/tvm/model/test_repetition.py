@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import graphs
 from helpers.built import assert_like_oracle, run
-from helpers.graphs import model, node, randn, typed
+from helpers.graphs import either, model, node, ops, randn, typed
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.errors import ModelError
@@ -64,6 +64,25 @@ def looped(count, goes_on="Identity", read="GOES", **words):
     return model([made], {"s0": (4,), "x": (4,)}, ("s1", "y"), constants)
 
 
+ENDS = {"begin": np.array(2), "n": np.array(5), "one": np.array(1)}
+
+
+def counting():
+    """x *= x while a counter is below n."""
+    nodes = [
+        node("Mul", "x_in x_in", "x_out"),
+        node("Add", "i_in one", "i_out"),
+        node("Less", "i_out n", "more_out"),
+    ]
+    kinds = {"x": (1, (4,)), "i": (7, ()), "more": (9, ()), "at": (7, ())}
+    takes, gives = (("at", "more", "x", "i"), ("more", "x", "i"))
+    infos = [
+        [helper.make_tensor_value_info(f"{name}{end}", *kinds[name]) for name in names]
+        for names, end in ((takes, "_in"), (gives, "_out"))
+    ]
+    return helper.make_graph(nodes, "step", *infos)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_node_test_of_onnx_is_right(name):
     assert attempt({"case": name}) == {"outcome": "right", "detail": ""}
@@ -80,11 +99,20 @@ def test_a_loop_that_reads_what_is_around_it():
     assert_like_oracle(looped(3, "Cast", "goes", to=TensorProto.BOOL))
 
 
+def test_a_loop_that_counts_itself():
+    steps = [node("Loop", "- more x begin", "y last", body=counting())]
+    found = canonicalize(
+        model([node("Less", "begin n", "more"), *steps], {"x": (4,)}, constants=ENDS)
+    )
+    assert [one.op_type for one in found.graph.node] == ["Mul"] * 3
+    assert ops(canonicalize(looped(3, "Not"))).count("Mul") == 1  # its first step is its last
+
+
 @pytest.mark.parametrize(
     ("proto", "reason"),
     [
         (lambda: looped(MOST_NODES), "are compiled at most"),
-        (lambda: looped(3, "Not"), "its condition must be constant"),
+        (lambda: looped(3, "Cast", "s", to=TensorProto.BOOL), "or follow from a counter"),
         (lambda: looped(0), "it takes no step"),
     ],
 )
@@ -118,6 +146,44 @@ def test_bags_of_rows_of_a_table_that_offsets_begin():
     ]
     constants = {"table": randn(0, 20, 8), "size": [9], "zero": [0], "one": [1], "four": [4]}
     constants |= {"three": np.array(3), "true": np.array(True)}
+    given = {"indices": ("int64", (9,)), "starts": ("int64", (3,))}
+    proto = typed(nodes, given, {"y": "float32"}, constants)
+    feeds = {"indices": np.arange(9) * 2, "starts": np.array([0, 4, 4])}
+    (want,), (made,) = graphs.run(proto, feeds), run(proto, feeds)
+    np.testing.assert_allclose(made, want, rtol=1e-6)
+
+
+def test_bags_that_a_loop_appends_to_a_sequence_while_there_are_more():
+    """As torch's newer exporter writes EmbeddingBag: a bag may be empty, and its rows are cut."""
+    row = [node("Slice", "rows start end", "own"), node("ReduceSum", "own zero", "r")]
+    nodes = [
+        node("Reshape", "i_in zero_less", "at_list"),
+        node("Add", "at_list one", "behind"),
+        node("Slice", "all at_list behind", "start"),
+        node("Add", "behind one", "further"),
+        node("Slice", "all behind further", "end"),
+        node("Equal", "start end", "is_empty"),
+        either("is_empty", "bag", [node("Identity", "none", "r")], row, None),
+        node("SequenceInsert", "bags_in bag", "bags_out"),
+        node("Add", "i_in one_more", "i_out"),
+        node("Less", "i_out n", "more_out"),
+    ]
+    step = counting()
+    del step.node[:]
+    step.node.extend(nodes)
+    sequence = helper.make_tensor_sequence_value_info
+    step.input[2].CopyFrom(sequence("bags_in", 1, None))
+    step.output[1].CopyFrom(sequence("bags_out", 1, None))
+    nodes = [
+        node("Gather", "table indices", "rows"),
+        node("Concat", "starts size", "all", axis=0),
+        helper.make_node("SequenceEmpty", [], ["bags"]),
+        node("Loop", "- yes bags begin", "filled last", body=step),
+        node("ConcatFromSequence", "filled", "y", axis=0),
+    ]
+    constants = {"table": randn(0, 20, 8), "size": [9], "zero": [0], "one": [1], "n": np.array(3),
+                 "zero_less": [-1], "begin": np.array(0), "one_more": np.array(1),
+                 "yes": np.array(True), "none": np.zeros((1, 8), np.float32)}  # fmt: skip
     given = {"indices": ("int64", (9,)), "starts": ("int64", (3,))}
     proto = typed(nodes, given, {"y": "float32"}, constants)
     feeds = {"indices": np.arange(9) * 2, "starts": np.array([0, 4, 4])}
