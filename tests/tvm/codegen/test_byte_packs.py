@@ -8,6 +8,7 @@ from tvm import te
 
 from ansor_deploy._tvm import tirx, tvm, tvm_target
 from ansor_deploy.codegen.kernels.lowering import PIPELINE, compiled
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
@@ -75,6 +76,16 @@ def test_a_register_is_narrowed_by_packs_where_the_processor_can(target, found, 
     mod = steps("uint8", zero, 0, 4, target.vector_bytes // 4)
     code = compiled({"main": mod["main"]}, target).inspect_source("asm")
     assert ("vpackuswb" in code and "vcvtps2dq" in code) == found
+
+
+def test_bytes_that_a_pass_makes_of_floats_are_packed_by_default():
+    """The pass goes in vectors of bytes, though it computes on float32."""
+    x = te.placeholder((40, 96), name="x")
+    limited = lambda *at: tirx.max(tirx.min(tirx.nearbyint(x[at]), 255.0), 0.0)  # noqa: E731
+    y = te.compute(x.shape, lambda *at: limited(*at).astype("int32").astype("uint8"), name="y")
+    mod = tvm.IRModule({"main": te.create_prim_func([x, y])})
+    func = default_schedule(mod, AVX2).mod["main"]
+    assert "vpackuswb" in compiled({"main": func}, AVX2).inspect_source("asm")
 
 
 @pytest.mark.parametrize(("kind", "narrowed"), [("uint8", "sqxtun"), ("int8", "sqxtn")])
