@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..._tvm import relax, structural_equal, tirx, tvm
 from ..blocks import leaves
 from .asked import is_choice, is_zero, operator, parts
-from .tensors import Tensors, written
+from .tensors import Tensors, stored, written
 
 Numbers = dict[int, Any]  # by axis: the tensor with the number of elements that count
 
@@ -73,8 +73,9 @@ class Masks:
 
     def _made(self, call: Any) -> _Made | None:
         func, (place, *others) = self._mod[call.op], written(self._mod[call.op])
-        every = [leaf.block.body for leaf in leaves(func.body)]
-        stores = [store for store in every if store.buffer.same_as(func.params[place])]
+        every = list(leaves(func.body))
+        own = (leaf for leaf in every if leaf.block.body.buffer.same_as(func.params[place]))
+        stores = list(map(stored, own))
         if others or len(stores) != 1:
             return None
         arguments = dict(zip(func.params, call.args, strict=True))

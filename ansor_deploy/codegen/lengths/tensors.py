@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import collect, elements, op_name, relax, shape_of, structural_equal, tirx, tvm
-from ..blocks import leaves
+from ..._tvm import (
+    collect,
+    elements,
+    op_name,
+    relax,
+    shape_of,
+    structural_equal,
+    structural_map,
+    sym,
+    tirx,
+    tvm,
+)
+from ..blocks import Leaf, leaves
 from ..memory.in_place import is_kernel
 from .asked import Known, indices_asked
 from .behind import note_behind
@@ -100,7 +111,7 @@ class Tensors:
             buffer, tensor = func.params[place], self.tensor(call.args[place])
             if (found := inside.behind.get(buffer)) is not None:
                 self._known.behind[tensor] = found
-            stores = [leaf.block.body for leaf in every if leaf.block.body.buffer.same_as(buffer)]
+            stores = [stored(leaf) for leaf in every if leaf.block.body.buffer.same_as(buffer)]
             if buffer in inside.numbers:
                 self._known.numbers[tensor] = inside.numbers[buffer]
             if len(stores) != 1:
@@ -115,6 +126,19 @@ def note_all_behind(every: Sequence[Any], known: Known) -> None:
     for leaf, buffer in zip(every, buffers, strict=True):
         if sum(buffer.same_as(other) for other in buffers) == 1:
             note_behind(leaf, known)
+
+
+def stored(leaf: Leaf) -> Any:
+    """What a block stores, with plain indices where a reshape left quotients of sums."""
+    analyzer = sym.Analyzer()
+    for axis in leaf.block.iter_vars:
+        analyzer.bind(axis.var, axis.dom)
+
+    def load(one: Any) -> Any:
+        return tirx.BufferLoad(one.source, list(map(analyzer.simplify, one.indices)))
+
+    store = structural_map(leaf.block.body, (tvm.ir.TensorLoad, load))
+    return tirx.BufferStore(store.buffer, store.value, list(map(analyzer.simplify, store.indices)))
 
 
 def written(func: Any) -> list[int]:
