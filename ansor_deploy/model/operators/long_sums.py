@@ -34,7 +34,7 @@ def in_turn(emit: Emitter, op: str, name: str, shape: Shape, axes: Sequence[int]
 def _averaged(emit: Emitter) -> str | None:
     """The mean over the positions of each channel of an image."""
     shape = emit.shape(emit.input(0))
-    return _long(emit, "ReduceMean", range(2, len(shape)), keep=True)
+    return _long(emit, "ReduceMean", range(2, len(shape)), MANY_IN_ONE, keep=True)
 
 
 def _reduced(emit: Emitter) -> str | None:
@@ -46,14 +46,20 @@ def _reduced(emit: Emitter) -> str | None:
     if not listed and (given or emit.attribute("noop_with_empty_axes", 0)):
         return None
     axes = sorted({axis % rank for axis in listed or range(rank)})
-    return _long(emit, emit.node.op_type, axes, keep=bool(emit.attribute("keepdims", 1)))
+    many = MANY_IN_ONE if _side_by_side(axes, rank) else MANY
+    return _long(emit, emit.node.op_type, axes, many, keep=bool(emit.attribute("keepdims", 1)))
 
 
-def _long(emit: Emitter, op: str, axes: Sequence[int], *, keep: bool) -> str | None:
-    """A reduction of many elements; None if they are few, or cannot be split."""
+def _side_by_side(axes: Sequence[int], rank: int) -> bool:
+    """Whether sums lie side by side, as an image's do where its channels are stored last."""
+    return axes[-1] < rank - 1 or (rank > 3 and list(axes) == list(range(2, rank)))
+
+
+def _long(emit: Emitter, op: str, axes: Sequence[int], many: int, *, keep: bool) -> str | None:
+    """A reduction of at least `many` elements; None if they are fewer, or cannot be split."""
     name, shape = emit.input(0), emit.shape(emit.input(0))
     extents = [shape[axis] for axis in axes if shape[axis] > 1]
-    if prod(extents) < MANY or emit.dtype(name) != TensorProto.FLOAT:
+    if prod(extents) < many or emit.dtype(name) != TensorProto.FLOAT:
         return None
     if len(extents) == 1 and gcd(extents[0], _ROW) == 1:
         return None

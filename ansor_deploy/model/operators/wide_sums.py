@@ -14,8 +14,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from ..graph.graph import Graph, is_op
 from ..onnx.skeleton import attribute
 from .emitter import Emitter, expanded
+from .long_sums import MANY_IN_ONE
 
-_MANY = 4096  # with this many numbers, a sum in float32 is off by some ten roundings
 _FLOAT, _DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 
 
@@ -39,7 +39,7 @@ def _widened(graph: Graph, node: NodeProto) -> list[NodeProto]:
     count, function = _WIDENED[node.op_type]
     shape, made = (graph.shapes.get(name) for name in (node.input[0], node.output[0]))
     plain = len([name for name in node.output if name]) == 1
-    if not plain or not shape or made is None or count(node, shape, made) <= _MANY:
+    if not plain or not shape or made is None or count(node, shape, made) < MANY_IN_ONE:
         return [node]
     return expanded(graph, node, function) or [node]
 

@@ -150,6 +150,16 @@ def test_a_sum_of_many_equal_elements_is_as_good_as_one_of_few(op, shape):
     assert abs(made / expected - 1).max() < 2e-6
 
 
+@pytest.mark.parametrize("op", ["ReduceMean", "GlobalAveragePool"])
+def test_a_mean_of_equal_pixels_is_as_good_where_channels_lie_side_by_side(op):
+    words = {} if op.startswith("G") else {"axes": (2, 3)}
+    weights = np.random.default_rng(0).uniform(0.1, 1, (16, 3, 1, 1)).astype(np.float32)
+    nodes = [node("Conv", "x w", "c"), node("Relu", "c", "r"), node(op, "r", "y", **words)]
+    proto = model(nodes, {"x": (1, 3, 56, 56)}, constants={"w": weights}, opset=12)
+    (made,) = run(proto, {"x": np.full((1, 3, 56, 56), 0.1, np.float32)})
+    assert abs(made / (0.1 * weights.sum(1).reshape(made.shape)) - 1).max() < 2e-6
+
+
 def test_booleans_beside_a_constant_are_equal_or_not():
     """As dynamo writes a division that rounds down: (r < 0) == (divisor < 0)."""
     nodes = [node("Less", "x one", "a"), node("Equal", "a no", "b"), node("Cast", "b", "y", to=1)]
