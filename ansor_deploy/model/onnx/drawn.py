@@ -24,13 +24,14 @@ _FIELD = 2**31 - 1
 _BY = 16_807  # a generator of the field: it takes neighbouring seeds and nodes apart
 _BITS = 24  # of a number from 0 to 1, which float32 holds exactly
 _SINCE = 11  # the first opset with Range
+_UNKNOWN = -1  # the rank of a tensor for which ONNX infers none
 _FLOAT, _INT32, _INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 
 
 def draw_by_seed(proto: ModelProto) -> None:
     """Give a model an input for the seed of all that it draws, in place, if a result needs it.
 
-    Nodes that draw a tensor of unknown rank stay, and so do those of old opsets.
+    Nodes that draw a tensor of unknown type stay, and so do those of old opsets.
     """
     wanted = needed(proto.graph.node, [value.name for value in proto.graph.output])
     opset = max((one.version for one in proto.opset_import if not one.domain), default=0)
@@ -51,15 +52,17 @@ def _draws(node: NodeProto) -> bool:
 
 
 def _ranks(proto: ModelProto) -> dict[str, tuple[int, int]]:
-    """The type and the rank of each tensor whose rank is known; -1 for those of unknown rank."""
+    """The type and the rank of each tensor, as far as ONNX infers them; a type of 0 is unknown."""
     inferred = onnx.shape_inference.infer_shapes(skeleton(proto)).graph
-    found = {name: (0, -1) for node in nodes(inferred) for name in (*node.input, *node.output)}
+    found = {
+        name: (0, _UNKNOWN) for node in nodes(inferred) for name in (*node.input, *node.output)
+    }
     graphs = [inferred, *(graph for node in nodes(inferred) for graph in nested(node))]
     for graph in graphs:
         for value in (*graph.input, *graph.value_info, *graph.output):
             kind = value.type.tensor_type
-            if kind.HasField("shape"):
-                found[value.name] = (kind.elem_type, len(kind.shape.dim))
+            rank = len(kind.shape.dim) if kind.HasField("shape") else _UNKNOWN
+            found[value.name] = (kind.elem_type, rank)
         found.update((one.name, (one.data_type, len(one.dims))) for one in graph.initializer)
     return found
 
@@ -99,8 +102,8 @@ class _Drawn:
     def _replaced(self, node: NodeProto, seed: str) -> list[NodeProto]:
         """The nodes that compute what a node draws; the node itself if it is no such node."""
         draw = _DRAWING.get(node.op_type) if not node.domain else None
-        kind, rank = self._ranks.get(node.input[0], (0, -1)) if node.input else (_FLOAT, 0)
-        if draw is None or rank < 0:
+        kind, rank = self._ranks[node.input[0]] if node.input else (_FLOAT, 0)
+        if draw is None or not kind:
             return [node]
         emit = _Draw(node, rank, seed, self._count)
         result = draw(emit)
@@ -144,7 +147,7 @@ class _Nodes:
 class _Draw(_Nodes):
     """The nodes in the place of one that draws. count: of the elements made of the seed so far.
 
-    rank: of the node's input, or 0. seed: the name of a number.
+    rank: of the node's input, or 0 if it has none. seed: the name of a number.
     """
 
     def __init__(self, node: NodeProto, rank: int, seed: str, count: int) -> None:
@@ -158,7 +161,11 @@ class _Draw(_Nodes):
     def drawn(self) -> str:
         """Numbers from 0 to below 1, in the shape of what the node draws."""
         if self.node.input:
-            return self.uniform(self("Shape", self.node.input[0]), self.rank)
+            shape = self("Shape", self.node.input[0])
+            if self.rank == _UNKNOWN:
+                size = self("Reshape", self("Size", self.node.input[0]), self.number([1]))
+                return self("Reshape", self.uniform(size, 1), shape)
+            return self.uniform(shape, self.rank)
         sizes = self.attribute("shape", [])
         return self.uniform(self.number(sizes), len(sizes))
 

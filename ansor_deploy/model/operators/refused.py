@@ -4,8 +4,8 @@ _DATA = "the shape of its result depends on the input's values"
 _FOUR_BITS = "weights of this form are not compiled: quantise them to MatMulNBits"
 _EXPERTS = "experts that are chosen at run time are not compiled: choose a dense model"
 _RANDOM = (
-    "random numbers are drawn in tensors of a known rank alone, from opset 11 on: export the model "
-    "again with such an opset"
+    "random numbers are drawn from opset 11 on, in tensors of known types: export the model again "
+    "with such an opset"
 )
 _SEQUENCE = "sequences are not compiled"
 _MAP = "maps are not compiled, but a ZipMap that makes an output: make tensors the outputs"

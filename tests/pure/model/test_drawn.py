@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from helpers.graphs import model, node
+from helpers.graphs import model, node, typed
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
@@ -79,6 +79,17 @@ def test_a_type_and_any_seed():
     found = drawn([node("RandomNormalLike", "x", "y", dtype=10)], ROWS, (0, -3, 2**63 - 1))
     assert {one.dtype for one in found} == {np.dtype(np.float16)}
     assert all(np.isfinite(one).all() for one in found)
+
+
+def test_a_tensor_of_unknown_rank():
+    nodes = [node("Reshape", "x s", "r"), node("RandomUniformLike", "r", "y")]
+    ends = {"x": (TensorProto.FLOAT, (4, 5)), "s": (TensorProto.INT64, ("k",))}
+    proto = typed(nodes, ends, {"y": TensorProto.FLOAT})
+    draw_by_seed(proto)
+    feeds = {"x": np.zeros((4, 5), np.float32), "s": np.array([2, 5, 2]), "seed": np.array(1)}
+    (found,) = ReferenceEvaluator(proto).run(None, feeds)
+    assert found.shape == (2, 5, 2)
+    assert len(np.unique(found)) == found.size
 
 
 def test_the_input_gets_a_name_that_is_free_and_only_where_a_result_needs_it(tmp_path):

@@ -48,7 +48,7 @@ def test_every_node_is_listed_with_its_domain_opset_and_reason():
         refuse_early,
     )
     assert "3 unsupported operator(s)" in text
-    assert "RandomNormalLike  at node noise  (ai.onnx 17): random numbers are drawn in" in text
+    assert "RandomNormalLike  at node noise  (ai.onnx 17): random numbers are drawn from" in text
     assert "Frobnicate  at node b  (local 3): not supported" in text
     assert "Relu  at node namesake  (local 3)" in text
 
