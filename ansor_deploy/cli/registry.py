@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from .options import check_there, known_target_option, opened, registry_path
 from .output import Answer, answering, in_columns
 from .revalidate import revalidate_command
 from .totals import stats_command, trends_command
-from .values import parse_age, parse_size, parse_tensor_shape
+from .values import days_ago, parse_age, parse_day, parse_size, parse_tensor_shape
 
 if TYPE_CHECKING:
     from ..registry.listing import BestRecord
@@ -101,17 +100,17 @@ for each in (
 @click.option("--model", help="Only tasks of this model: its name or the start of its digest.")
 @click.option(
     "--since",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=parse_day,
     metavar="2026-01-31",
-    help="Only records that were made since this day.",
+    help="Only records that were made since this day, or in so many days: 7d, 2w.",
 )
 @number_option("--limit", 100, "Show at most N rows.")
 @answering
-def query_command(store: Registry, since: datetime | None, **wanted: Any) -> Answer:
+def query_command(store: Registry, since: str | None, **wanted: Any) -> Answer:
     """List the best record of each task, the newest first."""
     from ..registry.listing import Query
 
-    rows = store.query(since=since.date().isoformat() if since else None, **wanted)
+    rows = store.query(since=since, **wanted)
     names = unique_names(store.target_names())
     none = "no records match; what there is: ansor-deploy registry stats"
     lines = record_lines(rows, names) if rows else [none]
@@ -177,7 +176,7 @@ def gc_command(store: Registry, keep: int | None, most: int | None, dry_run: boo
     date does not count as a use.
     """
     dropped = store.collect(dry_run=dry_run)
-    before = _days_ago(keep) if keep else ""
+    before = days_ago(keep) if keep else ""
     tasks = store.evict(before, most, dry_run=dry_run) if keep or most else 0
     size = store.path.stat().st_size
     what = " and ".join(f"{number} {name}" for name, number in dropped.items())
@@ -185,11 +184,6 @@ def gc_command(store: Registry, keep: int | None, most: int | None, dry_run: boo
     now = f"; {store.path} has {size_text(size)}" if most and not dry_run else ""
     line = f"{'would drop' if dry_run else 'dropped'} {what}{whole}{now}"
     return Answer(Dropped(dry_run, **dropped, tasks=tasks, bytes=size), [line])
-
-
-def _days_ago(days: int) -> str:
-    now = datetime.now(timezone.utc)
-    return (now - timedelta(min(days, now.toordinal() - 1))).isoformat(timespec="seconds")
 
 
 @with_examples("registry vacuum")

@@ -1,6 +1,7 @@
 """Parsers of option values: each function is the type of an option for click."""
 
 import re
+from contextlib import suppress
 
 import click
 
@@ -38,6 +39,25 @@ def parse_age(text: str) -> int:
     if not match or not int(match[1]):
         raise Fail(f"{text!r} is not an age; write it like 30d or 8w")
     return min(int(match[1]) * (7 if match[2] == "w" else 1), 100_000)
+
+
+def days_ago(days: int) -> str:
+    """The time so many days ago, in UTC, as ISO 8601 writes it."""
+    from datetime import datetime, timedelta, timezone
+
+    now = datetime.now(timezone.utc)
+    return (now - timedelta(min(days, now.toordinal() - 1))).isoformat(timespec="seconds")
+
+
+def parse_day(text: str) -> str:
+    """The day that "2026-01-31" means, or that "7d" was ago, as ISO 8601 writes it."""
+    from datetime import date
+
+    with suppress(ValueError):
+        return date.fromisoformat(text.strip()).isoformat()
+    with suppress(Fail):
+        return days_ago(parse_age(text))[:10]
+    raise Fail(f"{text!r} is neither a day nor an age; write it like 2026-01-31 or 7d")
 
 
 def parse_share(text: str) -> float:
