@@ -183,7 +183,7 @@ def test_a_lock_of_another_target_is_a_missing_record(shop, monkeypatch):
     says = ("it is for 'host', and not for cortex-a53; ", "tune model.onnx --target cortex-a53")
     refused(program(shop, "build", "model.onnx", *words), 5, *says)
     monkeypatch.setenv("ANSOR_DEPLOY_TUNE", "make tune-model")
-    refused(program(shop, "build", "model.onnx", *words), 5, "anew: make tune-model")
+    refused(program(shop, "build", "model.onnx", *words), 5, "again: make tune-model")
 
 
 def test_the_lock_of_a_host_with_other_instructions_is_not_used(shop, tmp_path):
