@@ -121,7 +121,7 @@ class TestBazel(Scenarios):
         assert (build.code, build.calls) == (1, {})
         assert "(Exit 5)" in build.said
         assert "models.lock: error: it was made for another board; L2 cache: " in build.said
-        assert "anew: bazel run //:net_tune" in build.said
+        assert "again: bazel run //:net_tune" in build.said
         lab.lock_for(project.lock, descriptor(project.board))
         assert self.rebuilt(project).changed == {"net"}
         assert project.manifest()["target"]["l2_bytes"] == 131072
