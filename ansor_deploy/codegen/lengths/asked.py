@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -98,19 +98,32 @@ def asked(condition: Any, known: Known) -> Limits:
 
 def indices_asked(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
     """The indices that are below bounds where a condition holds, with these. known: by buffers."""
-    if isinstance(condition, tirx.And) or operator(condition) == "bitwise_and":
-        a, b = (condition.a, condition.b) if isinstance(condition, tirx.And) else condition.args
-        return [*indices_asked(a, known), *indices_asked(b, known)]
-    if isinstance(condition, tirx.Cast):
-        return indices_asked(condition.value, known)
-    if isinstance(condition, tirx.LT) and is_zero(condition.a):
-        return indices_asked(condition.b, known)
-    if isinstance(condition, tirx.NE) and is_zero(condition.b):
-        return indices_asked(condition.a, known)
+    if sides := joined_by_and(condition):
+        return [pair for one in sides for pair in indices_asked(one, known)]
+    if (plain := unwrapped(condition)) is not condition:
+        return indices_asked(plain, known)
     if isinstance(condition, tvm.ir.TensorLoad):
         pairs = known.masks.get(condition.source, ())
         return [(condition.indices[at], bound) for at, bound in pairs]
     return _below(condition, known)
+
+
+def joined_by_and(condition: Any) -> Sequence[Any]:
+    """The two conditions that an `and`, of bits too, joins; none for other conditions."""
+    if isinstance(condition, tirx.And):
+        return condition.a, condition.b
+    return condition.args if operator(condition) == "bitwise_and" else ()
+
+
+def unwrapped(condition: Any) -> Any:
+    """What a condition asks in the form of a number: c for `0 < int64(c)` and `c != 0`."""
+    if isinstance(condition, tirx.Cast):
+        return unwrapped(condition.value)
+    if isinstance(condition, tirx.LT) and _is_zero(condition.a):
+        return unwrapped(condition.b)
+    if isinstance(condition, tirx.NE) and _is_zero(condition.b):
+        return unwrapped(condition.a)
+    return condition
 
 
 def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
@@ -156,7 +169,7 @@ def held_below(index: Any, known: Known) -> Bound | None:
 
     That is n for `min(.., n - 1)`, also inside `max(.., 0)`, and for `.. % n`.
     """
-    if isinstance(index, tirx.Max) and is_zero(index.b):
+    if isinstance(index, tirx.Max) and _is_zero(index.b):
         return held_below(index.a, known)
     if isinstance(index, tirx.Mod):
         return _number(index.b, known)
@@ -169,6 +182,5 @@ def _number(value: Any, known: Known) -> Bound | None:
     return known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
 
 
-def is_zero(value: Any) -> bool:
-    """Whether an expression is the integer 0."""
+def _is_zero(value: Any) -> bool:
     return isinstance(value, tirx.IntImm) and int(value) == 0

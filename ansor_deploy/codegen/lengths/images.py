@@ -92,7 +92,7 @@ class _Graph:
         self._used: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
         self._first: dict[Any, int] = {}
         allocated = [one.var for one in every if is_allocation(one.value)]
-        elsewhere = self._named(main.body.body)
+        elsewhere = self._tensors.named(main.body.body)
         for at, binding in enumerate(every):
             elsewhere |= self._noted(at, binding.value)
         self.own = [one for one in allocated if one in self._first and one not in elsewhere]
@@ -112,15 +112,12 @@ class _Graph:
         known = all(self._tensors.made_at[one] < self._first[tensor] for one in numbers)
         return Image(axis, places) if known else None
 
-    def _named(self, value: Any) -> set[Any]:
-        return {self._tensors.tensor(one) for one in collect(value, relax.Var)}
-
     def _noted(self, at: int, value: Any) -> set[Any]:
         """The tensors that something else than a kernel uses; what kernels use is noted."""
         if isinstance(value, relax.Var):
             return set()
         if not self._tensors.is_plain(value):
-            return self._named(value)
+            return self._tensors.named(value)
         func = self._mod[value.op]
         for buffer, one in zip(func.params, value.args, strict=True):
             if isinstance(one, relax.Var):

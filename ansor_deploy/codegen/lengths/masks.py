@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..._tvm import relax, structural_equal, tirx, tvm
 from ..blocks import leaves
-from .asked import is_choice, is_zero, operator, parts
+from .asked import is_choice, joined_by_and, parts, unwrapped
 from .tensors import Tensors, stored, written
 
 Numbers = dict[int, Any]  # by axis: the tensor with the number of elements that count
@@ -100,7 +100,8 @@ class Masks:
 
     def _asked(self, made: _Made, condition: Any) -> Numbers:
         """The numbers of the mask that a condition asks; none for other conditions."""
-        if (load := _element(condition)) is None:
+        load = unwrapped(condition)
+        if not isinstance(load, tvm.ir.TensorLoad):
             return {}
         mask = self.numbers.get(made.tensor_of(load, self._tensors), {})
         axes = {axis: made.axes(load.indices[axis]) for axis in mask}
@@ -124,21 +125,10 @@ class Masks:
 
 def _conjuncts(condition: Any) -> Iterator[Any]:
     """The conditions that all hold where this one does."""
-    both = condition.args if operator(condition) == "bitwise_and" else ()
-    both = (condition.a, condition.b) if isinstance(condition, tirx.And) else both
-    if not both:
+    if not (sides := joined_by_and(condition)):
         yield condition
-    for one in both:
+    for one in sides:
         yield from _conjuncts(one)
-
-
-def _element(condition: Any) -> Any:
-    """The element of a mask that is a condition, also as `0 < int64(mask[..])`; None if none is."""
-    if isinstance(condition, tirx.LT) and is_zero(condition.a):
-        return _element(condition.b)
-    if isinstance(condition, tirx.Cast):
-        return _element(condition.value)
-    return condition if isinstance(condition, tvm.ir.TensorLoad) else None
 
 
 def _constant(value: Any, known: Mapping[Any, float]) -> float | None:

@@ -46,6 +46,10 @@ class Tensors:
         """The tensor that a variable stands for."""
         return self._same.get(var, var)
 
+    def named(self, value: Any) -> set[Any]:
+        """The tensors that an expression names."""
+        return {self.tensor(one) for one in collect(value, relax.Var)}
+
     def number(self, var: Any) -> Bound:
         """The bound of a tensor's number in terms of the numbers that are known first."""
         tensor = self.tensor(var)

@@ -70,7 +70,7 @@ class _Graph:
         self._masks = Masks(self._tensors, self._mod)
         self._uses: dict[Any, list[tuple[int, int]]] = defaultdict(list)  # call and argument
         self._writers: Counter[Any] = Counter()
-        self._elsewhere = {self._tensors.tensor(one) for one in collect(main.body.body, relax.Var)}
+        self._elsewhere = self._tensors.named(main.body.body)
         for at, binding in enumerate(self.every):
             self._note(at, binding.value)
 
@@ -97,26 +97,25 @@ class _Graph:
     def without_masks(self, every: Sequence[Any]) -> list[Any]:
         """Bindings without those of masks that nothing reads any more."""
         values = (one.value for one in every if not isinstance(one.value, relax.Var))
-        named = Counter(one for value in values for one in self._named(value))
+        named = Counter(one for value in values for one in self._tensors.named(value))
         unread = {one for one in self._masks.numbers if named[one] == 1}  # by what makes it
         return [
-            one for one in every if not unread & {*self._named(one.value), *self._named(one.var)}
+            one
+            for one in every
+            if not unread & {*self._tensors.named(one.value), *self._tensors.named(one.var)}
         ]
 
     def _note(self, at: int, value: Any) -> None:
         if isinstance(value, relax.Var) or is_allocation(value):
             return
         if not self._tensors.is_plain(value):
-            self._elsewhere |= self._named(value)
+            self._elsewhere |= self._tensors.named(value)
             return
         for k, one in self._read(value):
             self._uses[one].append((at, k))
         places = written(self._mod[value.op])
         self._writers.update(self._tensors.tensor(value.args[k]) for k in places)
         self._masks.note(at, value)
-
-    def _named(self, value: Any) -> set[Any]:
-        return {self._tensors.tensor(one) for one in collect(value, relax.Var)}
 
     def _read(self, call: Any) -> Iterator[tuple[int, Any]]:
         """The arguments that a kernel only reads: their positions, and the tensors."""
