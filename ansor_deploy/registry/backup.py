@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from ..errors import RegistryError, UsageError
+from ..system.atomic_file import unfinished_name
 from .faults import DamagedError, explained
 from .store import Registry
 
@@ -20,7 +20,7 @@ def back_up(registry: Path, file: Path) -> Path:
     if not registry.exists():
         raise RegistryError(f"there is no registry {registry}", "name it: --registry FILE")
     file.parent.mkdir(parents=True, exist_ok=True)
-    made = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
+    made = unfinished_name(file)
     try:
         with (
             Registry.open(registry, write=False) as source,

@@ -26,7 +26,7 @@ ROWS = 4
 TASKS = 16
 BYTE = 8  # bits
 # Bytes of the widest vectors before AVX-512.
-WITH_PACKS = 32
+_WITH_PACKS = 32
 # Steps that a pragma may unroll; the guess first. Do not sort: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -271,7 +271,7 @@ def _bits(view: BlockView, target: Target) -> int:
     alone (`codegen/passes/byte_packs.py`).
     """
     makes_bytes = {str(one.source.dtype) for one in view.node.writes} <= {"uint8", "int8"}
-    by_parts = architecture(target.triple) != "x86_64" or target.vector_bytes > WITH_PACKS
+    by_parts = architecture(target.triple) != "x86_64" or target.vector_bytes > _WITH_PACKS
     return BYTE if makes_bytes and not by_parts else view.bits
 
 

@@ -20,7 +20,7 @@ from ..system.host import architecture
 from ..target import Target
 from .block_view import REDUCE, SPATIAL, BlockView, divisions
 from .cores import FAIR, busy, tile_tasks, worth_cores
-from .loops import lanes
+from .loops import BYTE, lanes
 from .packing import rows_of, sums_pairs, sums_sixteens
 from .tiles import divisors
 
@@ -83,7 +83,6 @@ FEW_TAPS = 9
 OWN_TAPS_REGISTERS = 11
 # The same for bytes (`marks/tap_pairs.py`): each sum takes four registers.
 PAIRED_REGISTERS = 6
-BYTE = 8  # bits
 
 
 def register_tiles(view: BlockView, target: Target, steps: list[int]) -> list[tuple[int, ...]]:

@@ -30,8 +30,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666, *, durable: bool 
 def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Iterator[BinaryIO]:
     """As `write_whole`, but gives a stream, to which the content is written piece by piece."""
     path.parent.mkdir(mode | (mode & 0o444) >> 2, parents=True, exist_ok=True)
-    # Containers that share a folder number their processes alike, so that a number is no name.
-    unfinished = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    unfinished = unfinished_name(path)
     try:
         with about(path, unfinished):
             with open(unfinished, "xb", opener=partial(os.open, mode=mode)) as stream:
@@ -42,6 +41,14 @@ def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Ite
             unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def unfinished_name(path: Path) -> Path:
+    """A name for what shall become a file, in its folder and hidden.
+
+    It is random: containers that share a folder number their processes alike.
+    """
+    return path.with_name(f".{path.name}.{os.urandom(4).hex()}")
 
 
 @contextmanager
