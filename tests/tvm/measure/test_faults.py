@@ -57,8 +57,8 @@ CRASHES = {
     "sends what is no answer": EVERY_PIPE + 'if (write(fd, "\\0\\0\\0\\5nojso", 9)) ;',
     "sends too long an answer": EVERY_PIPE + 'if (write(fd, "\\x7f\\0\\0\\0", 4)) ; for (;;) ;',
     "sends half an answer": EVERY_PIPE + 'if (write(fd, "\\0\\0\\1\\0half", 8)) ; for (;;) ;',
-    # The second takes less at once than malloc maps for itself. Both reach the limit in far less than
-    # the time limit, also on a busy machine.
+    # The second takes less at once than malloc maps for itself. Both reach the limit long before
+    # the time is up, also on a busy machine.
     "eats memory": "for (;;) memset(malloc(1 << 24), 1, 1 << 16);",
     "eats memory on the heap": "for (;;) *(volatile char *)malloc(1 << 15) = 1;",
 }
