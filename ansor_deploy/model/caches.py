@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto, inliner
 
 from ..errors import ModelError
 from ..runtime.context import Cache, Context, Counted
+from .cache_names import name_masks, name_rows, origin, read_directly
 from .counted.attentions import cache_places
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.fold import fold_constants
@@ -51,13 +52,14 @@ class Opened:
         given: the shapes that the user gave; the others are as the model proposes them.
         """
         caches = list(found_caches(proto))
+        name_rows(proto, {(one.input, one.axis) for one in caches})
         past = _past(proto, caches)
         shapes = _fitting(proto, given)
-        sizes = {a.name: shapes[a.value.name][a.at] for a in open_axes(proto)}
-        names = {axis.name: SizeName(axis.name, sizes) for axis in open_axes(proto)}
-        longer = {n: one for n, one in names.items() if past in one.terms}
+        sizes, longer = _longer(proto, shapes, past)
         by_name = [longer[n].value({**sizes, past: 1}) - 1 for n in longer if n != past]
         tokens = _tokens(proto, shapes, sizes[past], caches[0], by_name)
+        name_masks(proto, shapes, given, past, tokens)
+        sizes, longer = _longer(proto, shapes, past)
         if rows <= tokens:
             raise ModelError(
                 f"a context of {rows} rows is too small for a model that adds {tokens} in a step",
@@ -87,6 +89,7 @@ class Opened:
     def opened(self) -> ModelProto:
         """The model with static shapes, except for the sizes that its length changes."""
         proto = self.bound(self.context.rows - self.context.tokens)
+        read_directly(proto, {one.input for one in self.context.caches})
         places = [(one.input, one.axis) for one in self.context.caches]
         places += [(one.name, one.axis) for one in self.context.counted]
         for value in model_inputs(proto):
@@ -134,10 +137,9 @@ def found_caches(proto: ModelProto) -> Iterator[Cache]:
     inputs = {value.name: value for value in model_inputs(proto)}
     makers = {name: node for node in proto.graph.node for name in node.output if name}
     for at, output in enumerate(value.name for value in proto.graph.output):
-        made = output
-        while made in makers and makers[made].op_type == "Identity":
-            made = makers[made].input[0]
-        for name, axis in _grown(makers.get(made), made):
+        made = origin(output, makers)
+        for before, axis in _grown(makers.get(made), made):
+            name = origin(before, makers)
             rank = len(declared_shape(inputs[name]) or ()) if name in inputs else 0
             if rank:
                 yield Cache(name, output, axis % rank, at)
@@ -152,6 +154,15 @@ def _grown(node: NodeProto | None, made: str) -> Iterator[tuple[str, int]]:
     for given, result in _BY_POSITION.get(node.op_type, ()) or cache_places(node):
         if len(node.output) > result and node.output[result] == made:
             yield node.input[given], _ROWS
+
+
+def _longer(
+    proto: ModelProto, shapes: Mapping[str, Shape], past: str
+) -> tuple[dict[str, int], dict[str, SizeName]]:
+    """The sizes of all open axes by their names, and the names of those that grow with the past."""
+    sizes = {axis.name: shapes[axis.value.name][axis.at] for axis in open_axes(proto)}
+    names = {name: SizeName(name, sizes) for name in sizes}
+    return sizes, {name: one for name, one in names.items() if past in one.terms}
 
 
 def _past(proto: ModelProto, caches: Iterable[Cache]) -> str:

@@ -63,6 +63,37 @@ def test_rows_that_nobody_gives_are_as_many_as_is_usual_or_as_there_are_position
     assert assumed_rows(model(nodes, inputs, ("y", "present"), constants=constants), {}) == 77
 
 
+def test_sizes_that_a_file_names_apart_are_one_where_the_caches_grow():
+    proto = with_names_of_their_own(llama(**TINY))
+    assert assumed_rows(proto, {}) == 1024
+    whole = opened(proto)
+    assert whole.context.counted == (Counted("attention_mask", 1, 1),)
+    shapes = {v.name: v.type.tensor_type.shape for v in whole.bound(5).graph.input}
+    assert [dim.dim_value for dim in shapes["past.0.value"].dim] == [1, 2, 5, 8]
+    assert [dim.dim_value for dim in shapes["attention_mask"].dim] == [1, 6]
+    mask = {"attention_mask": (1, 16)}
+    assert not opened(with_names_of_their_own(llama(**TINY)), **mask).context.counted
+
+
+def with_names_of_their_own(proto):
+    """The model as it is exported with axes that have no names."""
+    for value in proto.graph.input:
+        for at, dim in enumerate(value.type.tensor_type.shape.dim):
+            if dim.dim_param:
+                dim.dim_param = f"{value.name}_dynamic_axes_{at}"
+    return proto
+
+
+def test_copies_of_a_cache_are_the_cache():
+    copies = [node("Concat", "past", "one", axis=2), node("Identity", "one", "same")]
+    made = [node("Concat", "same x", "all", axis=2), node("Identity", "all", "present")]
+    nodes = [*copies, *made, node("Shape", "one", "rows"), node("ReduceSum", "all", "y")]
+    inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
+    graph = kept(model(nodes, inputs, ("y", "present", "rows")), 16)
+    assert [one.input for one in graph.context.caches] == ["past"]
+    assert [node.op_type for node in graph.nodes if "past" in node.input] == ["Append"]
+
+
 def test_keys_lie_as_their_product_reads_them_and_are_not_spread_over_heads():
     graph = kept(llama(**TINY), 16)
     orders = {one.input: one.order for one in graph.context.caches}
