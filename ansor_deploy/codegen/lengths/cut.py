@@ -13,7 +13,7 @@ from ..blocks import Leaf, at_begin, outside, within
 from .asked import Limits
 from .packed import packed
 from .places import Ends
-from .small_tiles import Rows, allocated, in_small_tiles, own_buffers
+from .small_tiles import Own, Rows, allocated, in_small_tiles, own_buffers
 
 _WHOLE = (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL)
 
@@ -77,7 +77,7 @@ def cut(
     if not guards and not parts:
         return None
     made = structural_map(body, (tirx.For, lambda loop: _in_part(_guarded(loop, guards), parts)))
-    small = [one for guard in guards.values() for one in guard.own.values()]
+    small = [one for guard in guards.values() for own in guard.own for one in own.values()]
     return allocated(made, small)
 
 
@@ -85,13 +85,12 @@ class _Guard(NamedTuple):
     """The guard of a loop's steps.
 
     condition: whether a step is needed. rows: the rows of a tile and their end, where the last tile
-    may have few rows; else None. own: buffers that only the tile uses, each with the one that small
-    tiles use instead.
+    may have few rows; else None. own: the buffers of each size of small tiles.
     """
 
     condition: Any
     rows: tuple[Rows, Any] | None
-    own: Mapping[Any, Any]
+    own: Sequence[Own]
 
     @classmethod
     def of(
@@ -99,7 +98,7 @@ class _Guard(NamedTuple):
         firsts: Sequence[_First],
         found: Sequence[Leaf],
         numbers: Mapping[Any, Any],
-        own: Callable[[], Mapping[Any, Any]],
+        own: Callable[[Rows], Sequence[Own]],
     ) -> _Guard:
         """The guard where a loop's blocks begin alike. found: these blocks. own: finds `own`."""
         condition = reduce(tirx.And, (one.condition(numbers) for one in firsts))
@@ -108,7 +107,7 @@ class _Guard(NamedTuple):
         fused = any(one.modulo for one in firsts)  # rows fused with columns have no small tiles
         tiles = ((one, bound.expression(numbers)) for one, bound in rows if one and not fused)
         chosen = next(tiles, None)
-        return cls(condition, chosen, own() if chosen else {})
+        return cls(condition, chosen, own(chosen[0]) if chosen else ())
 
     @classmethod
     def of_any(cls, firsts: Sequence[Sequence[_First]], numbers: Mapping[Any, Any]) -> _Guard:
@@ -118,7 +117,7 @@ class _Guard(NamedTuple):
             one = reduce(tirx.And, (one.condition(numbers) for one in first))
             if not any(structural_equal(one, other) for other in found):
                 found.append(one)
-        return cls(reduce(tirx.Or, found), None, {})
+        return cls(reduce(tirx.Or, found), None, ())
 
 
 def _parts(

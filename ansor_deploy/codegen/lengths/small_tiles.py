@@ -3,23 +3,29 @@
     for r in 86: if 6 r < n: tile of 6 rows at 6 r
     -->
     for r in 86: if 6 r < n:
-        if n <= 6 r + 4: for s in 2: if 6 r + 2 s < n: tile of 2 rows at 6 r + 2 s
+        if n <= 6 r + 1: tile of 1 row at 6 r
+        elif n <= 6 r + 4: for s in 2: if 6 r + 2 s < n: tile of 2 rows at 6 r + 2 s
         else: tile of 6 rows at 6 r
 
 The rows of a tile are unrolled, so a tile with one row that counts costs as much as a whole one. A
-third of a tile's accumulators is the least that keeps the processor's multipliers busy.
+third of a tile's accumulators is the least that keeps the processor's multipliers busy. One row
+alone keeps them busy where it has several vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ..._tvm import collect, structural_map, tirx, tvm
 
 _SHARE = 3  # a small tile has at most this part (1/3) of a tile's rows
 _FEWEST = 3  # tiles with fewer rows have no small tiles
+_BUSY = 4  # vectors of a row, if that row alone is to be a tile
+
+Own = Mapping[Any, Any]  # buffers that only a tile uses, each with that of its small tiles
 
 
 @dataclass(frozen=True)
@@ -48,41 +54,52 @@ class Rows:
         return cls(first, rows) if kind == tirx.ForKind.UNROLLED and count >= _FEWEST else None
 
     @property
-    def small(self) -> tuple[int, int]:
-        """The rows of a small tile, and how many small tiles at most are computed in place of one.
+    def small(self) -> list[tuple[int, int]]:
+        """The rows of small tiles, and how many of these at most are computed in place of one tile.
 
-        More of them would cost as much as the whole tile.
+        More of them would cost as much as the whole tile. The smallest come first.
         """
         whole = int(self.loops[0].extent)
         size = 1 << (whole // _SHARE).bit_length() - 1
-        return size, 2 * whole // (_SHARE * size)
+        alone = [(1, 1)] if size > 1 and min(map(_vectors, self.loops)) >= _BUSY else []
+        return [*alone, (size, 2 * whole // (_SHARE * size))]
 
 
-def in_small_tiles(body: Any, rows: Rows, end: Any, own: Mapping[Any, Any]) -> Any:
+def _vectors(rows: Any) -> int:
+    """How many vectors a row of an unrolled tile has."""
+    unrolled = (one for one in collect(rows.body, tirx.For) if one.kind == tirx.ForKind.UNROLLED)
+    return prod(int(one.extent) for one in unrolled)
+
+
+def in_small_tiles(body: Any, rows: Rows, end: Any, own: Sequence[Own]) -> Any:
     """The body of a tile, with small tiles where few of its rows count.
 
-    end: rows below this count. own: buffers that only the tile uses, each with the one that small
-    tiles use instead.
+    end: rows below this count. own: for each size of small tiles, the buffers that they use.
     """
-    size, most = rows.small
-    part = tirx.Var("part", str(rows.loops[0].loop_var.ty.dtype))
-    first = rows.first + part * size
-    tile = tirx.IfThenElse(first < end, _copied(body, rows, part * size, own), None)
-    small = tirx.For(part, 0, most, tirx.ForKind.SERIAL, tile)
-    return tirx.IfThenElse(end <= rows.first + size * most, small, body)
+    made = body
+    for (size, most), buffers in reversed(list(zip(rows.small, own, strict=True))):
+        part = tirx.Var("part", str(rows.loops[0].loop_var.ty.dtype))
+        copy = _copied(body, rows, part * size, size, buffers)
+        tile = tirx.IfThenElse(rows.first + part * size < end, copy, None)
+        small = tirx.For(part, 0, most, tirx.ForKind.SERIAL, tile)
+        made = tirx.IfThenElse(end <= rows.first + size * most, small, made)
+    return made
 
 
-def own_buffers(root: Any, body: Any) -> dict[Any, Any]:
-    """The buffers of a function that only this part of it uses, each with a copy."""
+def own_buffers(root: Any, body: Any, rows: Rows) -> list[Own]:
+    """The buffers of a function that only this part of it uses, each with a copy.
+
+    There is a copy for each size of small tiles.
+    """
     blocks = collect(root, tvm.s_tir.SBlock)
     made = [buffer for block in blocks for buffer in block.alloc_buffers]
     everywhere, here = map(accessed, (root, body))
     alone = [one for one in made if 0 < here.count(one) == everywhere.count(one)]
-    return {one: _like(one) for one in alone}
+    return [{one: _like(one, size) for one in alone} for size, _ in rows.small]
 
 
-def _like(buffer: Any) -> Any:
-    words = (buffer.shape, str(buffer.dtype), f"{buffer.name}_small")
+def _like(buffer: Any, rows: int) -> Any:
+    words = (buffer.shape, str(buffer.dtype), f"{buffer.name}_of_{rows}")
     return tirx.decl_buffer(*words, scope=buffer.scope())
 
 
@@ -105,9 +122,8 @@ def accessed(stmt: Any) -> list[Any]:
     return [one.buffer if isinstance(one, tirx.BufferStore) else one.source for one in found]
 
 
-def _copied(body: Any, rows: Rows, more: Any, own: Mapping[Any, Any]) -> Any:
-    """A copy of a tile with fewer rows, from row `more` on, with its own variables and buffers."""
-    size, _ = rows.small
+def _copied(body: Any, rows: Rows, more: Any, size: int, own: Own) -> Any:
+    """A copy of a tile with so many rows, from row `more` on, with own variables and buffers."""
 
     def loop(one: Any) -> Any:
         var = one.loop_var

@@ -9,6 +9,7 @@ from helpers.ranges import opened
 from ansor_deploy._tvm import collect, structural_map, sym, tirx, tvm
 from ansor_deploy.codegen.lengths import whole
 from ansor_deploy.codegen.lengths.bound import Bound
+from ansor_deploy.codegen.lengths.small_tiles import Rows
 from ansor_deploy.codegen.model import Scheduled, compile_model
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
@@ -64,6 +65,19 @@ def test_rows_of_products_and_norms(tmp_path):
     ]
     constants = {"w": randn(1, WIDTH, WIDTH), "s": randn(2, WIDTH), "b": randn(3, WIDTH)}
     check(tmp_path, nodes, (1, "n", WIDTH), constants)
+
+
+def test_few_rows_are_computed_in_small_tiles(tmp_path):
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "y")]
+    check(tmp_path, nodes, (1, "n", WIDTH), {"w": randn(1, WIDTH, 256)}, range(1, 15))
+
+
+@pytest.mark.parametrize(("vectors", "small"), [(4, [(1, 1), (2, 2)]), (2, [(2, 2)])])
+def test_a_row_of_several_vectors_is_a_tile_of_its_own(vectors, small):
+    def unrolled(extent, body):
+        return tirx.For(tirx.Var("at", "int64"), 0, extent, tirx.ForKind.UNROLLED, body)
+
+    assert Rows(0, [unrolled(6, unrolled(vectors, tirx.Evaluate(0)))]).small == small
 
 
 def test_a_length_that_is_in_no_range_fails(tmp_path):
