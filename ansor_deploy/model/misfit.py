@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, inliner
 from ..errors import ModelError
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.fold import fold_constants
-from .graph.graph import CONTRADICTION, Graph, is_op
+from .graph.graph import CONTRADICTION, Graph, is_op, optional_input
 from .onnx.bind import bind_shapes
 from .onnx.skeleton import attribute, name_of, skeleton
 from .reach import reached
@@ -18,6 +18,12 @@ from .reach import reached
 Shape = tuple[int, ...]
 _UNTYPED = "expected to have type but instead is null"  # ONNX says so after an unknown operator
 _TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")  # operators with inputs that broadcast
+_PAIRS = ("QLinearAdd", "QLinearMul")  # operators whose inputs 0 and 3 broadcast
+# Operators that gather rows, with the attribute that says along which axis.
+_GATHERED = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
+# Operators that add a row of positions for each token, with the input that lists other positions,
+# if there is one.
+_EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 
 
@@ -117,8 +123,10 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
         if given and is_op(node, "STFT") and (long := _frame(graph, node)) > given[1]:
             yield f"{where} takes {long} at once, and gets {given[1]}"
-        if given and is_op(node, "Gather") and (far := _beyond(graph, made, node, given)):
+        if given and (far := _beyond(graph, made, node, given)):
             yield f"{where} reads {far}"
+        if node.op_type in _PAIRS and (apart := _apart([*_known(graph, node, 0, 3)])):
+            yield f"{where} takes {_sizes(apart)} together"
         if given and is_op(node, "Pad") and (wide := _mirrored(graph, node, given)):
             yield f"{where} mirrors {wide}"
         if given and is_op(node, "Reshape") and (other := _other_sizes(graph, node, given)):
@@ -153,9 +161,22 @@ def _other_sizes(graph: Graph, node: NodeProto, given: Shape) -> list[int]:
     return [] if fits else sizes
 
 
+def _known(graph: Graph, node: NodeProto, *places: int) -> Iterator[Shape]:
+    """The shapes of some of a node's inputs, as far as they are known."""
+    shapes = (graph.shapes.get(optional_input(node, at)) for at in places)
+    return (shape for shape in shapes if shape is not None)
+
+
 def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given: Shape) -> str:
-    """The row that a Gather reads beyond the last one of its data; else ""."""
-    axis, indices = attribute(node, "axis", 0), graph.value(node.input[1])
+    """The row that a node gathers beyond the last one of its data; else ""."""
+    if node.op_type in _EMBEDDING:
+        if (listed := _EMBEDDING[node.op_type]) and optional_input(node, listed):
+            return ""
+        rows = graph.shapes.get(node.input[3], given[-1:])[0]  # of positions, one for each token
+        return f"row {given[-1] - 1} of {rows}" if given[-1] > rows else ""
+    if node.op_type not in _GATHERED:
+        return ""
+    axis, indices = attribute(node, _GATHERED[node.op_type], 0), graph.value(node.input[1])
     if not -len(given) <= axis < len(given):
         return ""
     if indices is None:

@@ -36,6 +36,39 @@ def test_text_is_no_longer_than_the_positions_that_a_run_counts():
     assert "reads row 66 of 66" in misfit(proto, {"ids": (1, 65)})
 
 
+def test_no_more_is_read_than_a_fused_node_has():
+    assert "reads row 16 of 16" in misfit(embedded(), {"ids": (1, 17)})
+    assert not misfit(embedded(), {"ids": (1, 16)})
+    terms = {"b": randn(0, 8, 3), "s": np.float32(0.1), "z": np.uint8(3)}
+    terms["b"] = terms["b"].astype(np.uint8)
+    both = fused("QLinearAdd", "i s z b s z s z", "y")
+    proto = model([node("QuantizeLinear", "x s z", "i"), both], {"x": ("n", 3)}, constants=terms)
+    assert "takes 8x9 together" in misfit(proto, {"x": (9, 3)})
+    assert not misfit(proto, {"x": (8, 3)})
+
+
+def test_no_more_is_read_than_a_table_in_blocks_has():
+    nodes = [node("Shape", "x", "n", start=1, end=2), node("Squeeze", "n", "m"),
+             node("Range", "none m one", "ids"),
+             fused("GatherBlockQuantized", "w ids k", "y", quantize_axis=1, bits=8)]  # fmt: skip
+    table = {"w": np.zeros((8, 16), np.uint8), "k": np.ones((8, 1), np.float32)}
+    table |= {"none": np.array(0), "one": np.array(1)}
+    proto = model(nodes, {"x": (1, "n")}, constants=table)
+    assert "reads row 8 of 8" in misfit(proto, {"x": (1, 9)})
+
+
+def embedded():
+    tables = {"words": randn(0, 50, 8), "rows": randn(1, 16, 8), "g": randn(2, 8), "b": randn(3, 8)}
+    nodes = [fused("EmbedLayerNormalization", "ids - words rows - g b", "y n")]
+    return model(nodes, {"ids": (1, "n")}, constants=tables)
+
+
+def fused(op, inputs, outputs, **attributes):
+    made = node(op, inputs, outputs, **attributes)
+    made.domain = "com.microsoft"
+    return made
+
+
 @pytest.mark.parametrize("least", [1, 16])
 def test_text_is_no_longer_than_the_positions_that_a_mask_counts(least):
     """OPT counts the ones of its mask, and leaves out those of tokens before."""
