@@ -231,8 +231,8 @@ def _sound_graphs(
 ) -> list[Graph]:
     with explained(path, shapes):
         graphs = [_sound_graph(*one) for one in opened or zip(protos, repeat(_nothing))]
-    for proto, graph in zip(protos, cycle(graphs), strict=False):
-        declare_foreign(proto, graph)
+    for at, (proto, graph) in enumerate(zip(protos, cycle(graphs), strict=False)):
+        declare_foreign(proto, graph, shapes=at < len(graphs) and graph.context is None)
     return graphs
 
 

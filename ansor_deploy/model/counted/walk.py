@@ -20,8 +20,8 @@ from onnx import NodeProto, helper
 
 from ...errors import ModelError
 from ..graph.fold import fold_constants
-from ..graph.graph import Graph, Length, is_op
-from ..onnx.skeleton import name_of, uses
+from ..graph.graph import OWN, Graph, Length, is_op
+from ..onnx.skeleton import domain_of, name_of, uses
 from ..operators.emitter import expanded
 from ..operators.repetition import loop
 from . import (
@@ -29,6 +29,7 @@ from . import (
     branches,
     caches,
     found,
+    fused,
     moves,
     parts,
     picks,
@@ -125,11 +126,10 @@ class _Walk:
         self._changed = True
 
     def _is_written_out(self, node: NodeProto) -> bool:
-        """Whether the node is a Loop; then its steps are put ahead in its place."""
-        if not is_op(node, "Loop"):
-            return False
+        """Whether the node is a Loop or fused; then its steps or parts are put ahead instead."""
         self._hold_constants(node)
-        made = expanded(self.graph, node, loop)
+        is_loop = is_op(node, "Loop")
+        made = expanded(self.graph, node, loop) if is_loop else fused.written_out(self.graph, node)
         self.ahead.extendleft(reversed(made or []))
         return made is not None
 
@@ -153,7 +153,8 @@ class _Walk:
 
     def _is_ruled(self, node: NodeProto, rules: Mapping[str, Rule]) -> bool:
         """Whether a rule accepted the node."""
-        rule = rules.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        known = fused.RULES if node.domain == OWN else {} if domain_of(node) else rules
+        rule = known.get(node.op_type)
         step = Step(self.known, node)
         made = rule(step) if rule else None
         if made is None or any(result not in self.graph.shapes for result, _ in made):

@@ -38,8 +38,7 @@ def as_conversions(graph: Graph) -> None:
     nodes, changed = graph.nodes, False
     done: list[NodeProto] = []
     for at, node in enumerate(nodes):
-        write = _OPERATORS.get(node.op_type)
-        made = None if write is None else expanded(graph, node, write)
+        made = conversions(graph, node)
         done += [node] if made is None else made
         if made is not None:
             changed = True
@@ -47,6 +46,12 @@ def as_conversions(graph: Graph) -> None:
     if changed:
         drop_identity(graph)
         graph.infer()
+
+
+def conversions(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
+    """The nodes that an operator on integers is written as; None if it stays, or for others."""
+    write = _OPERATORS.get(node.op_type)
+    return None if write is None else expanded(graph, node, write)
 
 
 def _is_known(emit: Emitter, *scales: int) -> bool:

@@ -23,10 +23,18 @@ def remember_foreign(graph: Graph) -> None:
     ]
 
 
-def declare_foreign(proto: ModelProto, graph: Graph) -> None:
-    """Declare in a model the tensors that its graph noted."""
+def declare_foreign(proto: ModelProto, graph: Graph, *, shapes: bool) -> None:
+    """Declare in a model the tensors that its graph noted, by their types alone or with shapes.
+
+    shapes: whether the model has the sizes of the graph, which has room for the largest ones.
+    """
     given = {value.name for value in proto.graph.output}
-    proto.graph.value_info.extend(one for one in graph.foreign if one.name not in given)
+    for one in graph.foreign:
+        if one.name not in given:
+            declared = proto.graph.value_info.add()
+            declared.CopyFrom(one)
+            if not shapes:
+                declared.type.tensor_type.ClearField("shape")
 
 
 def _is_foreign(node: NodeProto) -> bool:

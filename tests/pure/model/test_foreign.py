@@ -21,7 +21,7 @@ def test_noise_and_cuts_go_beyond_operators_that_onnx_does_not_know():
     proto = typed(nodes, {"x": ("float32", ("n", 8))}, {"y": "float32"}, weights)
     proto = bind_shapes(proto, {"x": (3, 8)})
     assert Graph(proto).shown == {}
-    declare_foreign(proto, canonical_graph(proto))
+    declare_foreign(proto, canonical_graph(proto), shapes=True)
     assert Graph(proto).shown == {0: "a", 1: "b", 2: "c", 3: "y"}
     inexact = [one.op_type for one in with_noise(proto, 0).graph.node]
     assert inexact.count("RandomUniformLike") >= 5
@@ -37,7 +37,7 @@ def test_group_normalization_of_which_onnx_infers_no_shape(opset, scales):
     feeds = random_feeds(proto)
     want, have = run(proto, feeds), run(canonicalize(proto), feeds)
     np.testing.assert_allclose(have[0], want[0], rtol=1e-5)
-    declare_foreign(proto, canonical_graph(proto))
+    declare_foreign(proto, canonical_graph(proto), shapes=True)
     assert Graph(proto).shown == {0: "n", 1: "t", 2: "y"}
 
 

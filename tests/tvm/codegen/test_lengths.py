@@ -80,6 +80,14 @@ def test_a_row_of_several_vectors_is_a_tile_of_its_own(vectors, small):
     assert Rows(0, [unrolled(6, unrolled(vectors, tirx.Evaluate(0)))]).small == small
 
 
+def test_rows_of_products_with_weights_in_blocks(tmp_path):
+    product = node("MatMulNBits", "x q s", "h", N=WIDTH, K=WIDTH, bits=4, block_size=16)
+    product.domain = "com.microsoft"
+    packed = np.random.default_rng(0).integers(0, 256, (WIDTH, WIDTH // 16, 8)).astype(np.uint8)
+    constants = {"q": packed, "s": np.full((WIDTH, WIDTH // 16), 0.1, np.float32)}
+    check(tmp_path, [product, node("Relu", "h", "y")], (1, "n", WIDTH), constants)
+
+
 def test_a_length_that_is_in_no_range_fails(tmp_path):
     """Else what the library says of its results would lead a program of C beyond them."""
     _, one, function = library(tmp_path, [node("Relu", "x", "y")], (1, "n", WIDTH), {})
