@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from ..graph.fold import constant_tensor
+from ..graph.fold import computed, constant_tensor
 from ..graph.graph import FLOATS, Graph, Shape
 from ..graph.one_node import infer_node
 from ..onnx.skeleton import attribute
@@ -85,7 +86,17 @@ class Known:
         given = [self.values(one) if one else None for one in node.input]
         if not given or given[0] is None:
             return None
-        return tracked(node, given, whole, self.divided)
+        made = tracked(node, given, whole, self.divided)
+        return self._folded(node) if made is None and whole else made
+
+    def _folded(self, node: NodeProto) -> Values | None:
+        """The elements that a node makes of constants, which it may have got in this walk."""
+        if not all(name in self.graph.constants for name in node.input if name):
+            return None
+        if prod(self.graph.shapes.get(node.output[0], (_SMALL + 1,))) > _SMALL:
+            return None
+        made = computed(self.graph, node)
+        return None if made is None else objects(made.astype(object))
 
     def array(self, name: str) -> np.ndarray | None:
         """The elements of a tensor as an array; None unless all are known integers."""

@@ -57,6 +57,13 @@ def fold_constants(graph: Graph) -> None:
         changed = changed or hoist_constants(graph, _EXACT | _OF_SHAPE | {"Constant"})
 
 
+def computed(graph: Graph, node: NodeProto) -> np.ndarray | None:
+    """The first result of a node of constants, computed; None if the node is not folded."""
+    made = _results(graph, node) if _is_foldable(graph, node) else None
+    first = made[0] if made else None
+    return numpy_helper.to_array(first) if isinstance(first, TensorProto) else first
+
+
 def check_unfolded(graph: Graph) -> None:
     """ModelError if TVM would compute more from constants than there is room for.
 

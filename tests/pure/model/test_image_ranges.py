@@ -45,6 +45,24 @@ def test_images_are_sampled_between_their_own_edges(outside, corners):
     check(nodes, {"x": (1, 2, 5, LONG)}, constants={"at": at}, opset=20)
 
 
+def test_a_number_that_follows_from_a_fixed_side_decides_how_often_rows_are_repeated():
+    """As exporters write `repeat_interleave`: the repeats are a row of OneHot."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Concat", "one n", "values", axis=0),
+        node("OneHot", "at five values", "list"),
+        node("Reshape", "list minus", "repeats"),
+        node("Tile", "table repeats", "t"),
+        node("Reshape", "t form", "rows"),
+        node("MatMul", "x rows", "y"),
+    ]
+    constants = {
+        "one": np.array([1]), "at": np.array([2]), "five": np.array(5), "minus": np.array([-1]),
+        "table": randn(1, 1, 3, 1, 5, 6), "form": np.array([3, 1, 20, 6]),
+    }  # fmt: skip
+    check(nodes, {"x": (3, 4, LONG, 20)}, constants=constants)
+
+
 def test_places_in_images_are_as_many_as_a_run_gives():
     nodes = [node("GridSample", "image at", "y", mode="linear")]
     image = {"image": randn(1, 1, 2, 5, 7)}
