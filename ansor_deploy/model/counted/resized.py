@@ -1,5 +1,7 @@
 """Images that are enlarged or reduced along axes with a size that a run decides.
 
+Tables of positions are often resized for the size of an image: then only the result's size is open.
+
     y = Resize(x), n of x count, and m of y
     -->
     at = clip((arange + 0.5) * n / m - 0.5, 0, n - 1)
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,17 @@ from onnx import TensorProto
 from ..graph.graph import FLOATS
 from ..operators.emitter import INT64
 from .known import Axes, Step
-from .numbers import Number, Sum, most, quotient
+from .numbers import Number, Sum, least, most, quotient
 
 _REAL = TensorProto.FLOAT
+# For each of four elements in turn, its weight in cubic interpolation: a polynomial of the distance
+# s from the second one, s ** 3 first; each coefficient is a constant and a multiple of the node's.
+_CUBIC = (
+    ((0, 1), (0, -2), (0, 1), (0, 0)),
+    ((2, 1), (-3, -1), (0, 0), (1, 0)),
+    ((-2, -1), (3, 2), (0, -1), (0, 0)),
+    ((0, -1), (0, 1), (0, 0), (0, 0)),
+)
 _FINEST = 16  # scales are multiples of 1 / n for some n up to this
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 # If each element is repeated n times, all forms of Resize are equal: this is one for integers.
@@ -34,13 +45,14 @@ _WHOLE = {
 
 
 def resized(step: Step) -> list[tuple[str, Axes]] | None:
-    """The nearest elements, or linear interpolation between elements."""
+    """The nearest elements, or interpolation between elements."""
     own, shape = step.axes(0), step.known_shape(step.input(0))
-    plain = shape and own and step.graph.opset >= 11 and not step.attribute("axes")
-    if not shape or not plain:
+    if not shape or step.graph.opset < 11 or step.attribute("axes"):
         return None
     factors, made = _factors(step), _sizes(step)
-    whole = factors is not None and all(factors[at] == int(factors[at]) for at in own)
+    if not own and not any(isinstance(n, Sum) for n in made or ()):
+        return None
+    whole = own and factors is not None and all(factors[at] == int(factors[at]) for at in own)
     if factors and whole and _is_nearest(step):
         return _spread(step, step.input(0), shape, factors)
     if made is None or _is_other(step):
@@ -104,12 +116,13 @@ def _edged(step: Step) -> str:
 
 
 def _is_other(step: Step) -> bool:
-    """Whether it is neither nearest nor linear, or not of floats."""
+    """Whether it is of no known mode, or not of floats."""
     coordinates = step.attribute("coordinate_transformation_mode", "half_pixel")
     mode, policy = step.attribute("mode", "nearest"), step.attribute("keep_aspect_ratio_policy")
-    known = mode in ("nearest", "linear") and coordinates in _COORDINATES
+    known = mode in ("nearest", "linear", "cubic") and coordinates in _COORDINATES
     special = step.attribute("antialias", 0) or policy not in (None, "stretch")
-    return not known or special or step.dtype(step.input(0)) not in FLOATS
+    cut = mode == "cubic" and step.attribute("exclude_outside", 0)
+    return not known or special or cut or step.dtype(step.input(0)) not in FLOATS
 
 
 def _scales(step: Step) -> list[float] | None:
@@ -155,35 +168,59 @@ def _along(step: Step, name: str, axis: int, number: Number, size: Number) -> st
     if step.attribute("mode", "nearest") == "nearest":
         return step("Gather", name, _index(step, name, axis, _rounded(step, at)), axis=axis)
     low, kind = step("Floor", at), step.dtype(name)
-    high = step("Add", low, step.constant(1, _REAL))
     form = [-1 if k == axis else 1 for k in range(len(step.shape(name)))]
     share = step.reshape(step("Sub", at, low), *form)
-    shares = step("Sub", step.constant(1, _REAL), share), share
-    end = step.cast(step.scalar(number + -1), _REAL)
     parts = []
-    for near, part in zip((low, step("Min", high, end)), shares, strict=True):
+    for apart, part in _weights(step, share):
+        near = _within(step, step("Add", low, step.constant(apart, _REAL)), number)
         taken = step("Gather", name, _index(step, name, axis, near), axis=axis)
         parts.append(step("Mul", taken, part if kind == _REAL else step.cast(part, kind)))
-    return step("Add", *parts)
+    return reduce(partial(step, "Add"), parts)
+
+
+def _weights(step: Step, share: str) -> list[tuple[int, str]]:
+    """The elements that make a value, by their distance from the one below it, and their weights.
+
+    share: how far the value is from the element below it.
+    """
+    if step.attribute("mode", "nearest") == "linear":
+        return [(0, step("Sub", step.constant(1, _REAL), share)), (1, share)]
+    steep = step.attribute("cubic_coeff_a", -0.75)
+    return [(at - 1, _polynomial(step, share, steep, one)) for at, one in enumerate(_CUBIC)]
+
+
+def _polynomial(step: Step, at: str, steep: float, terms: Sequence[tuple[int, int]]) -> str:
+    first, *rest = (step.constant(fixed + by * steep, _REAL) for fixed, by in terms)
+    return reduce(lambda made, one: step("Add", step("Mul", made, at), one), rest, first)
+
+
+def _within(step: Step, at: str, number: Number) -> str:
+    """Places held to what counts."""
+    end = step.cast(step.scalar(number + -1), _REAL)
+    return step("Min", step("Max", at, step.constant(0, _REAL)), end)
 
 
 def _places(step: Step, axis: int, number: Number, size: Number) -> str:
-    """The place in the tensor of each element of the result: float32, within what counts."""
+    """The place in the tensor of each element of the result: float32, within what counts.
+
+    Cubic interpolation reads elements on both sides, so its places may lie beyond.
+    """
     where = step.attribute("coordinate_transformation_mode", "half_pixel")
     places = step.constant(np.arange(most(size)), _REAL)
-    zero, one, half = (step.constant(n, _REAL) for n in (0, 1, 0.5))
+    one, half = (step.constant(n, _REAL) for n in (1, 0.5))
     old, new = (step.cast(step.scalar(n), _REAL) for n in (number, size))
-    end = step("Sub", old, one)
     if where == "align_corners":
         steps = step("Max", step("Sub", new, one), one)
-        at = step("Div", step("Mul", places, end), steps)
+        at = step("Div", step("Mul", places, step("Sub", old, one)), steps)
     else:
         scales = _scales(step)
         scale = step.constant(scales[axis], _REAL) if scales else step("Div", new, old)
         middle = "half_pixel" in where
         at = step("Div", step("Add", places, half) if middle else places, scale)
         at = step("Sub", at, half) if middle else at
-    return step("Min", step("Max", at, zero), end)
+    if where == "pytorch_half_pixel" and least(size) < 2:  # one element is the first, not a middle
+        at = step("Where", step("Less", one, new), at, step.constant(0, _REAL))
+    return at if step.attribute("mode", "nearest") == "cubic" else _within(step, at, number)
 
 
 def _rounded(step: Step, at: str) -> str:

@@ -52,11 +52,11 @@ Rule = Callable[[Step], Made | None]
 # Rules for nodes that count, or have computed sizes; and for nodes that read what was counted.
 _OPEN: Mapping[str, Rule] = {
     **found.RULES, **spread.RULES, **parts.RULES, **reshapes.RULES, **branches.RULES,
-    "TopK": picks.first_of_order,
+    **resized.RULES, "TopK": picks.first_of_order,
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
-    **recurrences.RULES, **resized.RULES, **sampled.RULES,
+    **recurrences.RULES, **sampled.RULES,
 }  # fmt: skip
 # Operators that keep all elements in their order.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")

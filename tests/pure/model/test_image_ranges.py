@@ -45,6 +45,25 @@ def test_images_are_sampled_between_their_own_edges(outside, corners):
     check(nodes, {"x": (1, 2, 5, LONG)}, constants={"at": at}, opset=20)
 
 
+@pytest.mark.parametrize("where", ["half_pixel", "pytorch_half_pixel", "align_corners"])
+def test_images_are_resized_by_cubic_interpolation(where):
+    scales = np.array([1, 1, 1.5, 2.5], np.float32)
+    words = {"mode": "cubic", "coordinate_transformation_mode": where}
+    check([node("Resize", "x - s", "y", **words)], {"x": (1, 4, LONG, 5)}, constants={"s": scales})
+
+
+@pytest.mark.parametrize("mode", ["cubic", "linear", "nearest"])
+def test_tables_are_resized_for_the_size_of_an_image(mode):
+    nodes = [
+        node("Shape", "x", "n", start=2),
+        node("Concat", "first n", "s", axis=0),
+        node("Resize", "table - - s", "t", mode=mode, cubic_coeff_a=-0.6),
+        node("Add", "x t", "y"),
+    ]
+    constants = {"first": np.array([1, 4]), "table": randn(1, 1, 4, 5, 3)}
+    check(nodes, {"x": (1, 4, LONG, 7)}, constants=constants)
+
+
 def test_a_number_that_follows_from_a_fixed_side_decides_how_often_rows_are_repeated():
     """As exporters write `repeat_interleave`: the repeats are a row of OneHot."""
     nodes = [

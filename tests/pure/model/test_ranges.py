@@ -209,8 +209,9 @@ def test_two_inputs_of_one_length():
 
 
 def test_what_has_no_rule_is_named():
-    proto = model([node("Resize", "x - f", "y", mode="cubic")], {"x": (1, 4, "n")},
-                  constants={"f": np.array([1, 1, 2], np.float32)})  # fmt: skip
+    nodes = [node("Resize", "x - f", "y", mode="cubic", exclude_outside=1)]
+    constants = {"f": np.array([1, 1, 2], np.float32)}
+    proto = model(nodes, {"x": (1, 4, "n")}, constants=constants)
     with pytest.raises(ModelError, match=r"node 'y' \(Resize\): .* the length of its inputs"):
         opened(proto, IMAGES)
 
