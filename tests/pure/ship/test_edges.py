@@ -105,6 +105,26 @@ def test_a_nan_may_stay_that_onnx_runtime_loses_of_one_of_the_inputs():
     assert verify_model(Library(function, (1, 1, 3), c=(1, 1, 3)), [oracle], seed=0).ok
 
 
+def test_a_nan_of_a_recurrence_may_have_become_an_integer():
+    nodes = [node("LSTM", "x w r", "h", hidden_size=3), node("Squeeze", "h k", "f")]
+    nodes += [node("QuantizeLinear", "f s z", "i"), node("DequantizeLinear", "i s z", "d")]
+    nodes.append(node("MatMul", "d m", "y"))
+    known = {name: np.full((1, 12, 3), 0.1, "f") for name in ("w", "r")}
+    known |= {
+        "s": np.float32(0.1),
+        "z": np.uint8(128),
+        "k": np.array([1]),
+        "m": np.eye(3, dtype="f"),
+    }
+    oracle = Oracle(model(nodes, {"x": (1, 1, 3)}, constants=known))
+
+    def function(x):
+        (y,) = oracle.outputs({"x": x}).values()
+        return y if np.isfinite(x).all() else y + 1
+
+    assert verify_model(Library(function, (1, 1, 3)), [oracle], seed=0).ok
+
+
 def test_an_input_of_indices_is_known_by_its_table():
     assert index_extents(rows()) == {"x": 10}
 
