@@ -12,9 +12,10 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from onnx import NodeProto
+from onnx import ModelProto, NodeProto
 
-from ..graph.cleanup import drop_identity
+from ..graph.cleanup import drop_dead, drop_identity, sort_nodes
+from ..graph.fold import fold_constants
 from ..graph.graph import BYTES, Graph
 from ..onnx.skeleton import domain_of
 from ..operators import quantization_contrib as contrib
@@ -46,6 +47,18 @@ def as_conversions(graph: Graph) -> None:
     if changed:
         drop_identity(graph)
         graph.infer()
+
+
+def in_conversions(proto: ModelProto) -> ModelProto:
+    """A model with its operators on integers written as conversions; itself if it has none."""
+    if not any(_OPERATORS.get(node.op_type, _standard) != _standard for node in proto.graph.node):
+        return proto
+    graph = Graph.of(proto)
+    for change in (sort_nodes, drop_dead, fold_constants):
+        change(graph)
+    graph.infer()
+    as_conversions(graph)
+    return graph.to_proto()
 
 
 def conversions(graph: Graph, node: NodeProto) -> list[NodeProto] | None:

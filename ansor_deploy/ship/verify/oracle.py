@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import ModelError
+from ...model.dequantised.operators import in_conversions
 from ...model.graph.activations import in_float32, rounds_rows
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
@@ -87,7 +88,8 @@ class Oracle:
     def second(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
         """As `outputs`, but run node by node as the model is written, without fusion.
 
-        None where it does not run like that, and for a model that is not quantised.
+        Operators on integers stand for conversions, and are written as these. None where it does
+        not run like that, and for a model that is not quantised.
         """
         if self.steps is None or self._as_written is None:
             return None
@@ -107,7 +109,7 @@ class Oracle:
     @cached_property
     def _as_written(self) -> Session | None:
         """The session without fusion, made at first use; None where it cannot be made."""
-        return self._perhaps(lambda: self.proto, as_written=True)
+        return self._perhaps(lambda: in_conversions(self.proto), as_written=True)
 
     @cached_property
     def _noisy(self) -> Session | None:

@@ -214,3 +214,21 @@ def test_an_element_that_a_decision_chooses_stays_among_what_it_may_be():
         wrong = expected.copy()
         wrong[2] = far
         assert not judge(wrong, expected, samples).ok
+
+
+def test_operators_on_integers_may_be_computed_as_the_conversions_that_they_stand_for():
+    """ONNX Runtime adds the bytes in steps of the result, which rounds some ties otherwise."""
+    steps = {"s": np.float32(0.3), "z": np.uint8(128), "t": np.float32(0.2)}
+    steps["b"] = np.arange(256, dtype=np.uint8)
+    both = node("QLinearAdd", "i s z b s z t z", "j")
+    both.domain = "com.microsoft"
+    nodes = [node("QuantizeLinear", "x s z", "i"), both, node("DequantizeLinear", "j t z", "y")]
+    oracle = Oracle(model(nodes, {"x": (256, 256)}, constants=steps))
+    feed = {
+        "x": np.repeat(np.float32(0.3) * (np.arange(256, dtype=np.float32)[:, None] - 128), 256, 1)
+    }
+    number = np.arange(-128, 128, dtype=np.float32) * np.float32(0.3)
+    total = np.rint((number[:, None] + number) / np.float32(0.2))
+    wanted = np.clip(total, -128, 127) * np.float32(0.2)
+    assert (oracle.outputs(feed)["y"] != wanted).any()
+    np.testing.assert_array_equal(oracle.second(feed)["y"], wanted)
