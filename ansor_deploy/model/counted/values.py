@@ -263,6 +263,7 @@ _PAIRS: dict[str, Callable[..., Number | None]] = {
 }
 _REDUCED = {"ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Mul", "ReduceSum": "Add"}
 _TRUTHS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not")
+FOLLOWED = frozenset((*_MOVES, *_PAIRS, *_REDUCED, "Ceil", "Floor"))  # what `tracked` computes
 
 
 def _computed(

@@ -41,6 +41,7 @@ from . import (
     sampled,
     spread,
     sums,
+    unbounded,
     windows,
 )
 from .known import Axes, Known, Step
@@ -108,6 +109,7 @@ class _Walk:
         if remainders.opened(self.known, node, self.ahead):
             self._changed = True
             return
+        self.done += unbounded.opened(self.known, node, self.done)
         opens = branches.counts(self.known, node) or (counted and is_op(node, "If"))
         if not opens and not counted and self._is_settled(node):
             self.done.append(node)

@@ -51,7 +51,8 @@ def _appended(cache: Any, new: Any, at: Any, axis: int) -> Any:
 def length(call: Call) -> Any:
     """The number of steps in a length; the call fails if the length is not in the range."""
     least, most, step = (call.attribute(name) for name in ("least", "most", "step"))
-    given = in_range(call, call.inputs[0], [most + 1], negative=False, least=least, of="it")
+    of = call.attribute("of", "it")
+    given = in_range(call, call.inputs[0], [most + 1], negative=False, least=least, of=of)
     if step == 1:
         return given
     each = relax.const(step, "int64")

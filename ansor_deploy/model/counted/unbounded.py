@@ -1,0 +1,89 @@
+"""Sizes that a run computes of its data, without a bound, such as the frames of a sentence.
+
+    y = Range(0, n, 1)   -->   m = Length(n) ; y = Range(0, m, 1)        m: at most the usual room
+
+The number is sought behind the arithmetic of sizes, so that all sizes that follow from it are known
+to: of `4 * ceil(n / 4)` frames, half are `2 * ceil(n / 4)`. A run that needs more room fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+from onnx import NodeProto, TensorProto
+
+from ..graph.graph import is_op, optional_input
+from ..operators.emitter import INT64
+from .known import Known, Step
+from .numbers import symbol
+from .values import FOLLOWED, certain, objects
+
+USUAL_ROOM = 1024
+_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Range": 1}  # the inputs that say a size
+_WHOLE = (TensorProto.INT64, TensorProto.INT32)
+_MOST = 64  # the most elements of a tensor of sizes
+
+
+def opened(known: Known, node: NodeProto, before: Sequence[NodeProto]) -> list[NodeProto]:
+    """Give room to the sizes that a node reads and nothing bounds; the nodes that check them.
+
+    before: the nodes that are done.
+    """
+    at = _SIZES.get(node.op_type) if not node.domain else None
+    name = optional_input(node, at) if at is not None else ""
+    if not name or known.values(name) is not None:
+        return []
+    made = {result: one for one in before for result in one.output if result}
+    path: dict[str, NodeProto] = {}
+    if (sources := _sources(known, made, name, path)) is None:
+        return []
+    checks = [one for source in sources for one in _checked(known, made, source)]
+    for one in path.values():
+        known.learn(one)
+    return checks
+
+
+def _sources(
+    known: Known, made: Mapping[str, NodeProto], name: str, path: dict[str, NodeProto]
+) -> list[str] | None:
+    """The numbers that a size is computed from and that nothing bounds; None if it has others.
+
+    path: gets the nodes between those and the size, in order.
+    """
+    node, shape = made.get(name), known.graph.shapes.get(name)
+    if known.values(name) is not None:
+        return []
+    if node is None or shape is None or prod(shape) > _MOST:
+        return None
+    if node.op_type in FOLLOWED and not node.domain:
+        given = [_sources(known, made, one, path) for one in node.input if one]
+        if all(one is not None for one in given):
+            path[name] = node
+            return list(dict.fromkeys(one for found in given for one in found or ()))
+    is_number = prod(shape) == 1 and known.graph.dtypes.get(name) in _WHOLE
+    return [name] if is_number else None
+
+
+def _checked(known: Known, made: Mapping[str, NodeProto], name: str) -> list[NodeProto]:
+    """The nodes that check a number; it is known to be in its room from now on."""
+    step = Step(known, made[name])
+    least = next(_at_least(known, made, name), 0)
+    most = max(USUAL_ROOM, least)
+    words = {"least": least, "most": most, "step": 1, "of": "a size that the model computes"}
+    number = step.cast(step.reshape(name), INT64)
+    checked = step.own("Length", [number], INT64, (), **words)
+    room = symbol(checked, 0, (least, most), step.cause)
+    known.hold(name, objects(room).reshape(known.graph.shapes[name]))
+    return step.nodes
+
+
+def _at_least(known: Known, made: Mapping[str, NodeProto], name: str) -> Iterator[int]:
+    """A lower bound that the graph gives a number; nothing if it gives none."""
+    node = made.get(name)
+    while node is not None and is_op(node, "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
+        node = made.get(node.input[0])
+    if node is not None and is_op(node, "Clip", "Max"):
+        least = certain(known.values(optional_input(node, 1)))
+        if least and len(least) == 1:
+            yield max(0, least[0])
