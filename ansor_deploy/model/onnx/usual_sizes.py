@@ -21,6 +21,7 @@ _UNREAD = 2  # rows of a table of positions that are never read, as in RoBERTa's
 _MEMBERS = 1024  # nodes of a graph, or points of a cloud
 _PAST = 127  # tokens before that of a step; 128 with it
 _PASTS = (_PAST, 31, 7, 1)  # shorter ones for models with fewer positions
+_ROWS = 2  # the axis of rows in a cache (batch, heads, rows, width)
 _HEAD = (64, 128, 32, 96)  # widths of attention heads
 _LARGEST = 1 << 14  # the largest side of an image that is believed in a file's metadata
 _COLOURS = (1, 3)  # numbers of colour channels
@@ -66,7 +67,8 @@ class Usual:
         if is_of_batch(name) or is_first or _is_batch_of_state(value, at):
             return (1,)
         if "past" in value.name.lower() and len(shape) == 4:
-            return self._cache(at)
+            of_encoder = at == _ROWS and "encoder" in value.name.lower()
+            return self._length(value, name) if of_encoder else self._cache(at)
         if of_image and not of_time:
             return self._image(value, at)
         one = (1,) if len(shape) == 1 and self._has_batch and not of_time else ()

@@ -145,6 +145,13 @@ def test_a_step_has_a_token_and_what_came_before():
     assert some == {"ids": (2, 1), "mask": (2, 64)}
 
 
+def test_keys_of_an_encoder_are_as_long_as_what_it_has_read():
+    inputs = {"states": ("b", "s1", 8), "past.0.encoder.key": ("b", 4, "s2", 8)}
+    nodes = [node("Relu", "past.0.encoder.key", "k"), node("Add", "k states", "y")]
+    expected = {"states": (1, 128, 8), "past.0.encoder.key": (1, 4, 128, 8)}
+    assert proposed(model(nodes, inputs)) == expected
+
+
 def test_sound_is_as_long_as_convolutions_need():
     constants = {"w": randn(0, 4, 1, 10), "axes": np.array([1])}
     nodes = [node("Unsqueeze", "x axes", "u"), node("Conv", "u w", "y", strides=[5])]
