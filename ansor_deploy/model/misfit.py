@@ -1,18 +1,20 @@
 """Contradictions between a graph and the shapes of its inputs, found fast, without its weights."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, groupby, zip_longest
 from math import prod
+from operator import itemgetter
 
 import numpy as np
-from onnx import ModelProto, NodeProto, inliner
+from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
 
 from ..errors import ModelError
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.fold import fold_constants
 from .graph.graph import CONTRADICTION, Graph, is_op, optional_input
 from .onnx.bind import bind_shapes
-from .onnx.skeleton import attribute, name_of, skeleton
+from .onnx.skeleton import attribute, domain_of, name_of, skeleton
+from .operators.contractions import labels
 from .reach import reached
 
 Shape = tuple[int, ...]
@@ -81,7 +83,17 @@ def _inner(shapes: Sequence[Shape]) -> list[int]:
 
 def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
     bare = inliner.inline_local_functions(skeleton(proto))
+    for node in bare.graph.node:
+        _infer_as_cast(node)
     return Graph.of(bind_shapes(bare, shapes))
+
+
+def _infer_as_cast(node: NodeProto) -> None:
+    """Make a Cast of a conversion that ONNX does not know: it keeps the shape as well."""
+    kind = {"DequantizeLinear": TensorProto.FLOAT, "QuantizeLinear": TensorProto.INT32}
+    if domain_of(node) and node.op_type in kind:
+        cast = helper.make_node("Cast", node.input[:1], node.output, to=kind[node.op_type])
+        node.CopyFrom(cast)
 
 
 def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
@@ -123,6 +135,8 @@ def _faults(graph: Graph) -> Iterator[str]:
             yield f"{where} takes {wide} at once, and gets {_sizes(given[2:])}"
         if given and is_op(node, "STFT") and (long := _frame(graph, node)) > given[1]:
             yield f"{where} takes {long} at once, and gets {given[1]}"
+        if is_op(node, "Einsum") and (apart := _labelled_apart(graph, node)):
+            yield f"{where} takes {_sizes(apart)} together"
         if given and (far := _beyond(graph, made, node, given)):
             yield f"{where} reads {far}"
         if node.op_type in _PAIRS and (apart := _apart([*_known(graph, node, 0, 3)])):
@@ -159,6 +173,17 @@ def _other_sizes(graph: Graph, node: NodeProto, given: Shape) -> list[int]:
     whole, known = prod(given), prod(size for size in sizes if size > 0)
     fits = whole % known == 0 if min(sizes, default=1) < 0 else whole == known
     return [] if fits else sizes
+
+
+def _labelled_apart(graph: Graph, node: NodeProto) -> list[int]:
+    """The sizes of one axis of an Einsum that do not broadcast; none if all axes do."""
+    shapes = [*_known(graph, node, *range(len(node.input)))]
+    found = labels(attribute(node, "equation", ""), [*map(len, shapes)])
+    if found is None or len(shapes) < len(node.input):
+        return []
+    axes = sorted(zip("".join(found[0]), chain.from_iterable(shapes), strict=True))
+    each = (_apart([(size,) for _, size in same]) for _, same in groupby(axes, itemgetter(0)))
+    return next(filter(None, each), [])
 
 
 def _known(graph: Graph, node: NodeProto, *places: int) -> Iterator[Shape]:

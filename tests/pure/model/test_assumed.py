@@ -57,6 +57,24 @@ def test_no_more_is_read_than_a_table_in_blocks_has():
     assert "reads row 8 of 8" in misfit(proto, {"x": (1, 9)})
 
 
+def test_no_more_is_read_than_a_table_has_that_microsoft_s_conversion_makes():
+    table = {"q": np.zeros((8, 16), np.uint8), "s": np.float32(0.1), "z": np.uint8(3)}
+    table |= {"none": np.array([0]), "axis": np.array([0])}
+    nodes = [fused("DequantizeLinear", "q s z", "rows"), node("Shape", "x", "n", start=1, end=2),
+             node("Slice", "rows none n axis", "own"), node("Add", "x own", "y")]  # fmt: skip
+    proto = model(nodes, {"x": (1, "n", 16)}, constants=table)
+    assert misfit(proto, {"x": (1, 9, 16)})
+    assert not misfit(proto, {"x": (1, 8, 16)})
+
+
+def test_axes_of_one_letter_are_of_one_size():
+    nodes = [node("Einsum", "x w", "y", equation="...ij,jk->...ik")]
+    proto = model(nodes, {"x": (2, 3, "n")}, constants={"w": randn(0, 4, 5)})
+    assert "takes 4x7 together" in misfit(proto, {"x": (2, 3, 7)})
+    assert not misfit(proto, {"x": (2, 3, 4)})
+    assert not misfit(proto, {"x": (2, 3, 1)})
+
+
 def embedded():
     tables = {"words": randn(0, 50, 8), "rows": randn(1, 16, 8), "g": randn(2, 8), "b": randn(3, 8)}
     nodes = [fused("EmbedLayerNormalization", "ids - words rows - g b", "y n")]
