@@ -116,10 +116,10 @@ class _Walk:
             return
         if opens:
             branches.opened(self.known, node, self.ahead)
-        elif counted and (
-            attentions.opened(self.graph, node, self.ahead) or self._is_written_out(node)
-        ):
+        elif counted and attentions.opened(self.graph, node, self.ahead):
             pass  # its parts come next
+        elif (counted or self.graph.rooms) and self._is_written_out(node):
+            pass
         elif not self._is_ruled(node, RULES if counted else _OPEN):
             if counted:
                 raise _refused(node, self._causes(counted))
@@ -130,7 +130,7 @@ class _Walk:
     def _is_written_out(self, node: NodeProto) -> bool:
         """Whether the node is a Loop or fused; then its steps or parts are put ahead instead."""
         self._hold_constants(node)
-        is_loop = is_op(node, "Loop")
+        is_loop = is_op(node, "Loop") and any(map(self.known.axes.get, uses(node)))
         made = expanded(self.graph, node, loop) if is_loop else fused.written_out(self.graph, node)
         self.ahead.extendleft(reversed(made or []))
         return made is not None

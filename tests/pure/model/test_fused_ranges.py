@@ -29,6 +29,7 @@ def fused(op, inputs, outputs="y", **attributes):
         [fused("FusedMatMul", "x x", transA=1)],
         [fused("SkipLayerNormalization", "x x g b b")],
         [node("SimplifiedLayerNormalization", "x g", "y")],
+        [fused("DequantizeLinear", "q t o", "d"), node("MatMul", "x d", "y")],
         [fused("Attention", "x w v", num_heads=2, unidirectional=1)],
         [TO, fused("QLinearAdd", "i s z i s z t z", "j"), BACK],
         [TO, node("QLinearMatMul", "i s z q s o t z", "j"), BACK],
