@@ -17,6 +17,7 @@ from ..onnx.skeleton import domain_of
 from ..operators import block_products
 from ..operators.emitter import expanded
 from ..operators.table import find
+from . import recurrences
 from .known import Axes, Step
 
 
@@ -39,4 +40,4 @@ def of_rows(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 # Rules for operators of our own.
-RULES = {block_products.NAME: of_rows}
+RULES = {block_products.NAME: of_rows, **recurrences.RULES}

@@ -15,7 +15,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..graph.fold import computed, constant_tensor
-from ..graph.graph import FLOATS, Graph, Shape
+from ..graph.graph import FLOATS, Graph, Shape, is_op
 from ..graph.one_node import infer_node
 from ..onnx.skeleton import attribute
 from ..operators.emitter import INT64, Emitter
@@ -68,12 +68,22 @@ class Known:
             self._follow(node)
 
     def _follow(self, node: NodeProto) -> None:
-        name = node.output[0]
-        if name in self._values or name not in self.graph.dtypes:
+        names = [name for name in node.output if name in self.graph.dtypes]
+        if not names or names[0] in self._values:
             return
-        made = self._computed(node)
-        if made is not None:
-            self._values[name] = made
+        made = self._parts(node) if is_op(node, "Split") else [self._computed(node)]
+        for name, values in zip(node.output, made, strict=False):
+            if values is not None and name in names:
+                self._values[name] = values
+
+    def _parts(self, node: NodeProto) -> list[Values]:
+        """The elements of each result of a Split, if they are known."""
+        whole, shapes = self.values(node.input[0]), self.graph.shapes
+        if whole is None or not all(name in shapes for name in node.output):
+            return []
+        axis = attribute(node, "axis", 0)
+        ends = np.cumsum([shapes[name][axis] for name in node.output])
+        return np.split(whole, ends[:-1], axis)
 
     def _computed(self, node: NodeProto) -> Values | None:
         """The elements of a node's first result, if they are known."""

@@ -28,7 +28,12 @@ def carried(step: Step) -> list[tuple[str, Axes]] | None:
     weights = [step.input(at) for at in range(_LENGTHS)]
     given = [*weights, lengths, *node.input[_INITIAL:]]
     words = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if node.domain:  # one of ours, whose shapes are not inferred
+        words["domain"] = node.domain
     made = step.several(node.op_type, given, len(node.output), **words)
+    for name, old in zip(made, node.output, strict=True):
+        if name not in step.graph.shapes:
+            step.graph.declare(name, step.graph.dtypes[old], step.graph.shapes.get(old))
     return [(made[0], own), *((one, {}) for one in made[1:])]
 
 

@@ -118,7 +118,7 @@ class _Walk:
             branches.opened(self.known, node, self.ahead)
         elif counted and attentions.opened(self.graph, node, self.ahead):
             pass  # its parts come next
-        elif (counted or self.graph.rooms) and self._is_written_out(node):
+        elif self._is_written_out(node):
             pass
         elif not self._is_ruled(node, RULES if counted else _OPEN):
             if counted:

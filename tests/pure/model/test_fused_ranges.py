@@ -40,3 +40,10 @@ def fused(op, inputs, outputs="y", **attributes):
 def test_what_is_fused_takes_any_length(nodes):
     read = {name for one in nodes for name in one.input}
     check(nodes, HERE, constants={n: one for n, one in {**FLOATS, **BYTES}.items() if n in read})
+
+
+def test_sizes_that_the_optimiser_splits_from_a_shape_are_known():
+    parts = node("Split", "n", "b t w", num_outputs=3)
+    nodes = [node("Shape", "x", "n"), parts, node("Concat", "b t four two", "to", axis=0)]
+    nodes += [node("Reshape", "x to", "r"), node("Transpose", "r", "y", perm=[0, 2, 1, 3])]
+    check(nodes, HERE, constants={"four": np.array([4]), "two": np.array([2])})

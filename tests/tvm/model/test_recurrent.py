@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from helpers.built import HOST, assert_like_oracle, imported, run
 from helpers.graphs import model, node, randn, random_feeds
+from helpers.ranges import opened
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy._tvm import collect, tirx, tvm
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.ship.verify.oracle import Oracle
@@ -95,6 +97,18 @@ def test_an_lstm_of_bytes(kind):
     feeds = random_feeds(proto)
     for have, want in zip(run(proto, feeds), Oracle(proto).outputs(feeds).values(), strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5)
+
+
+def test_an_lstm_of_bytes_ends_with_the_last_step_that_counts():
+    proto = of_bytes(layer("LSTM", 6, 1, 5, 8, 4, direction="bidirectional"), "int8")
+    x = proto.graph.input[0]
+    assert x.name == "x"
+    x.type.tensor_type.shape.dim[0].dim_param = "time"
+    graph = opened(proto, {"x": (Span(1, 6), 1, 5)})
+    (lstm,) = (one for one in graph.nodes if one.op_type == "LSTM")
+    assert lstm.domain
+    assert lstm.input[4]
+    assert [(one.output, one.axis) for one in graph.lengths] == [("y", 0)]
 
 
 def of_bytes(proto, kind):
