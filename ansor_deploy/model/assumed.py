@@ -17,7 +17,7 @@ from onnx import ModelProto
 from ..errors import ModelError
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import held, longest, misfit, tried
+from .misfit import Trials, held, longest
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, is_length, open_axes, proposals
@@ -40,7 +40,8 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
         return {}
     span = span_of(given)
     fixed = with_rows(given, span.most if span else 0)
-    if not (fitting := _proposals(proto, fixed)):
+    trials = Trials(proto)
+    if not (fitting := _proposals(trials, fixed)):
         return {}
     known = _names(proto, given)
     lengths = [axis for axis in axes if _is_free(axis, fitting[0])]
@@ -52,37 +53,46 @@ def assumed(proto: ModelProto, given: Asked) -> Asked:
         return {}
     if span:
         return _with(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
-    return _opened(proto, fixed, fitting, lengths)
+    return _opened(trials, fixed, fitting, lengths)
 
 
-def _proposals(proto: ModelProto, given: Mapping[str, Shape]) -> list[dict[str, Shape]]:
+def _proposals(trials: Trials, given: Mapping[str, Shape]) -> list[dict[str, Shape]]:
     """The proposed shapes that fit; those with a huge tensor only where no others fit.
 
     Attention between the pixels of a large image makes a tensor with the square of their number.
-    For images, one fitting shape is enough; for lengths, all are needed to see how far they go.
+    For images, one fitting shape is enough; for lengths, larger ones are needed to see how far they
+    go.
     """
     usual, huge = list[dict[str, Shape]](), list[dict[str, Shape]]()
-    axes = [axis for axis in open_axes(proto) if axis.value.name not in given]
-    for one in proposals(proto, given):
-        why, largest = tried(proto, {**given, **one})
+    axes = [axis for axis in open_axes(trials.proto) if axis.value.name not in given]
+    for one in proposals(trials.proto, given):
+        if any(_covers(fitting, one) for fitting in usual):
+            continue
+        why, largest = trials.tried({**given, **one})
         if not why:
             (huge if largest > _MOST else usual).append(one)
         if usual and all(is_side(axis, one) for axis in axes if _is_free(axis, one)):
             break
-    return usual or huge or [*_exported(proto, given)]
+    return usual or huge or [*_exported(trials, given)]
 
 
-def _exported(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
+def _covers(shapes: Mapping[str, Shape], others: Mapping[str, Shape]) -> bool:
+    """Whether no size of the others is larger."""
+    pairs = (zip(shapes[name], shape, strict=True) for name, shape in others.items())
+    return all(other <= size for pair in pairs for size, other in pair)
+
+
+def _exported(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
     """The shapes that the graph was exported with, if a node holds that length and it fits."""
-    first: Asked = dict(next(proposals(proto, given), {}))
-    axes = [axis for axis in open_axes(proto) if axis.value.name in first]
+    first: Asked = dict(next(proposals(trials.proto, given), {}))
+    axes = [axis for axis in open_axes(trials.proto) if axis.value.name in first]
     lengths = [axis for axis in axes if not _is_batch(axis, first)] or axes
     with suppress(ModelError):
-        sizes = held(proto, {**given, **first})  # type: ignore[dict-item]
+        sizes = held(trials.proto, {**given, **first})  # type: ignore[dict-item]
         tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
         for size in dict.fromkeys((*sizes, *_sides(sizes, tried_with))):
             found = _with(first, lengths, size)
-            if size > 1 and not misfit(proto, {**given, **found}):  # type: ignore[dict-item]
+            if size > 1 and not trials.misfit({**given, **found}):  # type: ignore[dict-item]
                 yield found  # type: ignore[misc]
                 return
 
@@ -100,46 +110,46 @@ def _sides(sizes: Sequence[int], side: Collection[int]) -> Iterator[int]:
 
 
 def _opened(
-    proto: ModelProto, given: Mapping[str, Shape], fitting: Sequence[Asked], lengths: list[Axis]
+    trials: Trials, given: Mapping[str, Shape], fitting: Sequence[Asked], lengths: list[Axis]
 ) -> Asked:
     """The first shapes that fit, with ranges for the sides of images and for each named length.
 
     given: the shapes of the other inputs.
     """
     sides = [axis for axis in lengths if is_side(axis, fitting[0])]
-    made: Asked = {**fitting[0], **any_size(proto, given, fitting[0], sides)}
+    made: Asked = {**fitting[0], **any_size(trials, given, fitting[0], sides)}
     others = [axis for axis in lengths if axis not in sides and not _is_height(axis, fitting[0])]
     others.sort(key=lambda axis: axis.name)
     for _, named in groupby(others, key=lambda axis: axis.name):
         places = list(named)
-        most = _most(proto, given, fitting, places)
-        least = _least(proto, given, fitting[0], places, most)
-        step = next(_steps(proto, given, fitting[0], places, most), most)
+        most = _most(trials, given, fitting, places)
+        least = _least(trials, given, fitting[0], places, most)
+        step = next(_steps(trials, given, fitting[0], places, most), most)
         if (first := max(least, step)) < most:
             made = _with(made, places, Span(first, most, step))
     return made
 
 
 def _most(
-    proto: ModelProto, given: Mapping[str, Shape], fitting: Sequence[Asked], places: list[Axis]
+    trials: Trials, given: Mapping[str, Shape], fitting: Sequence[Asked], places: list[Axis]
 ) -> int:
     """The longest proposed length that fits, or a longer one where the next proposal is far beyond.
 
     A table of positions may have rows that are never read, such as the first two.
     """
-    sizes = {_size(shapes, places[0]) for shapes in proposals(proto, given)}
+    sizes = {_size(shapes, places[0]) for shapes in proposals(trials.proto, given)}
     fits = max(_size(shapes, places[0]) for shapes in fitting)
     beyond = min((size for size in sizes if size > 2 * fits), default=fits)
 
     def fault(size: int) -> str:
         asked = _with(fitting[0], places, size)
-        return misfit(proto, {**given, **asked})  # type: ignore[dict-item]
+        return trials.misfit({**given, **asked})  # type: ignore[dict-item]
 
     return longest(fits, beyond, fault)
 
 
 def any_size(
-    proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, sides: Sequence[Axis]
+    trials: Trials, given: Mapping[str, Shape], shapes: Asked, sides: Sequence[Axis]
 ) -> Asked:
     """Ranges for the sides of images, in `shapes`, if the graph also takes half of them; else none.
 
@@ -153,7 +163,7 @@ def any_size(
     for axis, span in zip(sides, spans, strict=True):
         half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
         flat = _with(shapes, [axis], span.least)  # one side alone: a graph may take squares
-    fits = not any(misfit(proto, {**given, **one}) for one in (half, flat))  # type: ignore[dict-item]
+    fits = not any(trials.misfit({**given, **one}) for one in (half, flat))  # type: ignore[dict-item]
     return ranged if fits else {}
 
 
@@ -207,25 +217,25 @@ def _is_batch(axis: Axis, shapes: Asked) -> bool:
 
 
 def _least(
-    proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
+    trials: Trials, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
 ) -> int:
     """The least power of two that the graph takes as a length, or `most` if it takes none."""
 
     def fits(doubled: int) -> bool:
         asked = _with(shapes, places, 1 << doubled)
-        return not misfit(proto, {**given, **asked})  # type: ignore[dict-item]
+        return not trials.misfit({**given, **asked})  # type: ignore[dict-item]
 
     return 1 if fits(0) else min(most, 2 << longest(0, (most - 1).bit_length(), fits))
 
 
 def _steps(
-    proto: ModelProto, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
+    trials: Trials, given: Mapping[str, Shape], shapes: Asked, places: list[Axis], most: int
 ) -> Iterator[int]:
     """Steps between lengths that the graph takes, smallest first: networks often halve data."""
     step = 1
     while step < most and not most % step:
         asked = _with(shapes, places, most - step)
-        if not misfit(proto, {**given, **asked}):  # type: ignore[dict-item]
+        if not trials.misfit({**given, **asked}):  # type: ignore[dict-item]
             yield step
         step *= 2
 

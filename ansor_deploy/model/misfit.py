@@ -1,5 +1,7 @@
 """Contradictions between a graph and the shapes of its inputs, found fast, without its weights."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, zip_longest
 from math import prod
@@ -27,6 +29,39 @@ _GATHERED = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
 # if there is one.
 _EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
+
+
+class Trials:
+    """A model that is tried with several shapes: what no shape changes is computed once."""
+
+    def __init__(self, proto: ModelProto) -> None:
+        self.proto = proto
+        self._lean: ModelProto | None = None
+        self._done: dict[tuple[tuple[str, Shape], ...], tuple[str, int]] = {}
+
+    def tried(self, shapes: Mapping[str, Shape]) -> tuple[str, int]:
+        """The answer of the function `tried`."""
+        key = tuple(sorted(shapes.items()))
+        if key not in self._done:
+            self._lean = self._lean or _lean(self.proto)
+            self._done[key] = tried(self._lean, shapes)
+        return self._done[key]
+
+    def misfit(self, shapes: Mapping[str, Shape]) -> str:
+        """The answer of the function `misfit`."""
+        return self.tried(shapes)[0]
+
+
+def _lean(proto: ModelProto) -> ModelProto:
+    """The model without its weights, and with constants for what follows from constants."""
+    bare = inliner.inline_local_functions(skeleton(proto))
+    graph = Graph.of(bare)
+    try:
+        for change in (sort_nodes, drop_dead, fold_constants):
+            change(graph)
+    except ModelError:  # it says nothing of the shapes that are to be tried
+        return bare
+    return graph.to_proto()
 
 
 def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:

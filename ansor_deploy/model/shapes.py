@@ -12,7 +12,7 @@ from ..errors import ModelError
 from .assumed import any_size, is_side
 from .batches import Asked, Span
 from .caches import found_caches
-from .misfit import misfit
+from .misfit import Trials, misfit
 from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
 from .onnx.file import load
 from .onnx.rebatch import FixedSizesError
@@ -66,8 +66,8 @@ def instead(fixed: Shapes) -> Iterator[None]:
 
 def _hint(proto: ModelProto, given: Shapes) -> str:
     """Options to paste: shapes that were found to fit, or else some of the right form."""
-    tried = list(proposals(proto, given))
-    faults = (misfit(proto, {**given, **shapes}) for shapes in tried)
+    tried, trials = list(proposals(proto, given)), Trials(proto)
+    faults = (trials.misfit({**given, **shapes}) for shapes in tried)
     why = ""
     for shapes, fault in zip(tried, faults, strict=False):
         if not fault:
@@ -105,7 +105,7 @@ def _any_size(proto: ModelProto, shapes: Shapes) -> str:
     """The advice to give ranges for sides of images where the graph takes half of them; else ""."""
     axes = (axis for axis in open_axes(proto) if axis.value.name in shapes)
     sides = [axis for axis in axes if is_side(axis, shapes)]
-    if not (ranged := any_size(proto, {}, shapes, sides)):
+    if not (ranged := any_size(Trials(proto), {}, shapes, sides)):
         return ""
     places = ((axis.value.name, axis.at) for axis in sides)
     words = {f"{ranged[name][at]} in the place of {shapes[name][at]}" for name, at in places}

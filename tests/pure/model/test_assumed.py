@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node, randn
+from helpers.graphs import model, node, randn, typed
 from onnx import TensorProto
 
 from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span
-from ansor_deploy.model.misfit import misfit
+from ansor_deploy.model.graph import fold
+from ansor_deploy.model.misfit import Trials, misfit
 from ansor_deploy.model.onnx.size_names import SizeName
 
 
@@ -218,3 +219,15 @@ def test_a_length_is_that_which_a_graph_was_exported_with_where_a_product_holds_
     nodes = [node("Transpose", "x", "t", perm=[0, 2, 1]), node("MatMul", "t w", "y")]
     proto = model(nodes, {"x": ("batch", "seq", 8)}, constants={"w": randn(0, 10, 6)})
     assert assumed(proto, {}) == {"x": (1, 10, 8)}
+
+
+def test_what_no_shape_changes_is_folded_once(monkeypatch):
+    folded = []
+    evaluate = fold._results
+    monkeypatch.setattr(fold, "_results", lambda *given: folded.append(given) or evaluate(*given))
+    nodes = [node("Add", "one one", "two"), node("Mul", "x two", "y")]
+    inputs = {"x": (TensorProto.FLOAT, [1, "n"])}
+    proto = typed(nodes, inputs, {"y": TensorProto.FLOAT}, {"one": np.ones(1, np.float32)})
+    trials = Trials(proto)
+    assert [trials.misfit({"x": (1, size)}) for size in (1, 2, 2)] == ["", "", ""]
+    assert len(folded) == 1
