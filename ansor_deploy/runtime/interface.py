@@ -12,6 +12,7 @@ from .batches import Batches
 from .context import Context
 from .fit import text
 from .lengths import Lengths
+from .tensors import counted
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,4 @@ def of_true_size(
 
 def _cut(info: TensorInfo, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
     whole = outputs[info.name]
-    counts = {axis: int(outputs[name]) for axis, name in info.lengths}
-    parts = tuple(slice(counts.get(axis)) for axis in range(whole.ndim))
-    return np.ascontiguousarray(whole[parts]) if counts else whole
+    return np.ascontiguousarray(counted(info, outputs)) if info.lengths else whole

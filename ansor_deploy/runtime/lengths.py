@@ -9,20 +9,20 @@ outputs. The function's loops end at the length (`codegen/lengths/`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .tensors import numpy_dtype
+from .tensors import counted, numpy_dtype, unwritten
 
 if TYPE_CHECKING:
     from .batches import Arrays, Part
     from .interface import Interface, TensorInfo
 
-
 Sizes = tuple[int, ...]  # a length for each range
+_SHARE = 2  # of a room, at most this part (1/2) is copied
 
 
 def tried_together(ranges: Sequence[tuple[int, int, int]]) -> list[Sizes]:
@@ -55,10 +55,13 @@ class Lengths:
         self._ends = [(one["least"], one["most"], one["step"]) for one in said]
         self._lengths = [one["length"] for one in said]
         self._places = [[(name, axis) for name, axis in one["places"]] for one in said]
+        self._firsts = [places[0] for places in self._places]
         self._called = called[0]
         self._made: dict[Sizes, Interface] = {}
         self._rooms: dict[str, list[np.ndarray]] = defaultdict(list)  # arrays that no call uses now
         self._given = [info for info in self._called.inputs if info.name not in self._lengths]
+        inner = {name for info in self._called.outputs for _, name in info.lengths}
+        self._results = [info for info in self._called.outputs if info.name not in inner]
 
     @property
     def interfaces(self) -> list[Interface]:
@@ -97,9 +100,7 @@ class Lengths:
     def of(self, inputs: Arrays) -> Interface | None:
         """The interface of inputs by their lengths; None where a length is not in its range."""
         sizes = self._sizes_of(inputs)
-        within = zip(sizes, self._ends, strict=True)
-        fits = all(low <= n <= high and n % step == 0 for n, (low, high, step) in within)
-        return self.interface(*sizes) if fits else None
+        return self._made.get(sizes) or (self.interface(*sizes) if self._fits(sizes) else None)
 
     def parts(self, inputs: Arrays, outputs: Arrays) -> Iterator[Part]:
         """The single part of a run. outputs: with their full room."""
@@ -110,17 +111,55 @@ class Lengths:
             if given[info.name] is not inputs[info.name]:
                 self._rooms[info.name].append(given[info.name])
 
+    def results(self, run: Callable[[Arrays], None]) -> dict[str, np.ndarray]:
+        """The results of a run in their true sizes, which belong to the caller.
+
+        Where little of a room counts, that is copied, and the room serves the next run: the system
+        would clear the pages of a new one. run: writes outputs to arrays with full room.
+        """
+        made = {info.name: self._out_room(info) for info in self._called.outputs}
+        run(made)
+        found = {}
+        for info in self._results:
+            room = made[info.name]
+            part = counted(info, made)
+            if small := _SHARE * part.nbytes <= room.nbytes:
+                self._rooms[info.name].append(room)
+            found[info.name] = part.copy() if small else np.ascontiguousarray(part)
+        return found
+
+    def _fits(self, sizes: Sizes) -> bool:
+        pairs = zip(sizes, self._ends, strict=False)
+        within = all(low <= n <= high and n % step == 0 for n, (low, high, step) in pairs)
+        return within and len(sizes) == len(self._ends)
+
     def _sizes_of(self, inputs: Arrays) -> Sizes:
-        return tuple(_extent(inputs.get(name), axis) for (name, axis), *_ in self._places)
+        """The lengths of inputs; none where an input that tells one is missing."""
+        try:
+            return tuple([inputs[name].shape[axis] for name, axis in self._firsts])
+        except (KeyError, IndexError):
+            return ()
 
     def _in_room(self, info: TensorInfo, given: np.ndarray) -> np.ndarray:
         """An input with room behind it, which holds whatever earlier calls left there."""
         if given.shape == info.shape:
             return given
-        kept = self._rooms[info.name]
-        room = kept.pop() if kept else np.zeros(info.shape, numpy_dtype(info.dtype))
+        room = self._spare(info)
+        if room is None:
+            room = np.zeros(info.shape, numpy_dtype(info.dtype))
         room[tuple(map(slice, given.shape))] = given
         return room
+
+    def _out_room(self, info: TensorInfo) -> np.ndarray:
+        room = self._spare(info)
+        return unwritten(info.shape, info.dtype) if room is None else room
+
+    def _spare(self, info: TensorInfo) -> np.ndarray | None:
+        """The room of an input or output that an earlier call left, if any."""
+        try:
+            return self._rooms[info.name].pop()
+        except IndexError:
+            return None
 
     def _sizes(self, info: TensorInfo, texts: Sequence[str]) -> list[str]:
         """The extents of an input as texts, with these texts for the lengths."""
@@ -131,7 +170,3 @@ class Lengths:
 
 def _text(least: int, most: int, step: int) -> str:
     return f"{least}..{most}" + (f":{step}" if step > 1 else "")
-
-
-def _extent(given: np.ndarray | None, axis: int) -> int:
-    return given.shape[axis] if given is not None and given.ndim > axis else 0

@@ -75,6 +75,8 @@ class Model(Shared):
         library does not take these shapes, or an index in the inputs is out of range.
         """
         arrays = in_place(inputs, self._on_gpu)
+        if isinstance(self.batches, Lengths) and not self.context and self._batch(arrays):
+            return self.batches.results(partial(self._run_parts, arrays))
         if (found := self._in_steps_or_parts(arrays)) is None:
             chosen = choose(self.path, self.interfaces, arrays, self.batches)
             found = self._whole(chosen, arrays)

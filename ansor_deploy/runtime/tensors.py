@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -118,6 +118,13 @@ def unwritten(shape: Sequence[int], dtype: str) -> np.ndarray:
 def room_for(tensors: Iterable[TensorInfo]) -> dict[str, np.ndarray]:
     """Arrays for tensors by their names, as `unwritten`."""
     return {one.name: unwritten(one.shape, one.dtype) for one in tensors}
+
+
+def counted(info: TensorInfo, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The part of an output that counts. outputs: all, with their room, and their lengths."""
+    whole = outputs[info.name]
+    ends = {axis: int(outputs[name]) for axis, name in info.lengths}
+    return whole[tuple(slice(ends.get(axis)) for axis in range(whole.ndim))]
 
 
 @lru_cache(maxsize=64)

@@ -49,6 +49,24 @@ def test_what_its_function_gets():
     assert inputs["ids"] is whole["ids"]
 
 
+def test_results_belong_to_the_caller_and_small_ones_leave_their_room():
+    rooms = []
+
+    def run(length):
+        def write(outputs):
+            rooms.append(outputs["y"])
+            outputs["y"][:, :length] = length
+            outputs["y.length"][...] = length
+
+        return LENGTHS.results(write)["y"]
+
+    small, again, large, last = run(3), run(4), run(8), run(2)
+    assert rooms[0] is rooms[1] is rooms[2]
+    assert rooms[3] is not rooms[2]
+    for length, found in ((3, small), (4, again), (8, large), (2, last)):
+        np.testing.assert_array_equal(found, np.full((1, length, 4), length, np.float32))
+
+
 def test_what_does_not_fit_is_said():
     with pytest.raises(UsageError, match="do not fit") as caught:
         fitting(Path("m.so"), LENGTHS.interfaces, feed(9), LENGTHS)
