@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from ..._tvm import structural_equal, structural_map, tirx, uses
 from ...marks.partial_lanes import PARTIAL_LANES
-from ..blocks import Leaf, at_begin, outside, within
+from ..blocks import Leaf, at_begin, leaves, outside, within
 from .asked import Limits
+from .groups import in_groups
 from .packed import packed
 from .places import Ends
 from .small_tiles import Own, Rows, allocated, in_small_tiles, own_buffers
@@ -63,13 +64,15 @@ def cut(
     guards: dict[Any, _Guard] = {}
     parts: dict[Any, Any] = {}
     body, leaves_, ends = packed(body, found, limits, numbers)
+    body = in_groups(body, _limited(leaves_, ends))
+    leaves_ = list(leaves(body))
     every = list(zip(leaves_, ends, strict=True))
     for loop in _loops(leaves_):
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
         firsts = [list(_firsts(loop, *one)) for one in inside]
         if loop.kind in _WHOLE and (shared := list(_shared(firsts))):
-            leaves, own = [leaf for leaf, _ in inside], partial(own_buffers, body, loop)
-            guards[loop.loop_var] = _Guard.of(shared, leaves, numbers, own)
+            blocks, own = [leaf for leaf, _ in inside], partial(own_buffers, body, loop)
+            guards[loop.loop_var] = _Guard.of(shared, blocks, numbers, own)
         elif all(firsts):
             guards[loop.loop_var] = _Guard.of_any(firsts, numbers)
         else:
@@ -157,6 +160,15 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
         lanes = math.prod(map(int, str(marked).split("x"))) if marked else 0
         sizes += [lanes or one.most + 1 for one in _starts(loop, leaf, var)]
     return min(sizes, default=None)
+
+
+def _limited(found: Sequence[Leaf], ends: Sequence[Ends]) -> Iterator[Any]:
+    """The loops that move along a limited axis of a block."""
+    for loop in _loops(found):
+        pairs = zip(found, ends, strict=True)
+        axes = ((leaf, var) for leaf, limits in pairs for var, _ in limits if _is_in(loop, leaf))
+        if any(uses(outside(var, leaf.realize), loop.loop_var) for leaf, var in axes):
+            yield loop
 
 
 def _loops(found: Sequence[Leaf]) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from helpers.ranges import opened
 from ansor_deploy._tvm import collect, structural_map, sym, tirx, tvm
 from ansor_deploy.codegen.lengths import whole
 from ansor_deploy.codegen.lengths.bound import Bound
+from ansor_deploy.codegen.lengths.groups import in_groups
 from ansor_deploy.codegen.lengths.small_tiles import Rows
 from ansor_deploy.codegen.model import Scheduled, compile_model
 from ansor_deploy.model.batches import Span
@@ -86,6 +87,19 @@ def test_rows_of_products_with_weights_in_blocks(tmp_path):
     packed = np.random.default_rng(0).integers(0, 256, (WIDTH, WIDTH // 16, 8)).astype(np.uint8)
     constants = {"q": packed, "s": np.full((WIDTH, WIDTH // 16), 0.1, np.float32)}
     check(tmp_path, [product, node("Relu", "h", "y")], (1, "n", WIDTH), constants)
+
+
+def test_steps_of_long_loops_are_skipped_in_groups():
+    def loop(extent):
+        step, begin = tirx.Var("step", "int64"), tirx.const(0, "int64")
+        return tirx.For(step, begin, extent, tirx.ForKind.PARALLEL, tirx.Evaluate(step))
+
+    few, odd, many = loop(96), loop(1031), loop(1022)
+    assert in_groups(few, [few]) is few
+    assert in_groups(odd, [odd]) is odd
+    grouped = in_groups(many, [many])
+    assert [int(one.extent) for one in (grouped, grouped.body)] == [146, 7]
+    assert (grouped.kind, grouped.body.kind) == (tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL)
 
 
 def test_a_length_that_is_in_no_range_fails(tmp_path):
