@@ -128,11 +128,10 @@ def unwrapped(condition: Any) -> Any:
 
 def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
     """The index and its bound for `places[.., i, ..] < number`, or for `i < number`."""
-    if not isinstance(condition, tirx.LT) or not isinstance(condition.b, tvm.ir.TensorLoad):
-        return []
-    place, bound = condition.a, known.numbers.get(condition.b.source)
+    bound = number_of(condition.b, known) if isinstance(condition, tirx.LT) else None
     if bound is None:
         return []
+    place = condition.a
     if not isinstance(place, tvm.ir.TensorLoad):
         return [(place, bound)]
     axis = known.places.get(place.source)
@@ -184,3 +183,30 @@ def _number(value: Any, known: Known) -> Bound | None:
 
 def _is_zero(value: Any) -> bool:
     return isinstance(value, tirx.IntImm) and int(value) == 0
+
+
+def number_of(value: Any, known: Known) -> Bound | None:
+    """A bound that a number equals, or is a little less than; None where there is none."""
+    if isinstance(value, tvm.ir.TensorLoad):
+        return known.numbers.get(value.source)
+    if isinstance(value, tirx.Cast):
+        return number_of(value.value, known)
+    kinds = (tirx.Add, tirx.Sub, tirx.Mul, *QUOTIENTS)
+    found = number_of(value.a, known) if isinstance(value, kinds) else None
+    by = None if found is None else _constant(value.b, known)
+    return None if found is None or by is None else _changed(found, type(value), by)
+
+
+def _changed(found: Bound, kind: Any, by: int) -> Bound | None:
+    if kind in (tirx.Add, tirx.Sub):
+        return found.scaled(1, by if kind is tirx.Add else -by)
+    if by <= 0:
+        return None
+    return found.scaled(by, 0) if kind is tirx.Mul else found.floored(by)
+
+
+def _constant(value: Any, known: Known) -> int | None:
+    if isinstance(value, tirx.IntImm):
+        return int(value)
+    given = known.values.get(value.source) if isinstance(value, tvm.ir.TensorLoad) else None
+    return None if given is None else int(given)

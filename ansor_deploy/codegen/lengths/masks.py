@@ -1,6 +1,6 @@
 """Find tensors that hold one value wherever their elements do not count: a mask puts it there.
 
-m = y < n  (for each y) ; b = where(m, a, 0)          b: zero from n on, else a
+m = y < 8 n  (for each y) ; b = where(m, a, 0)          b: zero from 8 n on, else a
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from ..blocks import leaves
 from .asked import is_choice, joined_by_and, parts, unwrapped
 from .tensors import Tensors, stored, written
 
-Numbers = dict[int, Any]  # by axis: the tensor with the number of elements that count
+
+class Number(NamedTuple):
+    """How many elements count: the number that a tensor holds, times a constant."""
+
+    tensor: Any
+    times: int
+
+
+Numbers = dict[int, Number]  # by axis
 
 
 class Masked(NamedTuple):
@@ -66,7 +74,7 @@ class Masks:
         elif is_choice(made.store.value):
             known = self._tensors.within(call)
             condition, _, other = parts(made.store.value)
-            numbers = self._asked(made, condition) or self._mask(made, condition, known.places)
+            numbers = self._mask(made, condition, known.places)
             value = _constant(other, known.values)
             if numbers and value is not None:
                 self.masked[made.tensor] = Masked(at, numbers, value, self._source(made))
@@ -85,18 +93,24 @@ class Masks:
     def _mask(self, made: _Made, condition: Any, places: Mapping[Any, int]) -> Numbers:
         """The numbers below which indices are, exactly where a condition holds; else none."""
         found: Numbers = {}
-        for one in _conjuncts(condition):
-            sides = (one.a, one.b) if isinstance(one, tirx.LT) else ()
-            if not sides or not all(isinstance(side, tvm.ir.TensorLoad) for side in sides):
-                return {}
-            (place, number), axis = sides, places.get(sides[0].source)
-            axes = [] if axis is None else made.axes(place.indices[axis])
-            tensor = made.tensor_of(number, self._tensors)
-            if len(axes) != 1 or number.indices or not isinstance(tensor, relax.Var):
-                return {}
-            if found.setdefault(axes[0], tensor) is not tensor:
+        for one in _conjuncts(unwrapped(condition)):
+            asked = self._asked(made, one) or self._below(made, one, places)
+            if not asked or any(
+                found.setdefault(axis, asked[axis]) != asked[axis] for axis in asked
+            ):
                 return {}
         return found
+
+    def _below(self, made: _Made, condition: Any, places: Mapping[Any, int]) -> Numbers:
+        """The axis and the number for `places[.., i, ..] < number`; none for other conditions."""
+        place, asked = (condition.a, condition.b) if isinstance(condition, tirx.LT) else (0, 0)
+        number, times = _product(asked)
+        if not isinstance(place, tvm.ir.TensorLoad) or number is None or number.indices:
+            return {}
+        axis, tensor = places.get(place.source), made.tensor_of(number, self._tensors)
+        axes = [] if axis is None else made.axes(place.indices[axis])
+        alone = len(axes) == 1 and isinstance(tensor, relax.Var)
+        return {axes[0]: Number(tensor, times)} if alone else {}
 
     def _asked(self, made: _Made, condition: Any) -> Numbers:
         """The numbers of the mask that a condition asks; none for other conditions."""
@@ -129,6 +143,14 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
         yield condition
     for one in sides:
         yield from _conjuncts(one)
+
+
+def _product(value: Any) -> tuple[Any, int]:
+    """A load and the constant by which it is multiplied; None and 1 for other expressions."""
+    if isinstance(value, tirx.Mul) and isinstance(value.b, tirx.IntImm):
+        load, times = _product(value.a)
+        return load, times * int(value.b)
+    return (value, 1) if isinstance(value, tvm.ir.TensorLoad) else (None, 1)
 
 
 def _constant(value: Any, known: Mapping[Any, float]) -> float | None:

@@ -143,7 +143,8 @@ class _Graph:
     def _asking(self, call: Any, read: Mapping[int, Masked], made: Masked | None) -> Any:
         """A call that asks how much counts of what it reads. made: what it need not mask."""
         func, args = self._mod[call.op], list(call.args)
-        numbers = list(dict.fromkeys(n for one in read.values() for n in one.numbers.values()))
+        every = (number for one in read.values() for number in one.numbers.values())
+        numbers = list(dict.fromkeys(number.tensor for number in every))
         buffers = [tirx.decl_buffer([], "int64", f"end_{k}") for k in range(len(numbers))]
         ends = dict(zip(numbers, buffers, strict=True))
         for place, one in read.items():
@@ -163,7 +164,10 @@ def _up_to(load: Any, known: Mapping[Any, Masked], ends: Mapping[Any, Any]) -> A
     """A load of a masked tensor that asks whether the element counts; others as they are."""
     if (masked := known.get(load.source)) is None:
         return load
-    numbers = ((axis, tirx.BufferLoad(ends[n], [])) for axis, n in masked.numbers.items())
+    numbers = (
+        (axis, tirx.BufferLoad(ends[number.tensor], []) * number.times)
+        for axis, number in masked.numbers.items()
+    )
     counts = reduce(tirx.And, (load.indices[axis] < number for axis, number in numbers))
     return tirx.Select(counts, load, tirx.const(masked.value, str(load.ty.dtype)))
 

@@ -260,6 +260,34 @@ def kernels(monkeypatch):
     return names, buffers
 
 
+def check_images(proto, function, sizes, channels=8):
+    """The right numbers for images of these sizes, which give half as large ones of 16 channels."""
+    for high, wide in sizes:
+        x, made = randn(high, 1, channels, high, wide), np.zeros((1, 16, 16, 16), np.float32)
+        room = np.full((1, channels, WIDTH, WIDTH), np.nan, np.float32)
+        room[:, :, :high, :wide] = x
+        counts = [np.zeros((), np.int64) for _ in range(2)]
+        function([room, np.array(high, np.int64), np.array(wide, np.int64)], [made, *counts])
+        (want,) = run(proto, {"x": x})
+        have = made[:, :, : int(counts[0]), : int(counts[1])]
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+
+
+def test_images_in_steps_are_not_copied_for_masks(tmp_path, kernels):
+    """Their lines are a number of steps, times the lines of a step."""
+    nodes = [
+        node("Conv", "x w", "a", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Relu", "a", "b"),
+        node("Conv", "b v", "y", pads=[1, 1, 1, 1]),
+    ]
+    constants = {"w": randn(1, 8, 3, 3, 3) / 8, "v": randn(2, 16, 8, 3, 3) / 8}
+    sizes = dict.fromkeys(("high", "wide"), Span(8, WIDTH, 8))
+    proto, _, function = of_spans(tmp_path, nodes, (1, 3, "high", "wide"), constants, sizes)
+    check_images(proto, function, ((WIDTH, WIDTH), (16, 24), (WIDTH, 8), (8, 8)), channels=3)
+    names, _ = kernels
+    assert not any("logical_and_where" in name for name in names)
+
+
 def test_images_are_dense_and_packed_in_tiles(tmp_path, kernels):
     """Of a pointwise convolution, of strides, and of Winograd's tiles; no kernel copies them."""
     nodes = [
@@ -274,15 +302,7 @@ def test_images_are_dense_and_packed_in_tiles(tmp_path, kernels):
     sizes = dict.fromkeys(("high", "wide"), Span(1, WIDTH))
     images = (1, 8, "high", "wide")
     proto, _, function = of_spans(tmp_path, nodes, images, constants, sizes)
-    for high, wide in ((WIDTH, WIDTH), (17, 30), (5, WIDTH), (WIDTH, 1), (1, 1)):
-        x, made = randn(high, 1, 8, high, wide), np.zeros((1, 16, 16, 16), np.float32)
-        room = np.full((1, 8, WIDTH, WIDTH), np.nan, np.float32)
-        room[:, :, :high, :wide] = x
-        counts = [np.zeros((), np.int64) for _ in range(2)]
-        function([room, np.array(high, np.int64), np.array(wide, np.int64)], [made, *counts])
-        (want,) = run(proto, {"x": x})
-        have = made[:, :, : int(counts[0]), : int(counts[1])]
-        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+    check_images(proto, function, ((WIDTH, WIDTH), (17, 30), (5, WIDTH), (WIDTH, 1), (1, 1)))
     names, buffers = kernels
     assert not any(name.startswith(("where", "fused_less")) for name in names)
     assert not any("lines" in made for made in buffers)
