@@ -183,9 +183,10 @@ class _Walk:
         graph, known = self.graph, self.known
         self.done.append(helper.make_node("Identity", [result], [name]))
         graph.shapes[name], graph.dtypes[name] = graph.shapes[result], graph.dtypes[result]
-        if (values := known.values(result)) is not None:
-            known.hold(name, values)
         known.axes[name] = {axis: n for axis, n in axes.items() if isinstance(n, Sum)}
+        values = known.values(result)
+        if values is not None and not known.axes[name]:  # else a reader would take all elements
+            known.hold(name, values)
 
     def _causes(self, names: Sequence[str]) -> str:
         numbers = [n for name in names for n in self.known.axes.get(name, {}).values()]

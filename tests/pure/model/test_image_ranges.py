@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers.graphs import model, node, randn
 from helpers.ranges import LONG, check, opened
+from onnx import TensorProto
 
 from ansor_deploy.model.batches import Span
 
@@ -62,6 +63,22 @@ def test_tables_are_resized_for_the_size_of_an_image(mode):
     ]
     constants = {"first": np.array([1, 4]), "table": randn(1, 1, 4, 5, 3)}
     check(nodes, {"x": (1, 4, LONG, 7)}, constants=constants)
+
+
+def test_a_line_of_numbers_is_as_long_as_the_image():
+    """As `linspace` is exported: a few numbers, of which a run decides how many count."""
+    nodes = [
+        node("Shape", "x", "list", start=2, end=3),
+        node("Squeeze", "list", "n"),
+        node("Range", "zero n one", "line"),
+        node("Cast", "line", "places", to=TensorProto.FLOAT),
+        node("Mul", "places tenth", "shares"),
+        node("Reshape", "shares minus", "flat"),
+        node("ReduceSum", "flat", "sum", keepdims=0),
+        node("Add", "x sum", "y"),
+    ]
+    numbers = {"zero": np.array(0), "one": np.array(1), "minus": np.array([-1])}
+    check(nodes, {"x": (1, 4, LONG)}, constants={**numbers, "tenth": np.float32(0.1)})
 
 
 def test_a_number_that_follows_from_a_fixed_side_decides_how_often_rows_are_repeated():
