@@ -127,6 +127,19 @@ def _filled(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
     return objects(np.full(shape, item, np.int64)) if known else None
 
 
+def _one_hot(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
+    """Rows of two numbers, of which one stands at the place that is asked for."""
+    places, depth = (certain(one) for one in given[:2])
+    if given[0] is None or given[2] is None or places is None or depth is None:
+        return None
+    size, (off, on) = depth[0], given[2]
+    if not 0 < size <= _MOST or any(not -size <= place < size for place in places):
+        return None
+    rows = [[on if at == place % size else off for at in range(size)] for place in places]
+    made = objects(rows).reshape(*given[0].shape, size)
+    return np.moveaxis(made, -1, attribute(node, "axis", -1))
+
+
 def _same(node: NodeProto, given: Sequence[Values | None]) -> Values | None:
     return given[0]
 
@@ -164,6 +177,7 @@ _MOVES: dict[str, Callable[[NodeProto, Sequence[Values | None]], Values | None]]
     "ConstantOfShape": _filled,
     "Gather": _gather,
     "Identity": _same,
+    "OneHot": _one_hot,
     "Reshape": _reshape,
     "Slice": _slice,
     "Squeeze": _squeeze,

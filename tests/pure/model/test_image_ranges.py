@@ -99,6 +99,21 @@ def test_a_number_that_follows_from_a_fixed_side_decides_how_often_rows_are_repe
     check(nodes, {"x": (3, 4, LONG, 20)}, constants=constants)
 
 
+def test_rows_are_repeated_as_often_as_a_run_says():
+    """As `repeat_interleave` is exported, for each of the objects that a decoder is asked for."""
+    nodes = [
+        node("Shape", "x", "n", start=2),
+        node("Concat", "one n", "values", axis=0),
+        node("OneHot", "at three values", "list"),
+        node("Reshape", "list minus", "repeats"),
+        node("Tile", "table repeats", "t"),
+        node("Add", "x t", "y"),
+    ]
+    numbers = {"one": np.array([1]), "at": np.array([-1]), "minus": np.array([-1])}
+    constants = {**numbers, "three": np.array(3), "table": randn(1, 1, 4, 1)}
+    check(nodes, {"x": (1, 4, LONG)}, constants=constants)
+
+
 def test_places_in_images_are_as_many_as_a_run_gives():
     nodes = [node("GridSample", "image at", "y", mode="linear")]
     image = {"image": randn(1, 1, 2, 5, 7)}
