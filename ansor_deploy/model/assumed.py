@@ -21,13 +21,22 @@ from .misfit import Trials, held, longest
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, is_length, open_axes, proposals
-from .onnx.usual_sizes import colours_at, is_line, is_of_batch, is_of_image, is_of_time
+from .onnx.skeleton import nodes
+from .onnx.usual_sizes import (
+    colours_at,
+    is_line,
+    is_of_batch,
+    is_of_image,
+    is_of_time,
+    side_of_patch,
+)
 
 Shape = tuple[int, ...]
 _OF_IMAGES = 4  # the least rank of a tensor of images
 _LINE = 4  # an image of a line of text is at least this many times as wide as high
 _MOST = 1 << 26  # elements of the largest tensor that is accepted while other sizes need fewer
-_STEP = 32  # networks that halve their data often take multiples of this
+# Networks that halve their data take multiples of 32; with windows of the smallest, of more.
+_STEPS = (32, 64, 128)
 
 
 def assumed(proto: ModelProto, given: Asked) -> Asked:
@@ -151,20 +160,23 @@ def _most(
 def any_size(
     trials: Trials, given: Mapping[str, Shape], shapes: Asked, sides: Sequence[Axis]
 ) -> Asked:
-    """Ranges for the sides of images, in `shapes`, if the graph also takes half of them; else none.
+    """Ranges for the sides of images, in `shapes`, if the graph takes other sizes; else none.
 
-    given: the shapes of the other inputs.
+    Tried are the least size and the one before the largest, and the least with one side alone,
+    since a graph may take squares. given: the shapes of the other inputs.
     """
     sizes = [_size(shapes, axis) for axis in sides]
-    if not sides or any(size % _STEP or size < 2 * _STEP for size in sizes):
-        return {}
-    spans = [Span(size // _STEP // 2 * _STEP, size, _STEP) for size in sizes]
-    half = flat = ranged = shapes
-    for axis, span in zip(sides, spans, strict=True):
-        half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
-        flat = _with(shapes, [axis], span.least)  # one side alone: a graph may take squares
-    fits = not any(trials.misfit({**given, **one}) for one in (half, flat))  # type: ignore[dict-item]
-    return ranged if fits else {}
+    for step in (*_STEPS, side_of_patch(nodes(trials.proto.graph))) if sides else ():
+        if step == 1 or any(size % step or size < 2 * step for size in sizes):
+            continue
+        half = flat = less = ranged = shapes
+        for axis, size in zip(sides, sizes, strict=True):
+            span = Span(size // step // 2 * step, size, step)
+            half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
+            flat, less = _with(shapes, [axis], span.least), _with(less, [axis], size - step)
+        if not any(trials.misfit({**given, **one}) for one in (half, flat, less)):  # type: ignore[dict-item]
+            return ranged
+    return {}
 
 
 def is_side(axis: Axis, shapes: Asked) -> bool:
@@ -197,7 +209,8 @@ def _is_free(axis: Axis, shapes: Asked) -> bool:
 def _is_channels(axis: Axis) -> bool:
     """Whether the axis is that of the colours or channels of images."""
     shape = declared_shape(axis.value) or ()
-    return len(shape) >= _OF_IMAGES and axis.at == colours_at(shape) and not is_of_time(axis.name)
+    pictured = len(shape) >= _OF_IMAGES and is_of_image(axis.value)
+    return pictured and axis.at == colours_at(shape) and not is_of_time(axis.name)
 
 
 def _size(shapes: Asked, axis: Axis) -> int:

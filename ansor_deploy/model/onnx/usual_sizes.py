@@ -1,7 +1,7 @@
 """The usual sizes of an input's axes, by place, name, and what the graph shows."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isqrt, prod
 
@@ -25,6 +25,7 @@ _ROWS = 2  # the axis of rows in a cache (batch, heads, rows, width)
 _HEAD = (64, 128, 32, 96)  # widths of attention heads
 _LARGEST = 1 << 14  # the largest side of an image that is believed in a file's metadata
 _COLOURS = (1, 3)  # numbers of colour channels
+_PLACES = (2, 4)  # numbers that make a point or a box
 _OF_IMAGES = (4, 5)  # ranks of tensors of images or volumes
 _OF_ONE = 3  # the rank of an image without a batch
 _PIXELS = ("image", "channel", "row", "column")  # the axes of a tensor of images
@@ -113,8 +114,7 @@ class Usual:
 
     def _of_patches(self) -> Iterator[int]:
         """Sides of a square of patches with one position each, plus up to two for class tokens."""
-        patch = next((n for n in self._nodes if n.op_type == "Conv"), None)
-        step = (attribute(patch, "strides") or [1])[0] if patch else 1
+        step = side_of_patch(self._nodes)
         for rows in (*self._maps, *self._tables):
             if step > 1 and rows - isqrt(rows) ** 2 <= 2:
                 yield isqrt(rows) * step
@@ -139,6 +139,17 @@ class Usual:
             return (_MEMBERS, _TOKENS, 1)
         counted = (rows - _UNREAD for rows in self._tables if rows > _UNREAD)
         return (_TOKENS, *self._tables, *counted, *(2 * rows for rows in self._tables), 1)
+
+
+def side_of_patch(every: Iterable[NodeProto]) -> int:
+    """The side of the patches that the first convolution makes of an image; 1 if it makes none.
+
+    Patches do not overlap: other networks may have tables of queries, whose number says nothing.
+    """
+    first = next((node for node in every if node.op_type == "Conv"), None)
+    sides = (attribute(first, "strides") or [1]) if first else [1]
+    apart = first is None or attribute(first, "kernel_shape", sides) == sides
+    return int(sides[-1]) if apart else 1
 
 
 def _maps(proto: ModelProto, every: Sequence[NodeProto]) -> Iterator[int]:
@@ -179,6 +190,8 @@ def is_of_batch(name: str) -> bool:
 def is_of_image(value: ValueInfoProto) -> bool:
     """Whether an input has the rank of images or volumes, or is one image by its axes' names."""
     shape = declared_shape(value) or ()
+    if shape and shape[-1] in _PLACES and isinstance(shape[-2], str):
+        return False  # points or boxes, as many as are asked for
     return len(shape) in _OF_IMAGES or (len(shape) == _OF_ONE and _is_one_image(shape))
 
 

@@ -166,6 +166,58 @@ def test_images_have_the_channels_that_their_convolution_takes():
     assert SizeName("8H", ()).value({"H": 3}) == 24
 
 
+def test_images_have_any_size_in_the_steps_of_windows():
+    """Windows of 4 x 4 places of 32 pixels, as Swin exports them: 64 is no multiple of that."""
+    nodes = [
+        node("Conv", "x w", "c", kernel_shape=[32, 32], strides=[32, 32]),
+        node("Shape", "c", "places", start=2),
+        node("Div", "places four", "several"),
+        node("Mul", "several four", "size"),
+        node("Concat", "first size", "shape", axis=0),
+        node("Reshape", "c shape", "y"),
+    ]
+    constants = {"w": randn(0, 2, 3, 32, 32), "four": np.array(4), "first": np.array([1, 2])}
+    proto = model(nodes, {"x": ("n", 3, "h", "w")}, constants=constants)
+    any_size = Span(128, 256, 128)
+    assert assumed(proto, {}) == {"x": (1, 3, any_size, any_size)}
+
+
+def test_images_have_any_size_in_the_steps_of_their_patches():
+    nodes = [
+        node("Conv", "x w", "c", kernel_shape=[14, 14], strides=[14, 14]),
+        node("Shape", "c", "places", start=2),
+        node("Concat", "first places", "size", axis=0),
+        node("Resize", "pos - - size", "p", mode="cubic"),
+        node("Add", "c p", "y"),
+    ]
+    constants = {"w": randn(0, 2, 3, 14, 14), "pos": randn(1, 1, 2, 5, 5)}
+    constants["first"] = np.array([1, 2])
+    proto = model(nodes, {"x": ("n", 3, "h", "w")}, constants=constants)
+    any_size = Span(28, 70, 14)
+    assert assumed(proto, {}) == {"x": (1, 3, any_size, any_size)}
+
+
+def test_the_number_of_queries_says_nothing_of_an_image():
+    """A detector has a table of 100 queries, and windows that overlap."""
+    nodes = [
+        node("Conv", "x w", "c", kernel_shape=[7, 7], strides=[2, 2], pads=[3, 3, 3, 3]),
+        node("ReduceMean", "c", "m", axes=[2, 3], keepdims=0),
+        node("Add", "m query_pos", "y"),
+    ]
+    constants = {"w": randn(0, 2, 3, 7, 7), "query_pos": randn(1, 100, 2)}
+    proto = model(nodes, {"x": ("n", 3, "h", "w")}, constants=constants, opset=17)
+    any_size = Span(96, 224, 32)
+    assert assumed(proto, {}) == {"x": (1, 3, any_size, any_size)}
+
+
+def test_points_for_several_objects_are_no_image():
+    """As a decoder of masks takes them: objects, points of each, and two coordinates."""
+    proto = model(
+        [node("MatMul", "x w", "y")], {"x": (1, "o", "n", 2)}, constants={"w": randn(0, 2, 8)}
+    )
+    assert assumed(proto, {}) == {"x": (1, Span(1, 128), Span(1, 128), 2)}
+
+
 def test_sides_of_images_come_before_colours_too():
     proto = model([node("Relu", "x", "y")], {"x": ("?", "?", "?", 3)})
     any_size = Span(96, 224, 32)
