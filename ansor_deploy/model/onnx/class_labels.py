@@ -13,13 +13,14 @@ from contextlib import suppress
 
 import msgspec
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
-from onnx.helper import make_attribute, make_tensor
+from onnx.helper import make_attribute, make_opsetid, make_tensor
 
 from .label_encoders import reads_text, texts_of, with_places
 from .skeleton import attribute, uses
 
 Labels = tuple[int | str, ...]
 _KEPT = "ansor_deploy.labels"
+_STANDARD = 18  # the version of ONNX's own operators where a model with maps has none of them
 _CLASSIFIERS = {  # with the attribute for integer labels
     "LinearClassifier": "classlabels_ints",
     "SVMClassifier": "classlabels_ints",
@@ -37,7 +38,10 @@ def say_in_numbers(proto: ModelProto) -> dict[str, Labels]:
     For each output: if it has rows, the label of each column; if it has labels, the text of each
     number. Maps and text that nodes read, or that come from elsewhere, stay as they are.
     """
-    return {**_kept(proto), **_without_maps(proto.graph), **_without_text(proto.graph)}
+    maps = _without_maps(proto.graph)
+    if maps and all(entry.domain not in ("", "ai.onnx") for entry in proto.opset_import):
+        proto.opset_import.append(make_opsetid("", _STANDARD))
+    return {**_kept(proto), **maps, **_without_text(proto.graph)}
 
 
 def keep_labels(proto: ModelProto, labels: Mapping[str, Labels]) -> None:

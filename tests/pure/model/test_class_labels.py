@@ -51,6 +51,15 @@ def test_numbers_and_their_labels_are_what_the_model_says(proto, labels):
     assert [labels["text"][place] for place in places.flat] == list(text.flat)
 
 
+def test_a_model_without_operators_of_onnx_s_own_gets_a_version_of_them():
+    """As CatBoost writes classifiers."""
+    proto = by_label()
+    del proto.opset_import[:]
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
+    changed, _ = in_numbers(proto)
+    assert {entry.domain for entry in changed.opset_import} == {"", "ai.onnx.ml"}
+
+
 def test_one_output_alone_is_served():
     assert in_numbers(model(scores(2), maps=0, text="label"))[1] == {"label": NAMES[:2]}
     proto, labels = in_numbers(model(scores(2), zip_map(classlabels_int64s=[1, 2]), text=""))
