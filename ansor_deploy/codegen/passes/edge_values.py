@@ -12,16 +12,17 @@ so would a pooling window that is padded with it: they begin with -inf here. Whe
 divided by zero, or the least integer by -1, the processor would end the program: here x / 0 and
 x mod 0 are 0, as in NumPy.
 
-TVM also simplifies `not x < y` to `y <= x`, and `not x == x` to false. Both are wrong for NaN:
+TVM also simplifies `not x < y` to `y <= x`, and `x == x` to true. Both are wrong for NaN:
 
     not x < y   -->  x < y ? false : true               one comparison in LLVM's code
+    x == x      -->  x <= x
 """
 
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._tvm import collect, lane, op_name, structural_map, tirx, tvm
+from ..._tvm import collect, lane, op_name, structural_equal, structural_map, tirx, tvm
 from ...marks.partial_lanes import first_value
 from .vector_math import Expr, shared
 
@@ -57,8 +58,19 @@ def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Negations")
 def negations(func: Any, _mod: Any, _context: Any) -> Any:
-    """The function with negated comparisons of floats as selects, before TVM simplifies it."""
-    return func.with_body(structural_map(func.body, (tirx.Not, _chosen)))
+    """The function with comparisons of floats that TVM does not simplify as if none were NaN."""
+    body = structural_map(func.body, (tirx.EQ, _ordered), (tirx.NE, _unordered))
+    return func.with_body(structural_map(body, (tirx.Not, _chosen)))
+
+
+def _ordered(equal: Any) -> Any:
+    same = is_float(equal.a) and structural_equal(equal.a, equal.b)
+    return tirx.LE(equal.a, equal.b) if same else equal
+
+
+def _unordered(differs: Any) -> Any:
+    same = is_float(differs.a) and structural_equal(differs.a, differs.b)
+    return tirx.Not(tirx.LE(differs.a, differs.b)) if same else differs
 
 
 def _chosen(negation: Any) -> Any:

@@ -185,3 +185,16 @@ def test_no_comparison_with_nan_is_true_and_each_negated_one_is(op):
     nodes = [node(op, "a b", "c"), node("Not", "c", "d"), node("Where", "d a b", "y")]
     proto = model(nodes, {"a": [20], "b": [20]})
     np.testing.assert_array_equal(built.run(proto, feeds)[0], graphs.run(proto, feeds)[0])
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_nan_is_told_by_comparing_it_with_itself(negated):
+    """As exporters without IsNaN write it."""
+    nodes = [node("Mul", "x two", "m"), node("Equal", "m m", "e")]
+    nodes += [node("Not", "e", "n"), node("Where", "n seven m" if negated else "e m seven", "y")]
+    proto = model(
+        nodes, {"x": VALUES.shape}, constants={"two": np.float32(2), "seven": np.float32(7)}
+    )
+    (made,) = built.run(proto, {"x": VALUES})
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(made, np.where(np.isnan(VALUES), 7, 2 * VALUES))
