@@ -24,6 +24,11 @@ from .patterns import INJECTIVE, OPAQUE, WITH_EPILOGUE
 # The call of a kernel takes as long as this many operations.
 CALL = 1 << 15
 
+# The compiler's time and memory grow with the square of the tensors that a kernel reads. Where
+# there would be more than so many, values that are made of more than a few are kernels of their own.
+_MOST_OPERANDS = 128
+_FEW_OPERANDS = 8
+
 # An identity that no pass looks through.
 BARRIER = "relax.builtin.stop_lift_params"
 
@@ -34,10 +39,12 @@ class _Value:
 
     cost: operations for each element; infinite for a reduction. rows: if it is a sum of each row of
     a tensor, or an elementwise function of such sums, the shape of that tensor; else empty.
+    operands: how many tensors its maker reads, with what is fused into that.
     """
 
     cost: float
     rows: tuple[int, ...] = ()
+    operands: int = 1
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,13 @@ class _Cutting(Renaming):
             return
         func, operands = self._function(value.args[0]), value.args[1].fields
         known = [self._values.get(operand) for operand in operands]
-        cut = [own is not None and _is_cut(own, func, at) for at, own in enumerate(known)]
-        self._note(var, _made(func, [k for k, c in zip(known, cut, strict=True) if k and not c]))
+        many = len(known) + sum(own.operands - 1 for own in known if own) > _MOST_OPERANDS
+        cut = [
+            own is not None and (_is_cut(own, func, at) or (many and own.operands > _FEW_OPERANDS))
+            for at, own in enumerate(known)
+        ]
+        fused = [own for own, is_cut in zip(known, cut, strict=True) if own and not is_cut]
+        self._note(var, _made(func, fused, len(known)))
         args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
         call = [value.args[0], relax.Tuple(args), *value.args[2:]]
         self.new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
@@ -117,15 +129,20 @@ class _Cutting(Renaming):
         return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
 
 
-def _made(func: _Function, fused: list[_Value]) -> _Value | None:
-    """The value that a function makes with its fused operands; None if it ends a kernel."""
+def _made(func: _Function, fused: list[_Value], count: int) -> _Value | None:
+    """The value that a function makes with its fused operands; None if it ends a kernel.
+
+    count: how many operands it has.
+    """
+    operands = count + sum(value.operands - 1 for value in fused)
     if func.pattern == WITH_EPILOGUE:
-        return _Value(math.inf, _rows(func))
+        return _Value(math.inf, _rows(func), operands)
     if func.pattern > INJECTIVE:
         return None
     rows = {value.rows for value in fused if value.rows}
     kept = len(rows) == 1 and _is_sum(func.shapes[-1], *rows)
-    return _Value(func.operations + sum(value.cost for value in fused), *rows if kept else ())
+    whole = next(iter(rows)) if kept else ()
+    return _Value(func.operations + sum(value.cost for value in fused), whole, operands)
 
 
 def _is_cut(value: _Value, func: _Function, at: int) -> bool:

@@ -112,6 +112,18 @@ def test_repeated_function_is_a_kernel_of_its_own_where_it_costs_more(function, 
     assert_like_oracle(proto)
 
 
+def test_no_kernel_reads_hundreds_of_tensors():
+    """As pipelines of polynomial features concatenate one column each."""
+    parts = [f"p{at}" for at in range(200)]
+    nodes = [node("Neg", f"x{at}", one) for at, one in enumerate(parts)]
+    nodes.append(node("Concat", " ".join(parts), "y", axis=1))
+    proto = model(nodes, {f"x{at}": (1, 1) for at in range(200)})
+    assert (
+        max(len(task.mod["main"].params) for task in extract(imported(proto).mod, HOST).values())
+        < 130
+    )
+
+
 def test_parts_of_a_concatenation_are_not_repeated():
     nodes = [node("Exp", "x", "e"), node("Exp", "z", "f"), node("Concat", "e f", "y", axis=1)]
     proto = model(nodes, {"x": [256, 64], "z": [256, 192]})
