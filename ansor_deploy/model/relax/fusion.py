@@ -24,8 +24,8 @@ from .patterns import INJECTIVE, OPAQUE, WITH_EPILOGUE
 # The call of a kernel takes as long as this many operations.
 CALL = 1 << 15
 
-# The compiler's time and memory grow with the square of the tensors that a kernel reads. Where
-# there would be more than so many, values that are made of more than a few are kernels of their own.
+# The compiler's time and memory grow with the square of the tensors that a kernel reads. Where it
+# would read more than so many, operands that are made of more than a few are kernels of their own.
 _MOST_OPERANDS = 128
 _FEW_OPERANDS = 8
 
