@@ -36,7 +36,8 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
     others = any(step.axes(at) for at in range(1, len(step.node.input)))
     if not shape or others or step.wants(1) or 1 in own:
         return None
-    ceil, op = step.attribute("ceil_mode", 0), step.node.op_type
+    same, op = "SAME" in step.attribute("auto_pad", ""), step.node.op_type
+    ceil = 0 if same else step.attribute("ceil_mode", 0)  # SAME leaves no rest
     axes, padded = {0: own[0]} if 0 in own else {}, dict[int, Number]()
     for axis in (at for at in own if at >= _FIRST):
         window = _window(step, axis)
@@ -47,7 +48,7 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
         axes[axis] = places + 1
         if window.behind or ceil:
             padded[axis] = own[axis]
-    if op == "AveragePool" and (padded or ceil) and not step.attribute("count_include_pad", 0):
+    if op == "AveragePool" and (ceil or (padded and not step.attribute("count_include_pad", 0))):
         return _where_known(step, _mean_of_what_counts(step, padded), axes)
     value = least_known(step, step.input(0)) if op == "MaxPool" else 0
     if op == "ConvInteger":
@@ -56,15 +57,23 @@ def windowed(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def _mean_of_what_counts(step: Step, axes: Axes) -> str:
-    """The means of windows without padding: means with it, divided by the share that counts."""
+    """The means of windows, divided by the share of each window that counts.
+
+    Padding counts where the node says so, but not what a last window reads behind it.
+    """
     name, shape = step.input(0), step.shape(step.input(0))
-    ones = step.constant(np.ones((1, 1, *shape[_FIRST:])), step.dtype(name))
-    names = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
-    words = {word: value for word in names if (value := step.attribute(word)) is not None}
-    total, share = (
-        step("AveragePool", step.masked(one, axes), count_include_pad=1, **words)
-        for one in (name, ones)
-    )
+    rank = len(shape) - _FIRST
+    how = ("kernel_shape", "strides", "pads", "dilations", "auto_pad", "ceil_mode")
+    words = {word: value for word in how if (value := step.attribute(word)) is not None}
+    around, pads = dict(words), [0] * 2 * rank
+    if step.attribute("count_include_pad", 0):
+        pads = around.pop("pads", pads)
+    more = [sum(one) for one in zip(pads[:rank], pads[rank:], strict=True)]
+    sizes = [size + wide for size, wide in zip(shape[_FIRST:], more, strict=True)]
+    ones = step.constant(np.ones((1, 1, *sizes)), step.dtype(name))
+    inside = {axis: number + more[axis - _FIRST] for axis, number in axes.items()}
+    total = step("AveragePool", step.masked(name, axes), count_include_pad=1, **words)
+    share = step("AveragePool", step.masked(ones, inside), count_include_pad=1, **around)
     return step("Div", total, share)
 
 

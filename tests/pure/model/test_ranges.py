@@ -67,6 +67,8 @@ POOLS = [
     ("AveragePool", {}),
     ("AveragePool", {"count_include_pad": 1}),
     ("AveragePool", {"pads": [1, 0], "ceil_mode": 1}),
+    ("AveragePool", {"pads": [1, 0], "count_include_pad": 1, "ceil_mode": 1}),
+    ("AveragePool", {"pads": [0, 0], "count_include_pad": 1, "ceil_mode": 1}),
 ]
 
 
