@@ -62,8 +62,7 @@ def test_what_is_as_large_shares_a_mask():
 
 
 POOLS = [
-    ("MaxPool", {}),
-    ("MaxPool", {"pads": [0, 0], "ceil_mode": 1}),
+    *(("MaxPool", words) for words in ({}, {"pads": [0, 0], "ceil_mode": 1})),
     ("AveragePool", {}),
     ("AveragePool", {"count_include_pad": 1}),
     ("AveragePool", {"pads": [1, 0], "ceil_mode": 1}),
