@@ -11,8 +11,8 @@ A row of integers that is exactly one vector is left to LLVM. It makes products 
 of them, and where a sum is halved, as here, it drops all lanes but the first
 (`combineVPDPBUSDPattern`).
 
-A row whose length a run decides (`codegen/lengths/`) has `if k < n:` in its loop. Then whole steps
-of several terms are skipped, since terms from `n` on change nothing.
+A row whose length a run decides (`codegen/lengths/`) has `if k < n:` in its loop. Then vectors are
+skipped whose first term does not count, since terms from `n` on change nothing.
 
 A row that the kernel itself has just written ends in a shorter vector instead of an overlapping
 one: a load across two stores has to wait until both are in the cache.
@@ -22,7 +22,7 @@ each step would have to test where the row ends, and other primitives lose that 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -113,8 +113,7 @@ class _Partials:
         if extent >= step:
             index = self._variable("k")
             added = [self._added(index * step, vector) for vector in range(self.vectors)]
-            body = tirx.SeqStmt(added) if len(added) > 1 else added[0]
-            body = self._if_counts(index * step, body)
+            body = self._as_many_as_count(index * step, added)
             yield tirx.For(index, 0, extent // step, tirx.ForKind.SERIAL, body)
         whole = extent - extent % self.lanes
         for start in range(extent - extent % step, whole, self.lanes):
@@ -180,6 +179,16 @@ class _Partials:
             return terms
         return tirx.IfThenElse(self._at(self.counts, first), terms, None)
 
+    def _as_many_as_count(self, first: Any, added: Sequence[Any]) -> Any:
+        """The statements of several vectors of terms; in the last step only of those that count."""
+        every = _together(added)
+        if self.counts is None or len(added) == 1:
+            return self._if_counts(first, every)
+        starts = [first + vector * self.lanes for vector in range(len(added))]
+        others = (self._if_counts(*one) for one in zip(starts[1:-1], added[1:-1], strict=True))
+        some = self._if_counts(first, _together([added[0], *others]))
+        return tirx.IfThenElse(self._at(self.counts, starts[-1]), every, some)
+
     def _at(self, value: Any, index: Any) -> Any:
         own = self.loop.loop_var
         here = tirx.const(index, str(own.ty.dtype)) if isinstance(index, int) else index
@@ -188,6 +197,10 @@ class _Partials:
 
     def _variable(self, name: str) -> Any:
         return tirx.Var(name, str(self.loop.loop_var.ty.dtype))
+
+
+def _together(statements: Sequence[Any]) -> Any:
+    return tirx.SeqStmt(statements) if len(statements) > 1 else statements[0]
 
 
 MARK = Mark({PARTIAL_LANES: text(r"[1-9][0-9]?x(1|2|4|8|16|32|64)")}, Place.LOOPS, partial_lanes)

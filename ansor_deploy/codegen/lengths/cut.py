@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
@@ -157,7 +156,7 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
         if sum(_is_in(loop, one) for one in every) > 1:
             continue
         marked = (loop.annotations or {}).get(PARTIAL_LANES)
-        lanes = math.prod(map(int, str(marked).split("x"))) if marked else 0
+        lanes = int(str(marked).split("x")[-1]) if marked else 0
         sizes += [lanes or one.most + 1 for one in _starts(loop, leaf, var)]
     return min(sizes, default=None)
 
