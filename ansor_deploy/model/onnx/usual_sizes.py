@@ -138,7 +138,9 @@ class Usual:
         if any(word in name.lower() for word in _SETS):
             return (_MEMBERS, _TOKENS, 1)
         counted = (rows - _UNREAD for rows in self._tables if rows > _UNREAD)
-        return (_TOKENS, *self._tables, *counted, *(2 * rows for rows in self._tables), 1)
+        # What an encoder has read stays as long while shorter pasts are tried.
+        first = (_TOKENS,) * len(_PASTS[1:]) if self._has_past and "encoder" in names else ()
+        return (*first, _TOKENS, *self._tables, *counted, *(2 * rows for rows in self._tables), 1)
 
 
 def side_of_patch(every: Iterable[NodeProto]) -> int:

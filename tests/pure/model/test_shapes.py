@@ -146,10 +146,14 @@ def test_a_step_has_a_token_and_what_came_before():
 
 
 def test_keys_of_an_encoder_are_as_long_as_what_it_has_read():
-    inputs = {"states": ("b", "s1", 8), "past.0.encoder.key": ("b", 4, "s2", 8)}
-    nodes = [node("Relu", "past.0.encoder.key", "k"), node("Add", "k states", "y")]
-    expected = {"states": (1, 128, 8), "past.0.encoder.key": (1, 4, 128, 8)}
+    inputs = {"encoder.h": ("b", "s1", 8), "past.0.encoder.key": ("b", 4, "s2", 8)}
+    nodes = [node("Relu", "past.0.encoder.key", "k"), node("Add", "k encoder.h", "y")]
+    expected = {"encoder.h": (1, 128, 8), "past.0.encoder.key": (1, 4, 128, 8)}
     assert proposed(model(nodes, inputs)) == expected
+    few = [*nodes, node("Add", "past.1.key rows", "z")]
+    inputs["past.1.key"] = ("b", 4, "p", 8)
+    proto = model(few, inputs, ("y", "z"), constants={"rows": randn(0, 31, 1)})
+    assert proposed(proto) == {**expected, "past.1.key": (1, 4, 31, 8)}
 
 
 def test_sound_is_as_long_as_convolutions_need():
