@@ -23,8 +23,9 @@ Shape = tuple[int, ...]
 _UNTYPED = "expected to have type but instead is null"  # ONNX says so after an unknown operator
 _TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")  # operators with inputs that broadcast
 _PAIRS = ("QLinearAdd", "QLinearMul")  # operators whose inputs 0 and 3 broadcast
-# Operators that gather rows, with the attribute that says along which axis.
-_GATHERED = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
+# Operators that gather rows, with the attribute that says along which axis; always the first one
+# for GatherND, where it has one index for each row.
+_GATHERED = {"Gather": "axis", "GatherBlockQuantized": "gather_axis", "GatherND": "batch_dims"}
 # Operators that add a row of positions for each token, with the input that lists other positions,
 # if there is one.
 _EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}
@@ -230,11 +231,9 @@ def _known(graph: Graph, node: NodeProto, *places: int) -> Iterator[Shape]:
 def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given: Shape) -> str:
     """The row that a node gathers beyond the last one of its data; else ""."""
     if node.op_type in _EMBEDDING:
-        if (listed := _EMBEDDING[node.op_type]) and optional_input(node, listed):
-            return ""
-        rows = graph.shapes.get(node.input[3], given[-1:])[0]  # of positions, one for each token
-        return f"row {given[-1] - 1} of {rows}" if given[-1] > rows else ""
-    if node.op_type not in _GATHERED:
+        return _beyond_positions(graph, node, given[-1])
+    by_line = node.op_type == "GatherND" and graph.shapes.get(node.input[1], ())[-1:] != (1,)
+    if node.op_type not in _GATHERED or by_line:
         return ""
     axis, indices = attribute(node, _GATHERED[node.op_type], 0), graph.value(node.input[1])
     if not -len(given) <= axis < len(given):
@@ -246,6 +245,14 @@ def _beyond(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto, given:
     if last is None:
         return ""
     return f"row {last} of {given[axis]}" if last >= given[axis] else ""
+
+
+def _beyond_positions(graph: Graph, node: NodeProto, tokens: int) -> str:
+    """The row that an embedding reads beyond its table with a position for each token; else ""."""
+    if (listed := _EMBEDDING[node.op_type]) and optional_input(node, listed):
+        return ""
+    rows = graph.shapes.get(node.input[3], (tokens,))[0]
+    return f"row {tokens - 1} of {rows}" if tokens > rows else ""
 
 
 def _window(graph: Graph, node: NodeProto, given: Shape) -> str:

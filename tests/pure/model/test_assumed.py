@@ -48,12 +48,18 @@ def test_no_more_is_read_than_a_fused_node_has():
     assert not misfit(proto, {"x": (8, 3)})
 
 
-def test_no_more_is_read_than_a_table_in_blocks_has():
+@pytest.mark.parametrize("op", ["GatherND", "GatherBlockQuantized"])
+def test_no_more_is_read_than_other_tables_have(op):
+    """Of positions, by torch's newer exporter; and in blocks."""
     nodes = [node("Shape", "x", "n", start=1, end=2), node("Squeeze", "n", "m"),
-             node("Range", "none m one", "ids"),
-             fused("GatherBlockQuantized", "w ids k", "y", quantize_axis=1, bits=8)]  # fmt: skip
-    table = {"w": np.zeros((8, 16), np.uint8), "k": np.ones((8, 1), np.float32)}
-    table |= {"none": np.array(0), "one": np.array(1)}
+             node("Range", "none m one", "ids"), node("Unsqueeze", "ids at", "lines")]  # fmt: skip
+    table = {"w": np.zeros((8, 16), np.uint8), "none": np.array(0), "one": np.array(1)}
+    if op == "GatherND":
+        table |= {"at": np.array([1])}
+        nodes.append(node(op, "w lines", "y"))
+    else:
+        table |= {"k": np.ones((8, 1), np.float32)}
+        nodes[-1] = fused(op, "w ids k", "y", quantize_axis=1, bits=8)
     proto = model(nodes, {"x": (1, "n")}, constants=table)
     assert "reads row 8 of 8" in misfit(proto, {"x": (1, 9)})
 
