@@ -30,6 +30,7 @@ from .onnx.usual_sizes import (
     is_of_time,
     side_of_patch,
 )
+from .proportions import in_proportion
 
 Shape = tuple[int, ...]
 _OF_IMAGES = 4  # the least rank of a tensor of images
@@ -82,7 +83,7 @@ def _proposals(trials: Trials, given: Mapping[str, Shape]) -> list[dict[str, Sha
             (huge if largest > _MOST else usual).append(one)
         if usual and all(is_side(axis, one) for axis in axes if _is_free(axis, one)):
             break
-    return usual or huge or [*_exported(trials, given)]
+    return usual or huge or [*_exported(trials, given)] or [*_proportional(trials, given)]
 
 
 def _covers(shapes: Mapping[str, Shape], others: Mapping[str, Shape]) -> bool:
@@ -104,6 +105,17 @@ def _exported(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, 
             if size > 1 and not trials.misfit({**given, **found}):  # type: ignore[dict-item]
                 yield found  # type: ignore[misc]
                 return
+
+
+def _proportional(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
+    """Shapes in which the sizes of some inputs are multiples of others', if such ones fit."""
+    first = next(proposals(trials.proto, given), {})
+    places: dict[str, list[int]] = {}
+    for axis in open_axes(trials.proto):
+        if axis.value.name in first and _is_free(axis, first):
+            places.setdefault(axis.value.name, []).append(axis.at)
+    with suppress(ModelError):
+        yield from in_proportion(trials, given, first, places)
 
 
 def _sides(sizes: Sequence[int], side: Collection[int]) -> Iterator[int]:

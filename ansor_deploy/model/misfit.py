@@ -52,6 +52,11 @@ class Trials:
         """The answer of the function `misfit`."""
         return self.tried(shapes)[0]
 
+    def clash(self, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
+        """The first node that contradicts these shapes, by its result, and `held`; or nothing."""
+        self._lean = self._lean or _lean(self.proto)
+        return _clash(self._lean, shapes)
+
 
 def _lean(proto: ModelProto) -> ModelProto:
     """The model without its weights, and with constants for what follows from constants."""
@@ -89,17 +94,21 @@ def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
 
     An exporter may have stored the sizes of its own example input there.
     """
+    return _clash(proto, shapes)[1]
+
+
+def _clash(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
     graph = _bare(proto, shapes)
     _contradiction(graph)
     for node in graph.nodes:
         known = [graph.shapes[name] for name in node.input if name in graph.shapes]
         if is_op(node, *_TOGETHER) and (apart := _apart(known)):
-            return apart
+            return node.output[0], apart
         if is_op(node, "MatMul") and (inner := _inner(known)):
-            return inner
+            return node.output[0], inner
         if is_op(node, "Reshape") and known and (made := _other_sizes(graph, node, known[0])):
-            return made
-    return []
+            return node.output[0], made
+    return "", []
 
 
 def _apart(shapes: Sequence[Shape]) -> list[int]:
