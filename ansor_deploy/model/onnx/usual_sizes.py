@@ -30,7 +30,8 @@ _OF_IMAGES = (4, 5)  # ranks of tensors of images or volumes
 _OF_ONE = 3  # the rank of an image without a batch
 _PIXELS = ("image", "channel", "row", "column")  # the axes of a tensor of images
 _MOVES = ("Cast", "Identity", "Reshape", "Transpose")  # keep all elements of a constant
-_SCALING = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")  # keep the channels of an image
+# Operators that keep the channels of an image, or of a signal.
+_SCALING = ("Add", "Cast", "Div", "Identity", "InstanceNormalization", "Mul", "Sub")
 _LINE = 64  # the largest height in pixels of a line of text
 _LONG = 20  # a line is this many times as wide as high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
@@ -72,6 +73,8 @@ class Usual:
             return self._length(value, name) if of_encoder else self._cache(at)
         if of_image and not of_time:
             return self._image(value, at)
+        if at == 1 and (channels := self._of_signal(value)):
+            return channels
         one = (1,) if len(shape) == 1 and self._has_batch and not of_time else ()
         if self._is_sound(value, at):
             return (*one, *(_FRAME if self._has_state else _SOUND))
@@ -103,6 +106,12 @@ class Usual:
         lines = _LINE_HEIGHTS if at == first else [_LONG * height for height in _LINE_HEIGHTS]
         return (*known, *(_LARGE_IMAGE if large else (*_IMAGE, *lines)))
 
+    def _of_signal(self, value: ValueInfoProto) -> Sizes:
+        """The number of channels (N, C, T) that a convolution reads; nothing for other inputs."""
+        if len(declared_shape(value) or ()) != _OF_ONE or _is_integer(value):
+            return ()
+        return tuple(_channels(self._proto, self._nodes, value.name))[:1]
+
     def _told(self) -> list[int]:
         """Height and width if the exporter writes them into the file, as ultralytics does."""
         metadata = {entry.key: entry.value for entry in self._proto.metadata_props}
@@ -122,7 +131,7 @@ class Usual:
     def _is_sound(self, value: ValueInfoProto, at: int) -> bool:
         """Whether it is an axis of samples, which 1-D convolutions or an STFT shorten."""
         shape = declared_shape(value) or ()
-        plain = len(shape) < 3 or (len(shape) == 3 and shape[1] == 1)
+        plain = len(shape) < 3 or (len(shape) == 3 and 1 in (shape[1], *self._of_signal(value)))
         if not plain or at != len(shape) - 1 or _is_integer(value):
             return False
         steps = (attribute(n, "strides", []) for n in self._nodes if n.op_type == "Conv")

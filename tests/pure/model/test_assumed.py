@@ -289,3 +289,10 @@ def test_what_no_shape_changes_is_folded_once(monkeypatch):
     trials = Trials(proto)
     assert [trials.misfit({"x": (1, size)}) for size in (1, 2, 2)] == ["", "", ""]
     assert len(folded) == 1
+
+
+def test_channels_of_sound_are_those_that_a_convolution_reads():
+    constants = {"one": np.ones(1, np.float32), "w": randn(0, 4, 1, 9)}
+    nodes = [node("InstanceNormalization", "x one one", "n"), node("Conv", "n w", "y", strides=[4])]
+    found = assumed(model(nodes, {"x": ("N", "C", "T")}, constants=constants), {})
+    assert found == {"x": (1, 1, Span(16, 48000, 1))}
