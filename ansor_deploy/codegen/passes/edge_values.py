@@ -59,7 +59,7 @@ def from_infinity(func: Any, _mod: Any, _context: Any) -> Any:
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Negations")
 def negations(func: Any, _mod: Any, _context: Any) -> Any:
     """The function with comparisons of floats that TVM does not simplify as if none were NaN."""
-    body = structural_map(func.body, (tirx.EQ, _ordered), (tirx.NE, _unordered))
+    body = structural_map(func.body, [(tirx.EQ, _ordered), (tirx.NE, _unordered)])
     return func.with_body(structural_map(body, (tirx.Not, _chosen)))
 
 
