@@ -44,7 +44,8 @@ _NOT_NEEDED = re.compile(
     r"(^|/)(tests|__pycache__|include|_examples)/"
     r"|^numpy/(f2py|distutils)/"
     r"|^tvm_ffi/(3rdparty|cython|share|src|stub|testing)/"
-    r"|_tests\.[^/]*\.so$|\.(a|pyi|pxd|pyx|h|txt|cmake)$"
+    r"|(?<!multiarray)_tests\.[^/]*\.so$"  # NumPy 1 imports that one to document it
+    r"|\.(a|pyi|pxd|pyx|h|txt|cmake)$"
 )
 
 
