@@ -50,7 +50,7 @@ def regrouped(step: Step, name: str, groups: Sequence[Group]) -> tuple[str, Axes
         if rooms:
             shape = step.shape(made)
             made = step.reshape(made, *shape[:at], *rooms, *shape[at + len(own) :])
-        elif any(least(n) < 1 for n in own):
+        elif all(any(least(n) < 1 for n in some) for some in (own, new)):  # as many in both
             return None
         else:
             made = _repacked(step, made, at, own, new)

@@ -16,6 +16,9 @@ from .numbers import Number, Sum, larger, least, most, smaller, symbol
 def chosen(step: Step, op: str, one: Number, other: Number) -> Number:
     """The `Min` or `Max` of two numbers."""
     known = (smaller if op == "Min" else larger)(one, other)
+    for low, high in ((one, other), (other, one)) if known is None else ():
+        if step.facts.divided.least(high - low) >= 0:
+            return low if op == "Min" else high
     if known is not None:
         return known
     made = step(op, step.scalar(one), step.scalar(other))

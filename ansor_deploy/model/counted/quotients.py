@@ -7,7 +7,7 @@ Convolutions divide one after the other, while an exporter writes the result of 
 
 from __future__ import annotations
 
-from .numbers import Number, Sum, Symbol, Term
+from .numbers import Number, Sum, Symbol, Term, least
 
 
 class Quotients:
@@ -32,6 +32,20 @@ class Quotients:
         if isinstance(made, Sum) and len(made.factors) == 1 and made.factors[0][1] == 1:
             self._of.setdefault(made.factors[0][0], (number - made.constant * by, by))
         return made
+
+    def least(self, number: Number) -> int:
+        """A lower bound of a number, from what is divided where that gives more than quotients do.
+
+        `4 * (n // 4 + 1) - n` is above zero, whatever the bounds of n.
+        """
+        exact = number
+        for term, factor in number.factors if isinstance(number, Sum) else ():
+            divided, by = self._of.get(term, (0, 0))
+            if by and factor % by == 0:  # by * quotient: from divided - (by - 1) to divided
+                times = factor // by
+                lost = max(0, times) * (by - 1)
+                exact = exact - Sum(0, ((term, factor),)) + (divided * times - lost)
+        return max(least(number), least(exact))
 
     def _simplest(self, number: Number, by: int) -> tuple[Number, Number, int]:
         """(the integer part of a division, the number that is left to be divided, the divisor)."""

@@ -8,15 +8,16 @@ Then `n + m` is known to be a multiple of 8, and a Reshape to rows of 8 fits.
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
+from functools import partial, reduce
 
 from onnx import NodeProto
 
 from ..graph.graph import FLOATS, is_op
 from ..onnx.skeleton import attribute
-from ..operators.emitter import Emitter, expanded
+from ..operators.emitter import INT64, Emitter, expanded
 from .known import Known
-from .numbers import Sum, least
+from .numbers import Number, Sum, Symbol, least
+from .values import objects
 
 
 def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> bool:
@@ -30,16 +31,40 @@ def opened(known: Known, node: NodeProto, ahead: deque[NodeProto]) -> bool:
         return False
     if sizes[1] <= 0:
         return False
-    made = expanded(known.graph, node, partial(_remainder, number=sizes[0], by=sizes[1]))
+    made = expanded(known.graph, node, partial(_remainder, known, number=sizes[0], by=sizes[1]))
     ahead.extendleft(reversed(made or []))
     return True
 
 
-def _remainder(emit: Emitter, number: Sum, by: int) -> str:
+def _remainder(known: Known, emit: Emitter, number: Sum, by: int) -> str:
     """A number minus the largest multiple that is not above it."""
     kind = emit.graph.dtypes[emit.input(0)]
-    more = max(0, -(least(number) // by))
+    given, rest = _reduced(known, emit, number, by)
+    more = max(0, -(least(rest) // by))
     divisor = emit.constant(by, kind)
-    above = emit("Add", emit.input(0), emit.constant(more * by, kind))
+    above = emit("Add", given, emit.constant(more * by, kind))
     times = emit("Sub", emit("Div", above, divisor), emit.constant(more, kind))
-    return emit("Sub", emit.input(0), emit("Mul", times, divisor))
+    return emit("Sub", given, emit("Mul", times, divisor))
+
+
+def _reduced(known: Known, emit: Emitter, number: Sum, by: int) -> tuple[str, Number]:
+    """The number without multiples of `by`, whose remainder is the same: (its tensor, it).
+
+    Else n + (4 - n % 4) % 4 would be a sum of two quotients, each with bounds of its own.
+    """
+    given, kind = emit.input(0), emit.graph.dtypes[emit.input(0)]
+    rest: Number = number
+    for term, times in number.factors:
+        if times % by == 0:
+            elements = [_element(known, emit, one, kind) for one in term.parts]
+            part = reduce(partial(emit, "Mul"), elements)
+            given = emit("Sub", given, emit("Mul", part, emit.constant(times, kind)))
+            rest = rest - Sum(0, ((term, times),))
+    return given, rest
+
+
+def _element(known: Known, emit: Emitter, one: Symbol, kind: int) -> str:
+    flat = emit("Reshape", one.tensor, emit.constant([-1], INT64))
+    made = emit("Gather", flat, emit.constant(one.at, INT64), axis=0)
+    known.hold(made, objects(Sum(0, ((one, 1),))))
+    return emit.cast(made, kind)

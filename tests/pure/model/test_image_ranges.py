@@ -99,6 +99,63 @@ def test_a_number_that_follows_from_a_fixed_side_decides_how_often_rows_are_repe
     check(nodes, {"x": (3, 4, LONG, 20)}, constants=constants)
 
 
+def padded(name, side):
+    """Nodes that pad the sides of an image to whole windows of 4; `n` is the side, `m` padded."""
+    return [
+        node("Shape", name, "n", start=1, end=2),
+        node("Mod", "n four", "rest"),
+        node("Sub", "four rest", "less"),
+        node("Mod", "less four", "more"),
+        node("Concat", f"before {side} zero", "pads", axis=0),
+        node("Pad", f"{name} pads", "wide"),
+        node("Shape", "wide", "m", start=1, end=2),
+        node("Div", "m four", "k"),
+    ]
+
+
+NUMBERS = {"one": [1], "three": [3], "four": [4], "minus": [-1], "zero": [0]}
+
+
+def test_rows_are_padded_to_whole_windows_and_cut_again():
+    nodes = [
+        *padded("x", "more"),
+        node("Concat", "k four three", "split", axis=0),
+        node("Reshape", "wide split", "parts"),
+        node("ReduceMax", "parts", "most", axes=[1]),
+        node("Sub", "parts most", "apart"),
+        node("Concat", "one m three", "whole", axis=0),
+        node("Reshape", "apart whole", "again"),
+        node("Slice", "again zero n one", "y"),
+    ]
+    numbers = {**NUMBERS, "before": [0] * 4}
+    constants = {name: np.array(one) for name, one in numbers.items()}
+    check(nodes, {"x": (1, LONG, 3)}, constants=constants, opset=17)
+
+
+def test_windows_of_images_that_are_padded_are_rows_for_a_while():
+    """As in Swin and Florence."""
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("MatMul", "x t", "alike"),
+        node("Reshape", "alike pixels", "square"),
+        *padded("square", "more more"),
+        node("Concat", "one k four k four one", "split", axis=0),
+        node("Reshape", "wide split", "parts"),
+        node("Transpose", "parts", "turned", perm=[0, 1, 3, 2, 4, 5]),
+        node("Reshape", "turned row", "rows"),
+        node("Concat", "minus k k four four one", "joined", axis=0),
+        node("Reshape", "rows joined", "windows"),
+        node("Transpose", "windows", "image", perm=[0, 1, 3, 2, 4, 5]),
+        node("Concat", "minus m m one", "whole", axis=0),
+        node("Reshape", "image whole", "again"),
+        node("Slice", "again zero n one", "y"),
+    ]
+    numbers = {**NUMBERS, "before": [0] * 5, "row": [-1, 16, 1], "pixels": [1, 0, -1, 1]}
+    constants = {name: np.array(one) for name, one in numbers.items()}
+    proto = model(nodes, {"x": (1, "n", 3)}, constants=constants, opset=17)
+    assert opened(proto, {"x": (1, LONG, 3)}).shapes["y"] == (1, 12, 12, 1)
+
+
 def test_rows_are_repeated_as_often_as_a_run_says():
     """As `repeat_interleave` is exported, for each of the objects that a decoder is asked for."""
     nodes = [
