@@ -318,7 +318,8 @@ def _pad(sch, padding, strip, target):
     sch.compute_at(padding.rv, strip, preserve_unit_loops=True)
     *_, row, column = sch.get_loops(padding.rv)
     if _pads_columns(padding):
-        partitioned(sch, column)  # LLVM vectorises the part that is only copied
+        partitioned(sch, row)  # LLVM vectorises the parts that are only copied
+        partitioned(sch, column)
     else:
         partitioned(sch, row)
         vectorized(sch, column, target, padding.bits)

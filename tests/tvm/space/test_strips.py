@@ -8,6 +8,9 @@ from helpers.programs import program
 from tvm import te, topi
 
 from ansor_deploy._tvm import tvm
+from ansor_deploy.marks.partition import PARTITION
+from ansor_deploy.model.operators.integer_loops import multiplied, of_lines
+from ansor_deploy.model.operators.integers import Window
 from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import Apply, shipped_rules
 from ansor_deploy.space.state import State
@@ -57,3 +60,25 @@ def test_strips_are_for_windows_that_slide_along_padded_columns(layout, rows, st
     y = topi.nn.relu(topi.nn.pool2d(x, *window, "max", layout=layout))
     state = State(tvm.s_tir.Schedule(program([x], y), debug_mask="none"), Guess())
     assert RULE.applies(state, "pool_max", TARGET) == Apply(later=not pays)
+
+
+def of_bytes(size: int, channels: int, columns: int, taps: int) -> State:
+    """A convolution of a square image of bytes, depthwise or of other channels."""
+    x, zero = te.placeholder((1, size, size, channels), "uint8"), te.placeholder((), "uint8")
+    window = Window((1, 1), (1, 1), (taps // 2,) * 2, (taps // 2,) * 2)
+    if channels == columns:
+        lines = te.placeholder((taps, 8, columns), "int8")
+        y = of_lines(
+            x, zero, lines, window=replace(window, after=(taps // 2 + 8 - taps, taps // 2))
+        )
+    else:
+        lines = te.placeholder((taps, taps, channels + 1, columns), "int8")
+        y = multiplied(x, zero, lines, window=window, given="int16")
+    y = te.compute(y.shape, lambda *at: y(*at).astype("float32"), name="y")
+    return State(tvm.s_tir.Schedule(program([x, zero, lines], y), debug_mask="none"), Guess())
+
+
+def test_elements_of_an_image_that_gains_a_channel_are_copied_without_conditions():
+    (state,) = RULE.apply(of_bytes(12, 3, 16, 3), "sums", built.with_vectors(32, 16))
+    *_, rows, columns = state.sch.get_loops("pad")
+    assert all(PARTITION in state.sch.get(loop).annotations for loop in (rows, columns))
