@@ -227,7 +227,8 @@ class _Strips:
         if by_panels:
             tasks, share = tasks * math.ceil(spatial[-1] / tile[-1]), tile[-1] / spatial[-1]
         room = STRIP_SHARE * target.l2_bytes / share
-        fit = [0, *(at for at, rows in enumerate(options) if tasks >= 2 * target.cores * rows)]
+        least = 2 * target.cores if target.cores > 1 else 1
+        fit = [0, *(at for at, rows in enumerate(options) if tasks >= least * rows)]
         fit = [at for at in fit if at == 0 or self._bytes(options[at] * size) <= room]
         fit = [at for at in fit if keeps_busy(tasks // options[at], target.cores)] or fit
         stride, shared = self._step
@@ -244,7 +245,8 @@ class _Strips:
     def _step(self):
         """Padded rows from one row of the result to the next, and how many rows both read."""
         padded, results = self._extent(self.axis), self.view.spatial[self.axis]
-        stride = max(1, padded // results)
+        var = self.view.axes(SPATIAL)[self.axis].var
+        stride = max(factor(index, var) for index, _ in self._read)
         return stride, max(0, padded - results * stride)
 
     def _extent(self, axis):

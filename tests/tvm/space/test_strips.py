@@ -78,6 +78,12 @@ def of_bytes(size: int, channels: int, columns: int, taps: int) -> State:
     return State(tvm.s_tir.Schedule(program([x, zero, lines], y), debug_mask="none"), Guess())
 
 
+def test_one_core_pads_a_small_image_once():
+    (state,) = RULE.apply(of_bytes(7, 96, 96, 5), "sums", TARGET)
+    (strip,) = [one.option for one in state.decisions if one.question.about == "strip"]
+    assert strip == 7  # rows; of twelve lines that a row reads, eight are the next row's
+
+
 def test_elements_of_an_image_that_gains_a_channel_are_copied_without_conditions():
     (state,) = RULE.apply(of_bytes(12, 3, 16, 3), "sums", built.with_vectors(32, 16))
     *_, rows, columns = state.sch.get_loops("pad")
