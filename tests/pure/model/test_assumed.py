@@ -296,3 +296,10 @@ def test_channels_of_sound_are_those_that_a_convolution_reads():
     nodes = [node("InstanceNormalization", "x one one", "n"), node("Conv", "n w", "y", strides=[4])]
     found = assumed(model(nodes, {"x": ("N", "C", "T")}, constants=constants), {})
     assert found == {"x": (1, 1, Span(16, 48000, 1))}
+
+
+def test_the_batch_of_a_state_is_no_exported_length():
+    nodes = [node("Reshape", "x five", "steps"), node("Mul", "state steps", "y")]
+    inputs = {"x": ("a", "n", 4), "state": (2, "m", 4)}
+    proto = model(nodes, inputs, constants={"five": np.array([1, 5, 4])})
+    assert assumed(proto, {}) == {"x": (1, 5, 4), "state": (2, 1, 4)}
