@@ -186,7 +186,9 @@ def any_size(
         for axis, size in zip(sides, sizes, strict=True):
             span = Span(size // step // 2 * step, size, step)
             half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
-            flat, less = _with(shapes, [axis], span.least), _with(less, [axis], size - step)
+            less = _with(less, [axis], size - step)
+            if axis.name == sides[-1].name:
+                flat = _with(flat, [axis], span.least)
         if not any(trials.misfit({**given, **one}) for one in (half, flat, less)):  # type: ignore[dict-item]
             return ranged
     return {}

@@ -203,6 +203,14 @@ def test_images_have_any_size_in_the_steps_of_their_patches():
     assert assumed(proto, {}) == {"x": (1, 3, any_size, any_size)}
 
 
+def test_two_images_have_one_size():
+    """As what finds the motion between two images takes them."""
+    images = {"a": (1, 3, "h", "w"), "b": (1, 3, "h", "w")}
+    any_size = Span(96, 224, 32)
+    both = dict.fromkeys(images, (1, 3, any_size, any_size))
+    assert assumed(model([node("Sub", "a b", "y")], images), {}) == both
+
+
 def test_the_number_of_queries_says_nothing_of_an_image():
     """A detector has a table of 100 queries, and windows that overlap."""
     nodes = [
