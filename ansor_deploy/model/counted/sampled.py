@@ -23,19 +23,19 @@ def sampled(step: Step) -> list[tuple[str, Axes]] | None:
     data, grid = (step.known_shape(step.input(at)) for at in (0, 1))
     outside = step.attribute("padding_mode", "zeros")
     known = step.attribute("mode", _BETWEEN[0]) in _BETWEEN and outside in ("zeros", "border")
-    if not data or not grid or len(grid) - 1 in asked or (own and not known) or _has_rows(own):
+    if not data or not grid or len(grid) - 1 in asked or (own and not known):
         return None
-    at = step.masked(step.input(1), asked)
-    if own:
+    if 1 in own or own.get(0, asked.get(0)) != asked.get(0):  # channels; other images than places
+        return None
+    images = min(data[0], grid[0])
+    at = step.masked(step.cut(step.input(1), 0, images), asked)
+    sides = {axis: number for axis, number in own.items() if axis}
+    if sides:
         at = _placed(step, at, data)
     # The counted axes of the places, except the last axis, are behind the channels in the result.
     axes = {axis + (axis > 0): number for axis, number in asked.items()}
-    return [(step.again(step.masked(step.input(0), own), at), axes)]
-
-
-def _has_rows(own: Axes) -> bool:
-    """Whether images or channels are counted."""
-    return any(axis < 2 for axis in own)
+    image = step.cut(step.input(0), 0, images)
+    return [(step.again(step.masked(image, sides), at), axes)]
 
 
 def _placed(step: Step, at: str, room: tuple[int, ...]) -> str:

@@ -171,6 +171,19 @@ def test_rows_are_repeated_as_often_as_a_run_says():
     check(nodes, {"x": (1, 4, LONG)}, constants=constants)
 
 
+def test_an_image_for_each_row_is_sampled_at_the_places_of_the_row():
+    """As the likeness of all pixels of two images is, in what finds motion."""
+    nodes = [
+        node("Reshape", "x four", "image"),
+        node("Reshape", "x two", "at"),
+        node("GridSample", "image at", "s", mode="linear"),
+        node("Reshape", "s rows", "y"),
+    ]
+    numbers = {"four": [-1, 1, 2, 4], "two": [-1, 2, 2, 2], "rows": [1, -1, 4]}
+    constants = {name: np.array(one) for name, one in numbers.items()}
+    check(nodes, {"x": (1, LONG, 8)}, constants=constants, opset=20)
+
+
 def test_places_in_images_are_as_many_as_a_run_gives():
     nodes = [node("GridSample", "image at", "y", mode="linear")]
     image = {"image": randn(1, 1, 2, 5, 7)}
