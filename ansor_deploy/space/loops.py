@@ -14,6 +14,7 @@ from ..marks.word_dot import WORD_DOT
 from ..system.host import architecture
 from ..target import Target
 from .block_view import BlockView, divisions
+from .contiguous import contiguous_axes
 from .state import State
 
 # Most iterations of the innermost level of a multi-level tile, along an axis.
@@ -252,16 +253,30 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
     No more loops are fused than give the cores enough tasks: each step of a fused loop takes
     divisions to find its place.
     """
-    loops = sch.get_loops(block)
+    loops, view = sch.get_loops(block), BlockView(sch, block)
     if not loops:
         return
-    *outer, last = loops
-    vectors = vectorized(sch, last, target, _bits(BlockView(sch, block), target))
+    bits = _bits(view, target)
+    *outer, last = _joined(sch, view, loops, lanes(target, bits))
+    vectors = vectorized(sch, last, target, bits)
     if not is_marked(sch, vectors):
         outer.append(vectors)
     task = fused(sch, _enough(sch, outer or [vectors], TASKS * target.cores))
     if extent(sch, task) > 1:
         sch.parallel(task)
+
+
+def _joined(sch: Any, view: BlockView, loops: Sequence[Any], width: int) -> list[Any]:
+    """The loops of a stage; as many rows as fill whole vectors, or all, are one loop.
+
+    If more are one, TVM does not see any longer that the elements of a vector are neighbours.
+    """
+    if extent(sch, loops[-1]) % width == 0 or len(loops) != len(view.spatial):
+        return [*loops]
+    most = contiguous_axes(view)
+    whole = (n for n in range(1, most) if math.prod(view.spatial[-n:]) % width == 0)
+    count = next(whole, most)
+    return [*loops[:-count], fused(sch, loops[-count:])]
 
 
 def _bits(view: BlockView, target: Target) -> int:
