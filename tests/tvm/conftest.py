@@ -6,6 +6,7 @@ And nothing is timed for longer than a test needs.
 import os
 
 import pytest
+from helpers.default_schedules import refused_ones
 from helpers.hurry import short_times
 from helpers.quick_compiler import quick_compiler
 from helpers.turns import made_once
@@ -31,6 +32,22 @@ def _little_effort(request):
         return
     with quick_compiler():
         yield
+
+
+@pytest.fixture(scope="session")
+def _refused():
+    with refused_ones() as lines:
+        yield lines
+
+
+@pytest.fixture(autouse=True)
+def _no_default_is_refused(request, _refused):
+    """A kernel that falls back is right, and slow: without this, nothing but a warning says so."""
+    yield
+    lines = list(_refused)
+    _refused.clear()
+    if not request.node.get_closest_marker("refuses_defaults"):
+        assert lines == []
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -48,6 +48,7 @@ def hostile(monkeypatch):
         worker.close()
 
 
+@pytest.mark.refuses_defaults
 @pytest.mark.parametrize(
     ("how", "why"), [("time", "more than 1 s"), ("memory", "MemoryError"), ("crash", "SIGABRT")]
 )
@@ -64,6 +65,7 @@ def test_a_kernel_beyond_the_limits_gets_a_simpler_schedule(model, hostile, how,
     np.testing.assert_allclose(have, graphs.run(NET, feeds)[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.refuses_defaults
 def test_what_no_schedule_helps_is_an_error_that_names_the_task(model, hostile):
     hostile("always")
     with pytest.raises(AnsorError, match=r"task matmul_relu cannot be compiled: .* SIGABRT"):
