@@ -14,6 +14,7 @@ from math import prod
 from onnx import NodeProto, TensorProto
 
 from ..graph.graph import is_op, optional_input
+from ..onnx.skeleton import needed
 from ..operators.emitter import INT64
 from .known import Known, Step
 from .numbers import symbol
@@ -34,35 +35,39 @@ def opened(known: Known, node: NodeProto, before: Sequence[NodeProto]) -> list[N
     name = optional_input(node, at) if at is not None else ""
     if not name or known.values(name) is not None:
         return []
-    made = {result: one for one in before for result in one.output if result}
-    path: dict[str, NodeProto] = {}
-    if (sources := _sources(known, made, name, path)) is None:
+    body = needed(before, [name])
+    found = _sources(known, body)
+    if (sources := found.get(name)) is None:
         return []
+    made = {result: one for one in body for result in one.output}
     checks = [one for source in sources for one in _checked(known, made, source)]
-    for one in path.values():
+    followed = [one for one in body if found[one.output[0]] not in (None, [one.output[0]])]
+    for one in needed(followed, [name]):
         known.learn(one)
     return checks
 
 
-def _sources(
-    known: Known, made: Mapping[str, NodeProto], name: str, path: dict[str, NodeProto]
-) -> list[str] | None:
-    """The numbers that a size is computed from and that nothing bounds; None if it has others.
+def _sources(known: Known, body: Sequence[NodeProto]) -> dict[str, list[str] | None]:
+    """For each node's first result, the numbers that it is computed from and that nothing bounds.
 
-    path: gets the nodes between those and the size, in order.
+    None for what is computed from other data, too. A number that is computed so is its own source.
     """
-    node, shape = made.get(name), known.graph.shapes.get(name)
-    if known.values(name) is not None:
-        return []
-    if node is None or shape is None or prod(shape) > _MOST:
-        return None
-    if node.op_type in FOLLOWED and not node.domain:
-        given = [_sources(known, made, one, path) for one in node.input if one]
-        if all(one is not None for one in given):
-            path[name] = node
-            return list(dict.fromkeys(one for found in given for one in found or ()))
-    is_number = prod(shape) == 1 and known.graph.dtypes.get(name) in _WHOLE
-    return [name] if is_number else None
+    found: dict[str, list[str] | None] = {}
+    for node in body:
+        name = node.output[0]
+        given = [_source(known, found, one) for one in node.input if one]
+        size = prod(known.graph.shapes.get(name, (_MOST + 1,)))
+        followed = node.op_type in FOLLOWED and not node.domain and None not in given
+        if size <= _MOST and followed:
+            found[name] = list(dict.fromkeys(one for part in given for one in part or ()))
+        else:
+            is_number = size == 1 and known.graph.dtypes.get(name) in _WHOLE
+            found[name] = [name] if is_number else None
+    return found
+
+
+def _source(known: Known, found: Mapping[str, list[str] | None], name: str) -> list[str] | None:
+    return [] if known.values(name) is not None else found.get(name)
 
 
 def _checked(known: Known, made: Mapping[str, NodeProto], name: str) -> list[NodeProto]:

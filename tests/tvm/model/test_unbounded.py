@@ -55,3 +55,12 @@ def test_a_run_that_needs_more_room_fails(library):
         UsageError, match=f"a size that the model computes is not in 1 .. {USUAL_ROOM}"
     ):
         loaded(x=np.full(5, USUAL_ROOM, np.float32))
+
+
+def test_a_size_that_is_read_twice_at_each_step_is_sought_once():
+    doublings = [node("Add", f"n{at} n{at}", f"n{at + 1}") for at in range(40)]
+    last = [node("ReduceMax", "n40", "n", keepdims=0), node("Range", "none n step", "y")]
+    steps = [node("Cast", "x", "n0", to=INT64), *doublings, *last]
+    constants = {"none": np.array(0), "step": np.array(1)}
+    proto = graphs.typed(steps, {"x": (FLOAT, [2])}, {"y": INT64}, constants)
+    assert imported(proto).interfaces[0].outputs[0].shape == (USUAL_ROOM,)
