@@ -24,6 +24,14 @@ from .patterns import INJECTIVE, OPAQUE, WITH_EPILOGUE
 # The call of a kernel takes as long as this many operations.
 CALL = 1 << 15
 
+# An integer division by another number than a power of two takes as long, or longer: processors
+# divide no vectors of integers.
+_DIVISION = 64
+_DIVIDING = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+# A repeated value of more operations is cut off in any case: the compiler takes seconds for such a
+# kernel, and half a minute where one has several of them.
+_HEAVY = 512
+
 # The compiler's time and memory grow with the square of the tensors that a kernel reads. Where it
 # would read more than so many, operands that are made of more than a few are kernels of their own.
 _MOST_OPERANDS = 128
@@ -65,7 +73,7 @@ class _Function:
     def of(cls, func: tirx.PrimFunc) -> "_Function":
         """The facts of a legalised operator's function."""
         pattern = int((func.attrs or {}).get("op_pattern", OPAQUE))
-        operations_ = sum(operations(one.value) for one in collect(func.body, tirx.BufferStore))
+        operations_ = sum(_operations(one.value) for one in collect(func.body, tirx.BufferStore))
         return cls(pattern, operations_, tuple(map(shape_of, func.params)), _reads(func))
 
 
@@ -150,7 +158,18 @@ def _is_cut(value: _Value, func: _Function, at: int) -> bool:
     if value.cost == 0 or (value.rows and value.rows == func.shapes[-1]):
         return False
     again = func.reads[at] - math.prod(func.shapes[at])
-    return again > 0 and value.cost * again > CALL
+    return again > 0 and (value.cost > _HEAVY or value.cost * again > CALL)
+
+
+def _operations(value: Any) -> int:
+    return operations(value) + _DIVISION * sum(map(_is_division, collect(value, *_DIVIDING)))
+
+
+def _is_division(value: Any) -> bool:
+    """Whether integers that are data are divided, by a number that is no power of two."""
+    number = int(value.b) if isinstance(value.b, tirx.IntImm) else 0
+    whole = "int" in str(value.ty.dtype) and (number < 1 or number & (number - 1))
+    return bool(whole and collect(value.a, tvm.ir.TensorLoad))
 
 
 def _rows(func: _Function) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers.built import HOST, assert_like_oracle, count_ops, imported
 from helpers.graphs import model, node, randn
+from onnx import TensorProto
 
 from ansor_deploy._tvm import tvm
 from ansor_deploy.model.relax.extract import extract
@@ -108,6 +109,20 @@ def test_sums_of_rows_stay_with_their_rows():
 def test_repeated_function_is_a_kernel_of_its_own_where_it_costs_more(function, kernels):
     nodes = [node(function, "x", "e"), node("Add", "z e", "y")]
     proto = model(nodes, {"x": [1, 64], "z": [300, 64]})
+    assert len(count_ops(proto)) == kernels
+    assert_like_oracle(proto)
+
+
+@pytest.mark.parametrize(
+    ("divisions", "by", "rows", "kernels"),
+    [(1, 7, 9, 2), (1, 8, 9, 1), (1, 7, 2, 1), (8, 7, 2, 2)],
+    ids=["much", "by shifts", "little", "too much to compile"],
+)
+def test_repeated_integer_divisions_are_kernels_of_their_own(divisions, by, rows, kernels):
+    nodes = [node("Mod", f"x{at} by", f"x{at + 1}") for at in range(divisions)]
+    nodes.append(node("Add", f"z x{divisions}", "y"))
+    shapes, constants = {"x0": [1, 64], "z": [rows, 64]}, {"by": np.array(by)}
+    proto = model(nodes, shapes, constants=constants, dtype=TensorProto.INT64)
     assert len(count_ops(proto)) == kernels
     assert_like_oracle(proto)
 
