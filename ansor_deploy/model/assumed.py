@@ -142,9 +142,11 @@ def _opened(
     made: Asked = {**fitting[0], **any_size(trials, given, fitting[0], sides)}
     others = [axis for axis in lengths if axis not in sides and not _is_height(axis, fitting[0])]
     others.sort(key=lambda axis: axis.name)
+    largest = fitting[0]
     for _, named in groupby(others, key=lambda axis: axis.name):
         places = list(named)
-        most = _most(trials, given, fitting, places)
+        most = _most(trials, given, fitting, largest, places)
+        largest = _with(largest, places, most)
         least = _least(trials, given, fitting[0], places, most)
         step = next(_steps(trials, given, fitting[0], places, most), most)
         if (first := max(least, step)) < most:
@@ -153,19 +155,26 @@ def _opened(
 
 
 def _most(
-    trials: Trials, given: Mapping[str, Shape], fitting: Sequence[Asked], places: list[Axis]
+    trials: Trials,
+    given: Mapping[str, Shape],
+    fitting: Sequence[Asked],
+    others: Asked,
+    places: list[Axis],
 ) -> int:
     """The longest proposed length that fits, or a longer one where the next proposal is far beyond.
 
-    A table of positions may have rows that are never read, such as the first two.
+    A table of positions may have rows that are never read, such as the first two. Beyond what was
+    proposed no tensor becomes huge, also by several lengths together. others: shapes with the other
+    lengths as long as they are so far.
     """
     sizes = {_size(shapes, places[0]) for shapes in proposals(trials.proto, given)}
     fits = max(_size(shapes, places[0]) for shapes in fitting)
     beyond = min((size for size in sizes if size > 2 * fits), default=fits)
 
-    def fault(size: int) -> str:
-        asked = _with(fitting[0], places, size)
-        return trials.misfit({**given, **asked})  # type: ignore[dict-item]
+    def fault(size: int) -> bool:
+        asked = _with(others, places, size)
+        why, elements = trials.tried({**given, **asked})  # type: ignore[dict-item]
+        return bool(why) or elements > _MOST
 
     return longest(fits, beyond, fault)
 

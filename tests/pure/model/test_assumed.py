@@ -203,6 +203,14 @@ def test_images_have_any_size_in_the_steps_of_their_patches():
     assert assumed(proto, {}) == {"x": (1, 3, any_size, any_size)}
 
 
+def test_lengths_beyond_what_is_proposed_make_no_tensor_huge_together():
+    """As a decoder of masks, in which the points of each object attend to a large image."""
+    nodes = [node("MatMul", "x w", "m"), node("Relu", "m", "y")]
+    proto = model(nodes, {"x": (1, "o", "n", 2)}, constants={"w": randn(0, 2, 1 << 16)})
+    (_, objects, points, _) = assumed(proto, {})["x"]
+    assert objects.most * points.most << 16 <= 1 << 26
+
+
 def test_two_images_have_one_size():
     """As what finds the motion between two images takes them."""
     images = {"a": (1, 3, "h", "w"), "b": (1, 3, "h", "w")}
