@@ -13,7 +13,7 @@ from onnx import ModelProto, ValueInfoProto
 
 from .bind import declared_shape, model_inputs
 from .size_names import SizeName
-from .usual_sizes import Sizes, Usual, is_of_batch, is_of_image, is_of_time
+from .usual_sizes import Sizes, Usual, is_list, is_of_batch, is_of_image, is_of_time
 
 Shape = tuple[int, ...]
 _OF_NO_RANK = (1, 3, 224, 224)
@@ -37,12 +37,14 @@ def open_axes(proto: ModelProto) -> list[Axis]:
     ]
 
 
-def is_length(axis: Axis, axes: Iterable[Axis]) -> bool:
+def is_length(axis: Axis, axes: Sequence[Axis]) -> bool:
     """Whether an axis may be a length: not the first, or with a name for time, or the only one.
 
-    axes: all open axes. An only axis is a batch if another input has an axis of the same name.
+    axes: all open axes. An only axis is a batch if another input has an axis of the same name. The
+    first axis is one for a list beside inputs that share a batch.
     """
-    if axis.at or is_of_time(axis.name):
+    firsts = [other.name for other in axes if not other.at]
+    if axis.at or is_of_time(axis.name) or is_list(declared_shape(axis.value) or (), firsts):
         return True
     others = {other.name for other in axes if other.value.name != axis.value.name}
     alone = len(declared_shape(axis.value) or ()) == 1

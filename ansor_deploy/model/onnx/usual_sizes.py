@@ -1,6 +1,7 @@
 """The usual sizes of an input's axes, by place, name, and what the graph shows."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isqrt, prod
@@ -56,6 +57,7 @@ class Usual:
         floats = [value for value in model_inputs(proto) if not _is_integer(value)]
         self._has_state = len(floats) > 1
         self._has_batch = any(map(_has_batch, model_inputs(proto)))
+        self._firsts = [(declared_shape(one) or ("",))[0] for one in model_inputs(proto)]
         self._nodes = list(nodes(proto.graph))
         self._tables = sorted({t.dims[-2] for t in proto.graph.initializer if _is_table(t)})[:4]
         self._maps = sorted(set(_maps(proto, self._nodes)))[:4]
@@ -65,8 +67,9 @@ class Usual:
         of_time, of_image = is_of_time(name), is_of_image(value)
         shape = declared_shape(value) or ()
         is_one_image = of_image and len(shape) == _OF_ONE
-        is_first = at == 0 and len(shape) > 1 and not (of_time or is_one_image)
-        if is_of_batch(name) or is_first or _is_batch_of_state(value, at):
+        listed = of_time or is_one_image or is_list(shape, self._firsts)
+        is_first = at == 0 and len(shape) > 1 and not listed
+        if is_of_batch(name) or is_first or (_is_batch_of_state(value, at) and not of_time):
             return (1,)
         if "past" in value.name.lower() and len(shape) == 4:
             of_encoder = at == _ROWS and "encoder" in value.name.lower()
@@ -204,6 +207,17 @@ def is_of_image(value: ValueInfoProto) -> bool:
     if shape and shape[-1] in _PLACES and isinstance(shape[-2], str):
         return False  # points or boxes, as many as are asked for
     return len(shape) in _OF_IMAGES or (len(shape) == _OF_ONE and _is_one_image(shape))
+
+
+def is_list(shape: Sequence[int | str], firsts: Iterable[int | str]) -> bool:
+    """Whether an input is of rows of its own, such as places, where other inputs share a batch.
+
+    firsts: the first axis of each input.
+    """
+    shared = {name for name, count in Counter(firsts).items() if count > 1}
+    if len(shape) != 2 or not shared or isinstance(shape[1], str):
+        return False
+    return isinstance(shape[0], str) and shape[0] not in ("?", *shared)
 
 
 def _is_one_image(shape: Sequence[int | str]) -> bool:

@@ -319,3 +319,17 @@ def test_the_batch_of_a_state_is_no_exported_length():
     inputs = {"x": ("a", "n", 4), "state": (2, "m", 4)}
     proto = model(nodes, inputs, constants={"five": np.array([1, 5, 4])})
     assert assumed(proto, {}) == {"x": (1, 5, 4), "state": (2, 1, 4)}
+
+
+def test_rows_without_the_batch_that_others_share_are_a_list():
+    """As the places of an image's patches are, beside the patches."""
+    nodes = [node("MatMul", "places w", "e"), node("Add", "x e", "m"), node("Add", "m z", "y")]
+    inputs = {"x": ("a", "n", 4), "z": ("a", 1, 4), "places": ("k", 3)}
+    proto = model(nodes, inputs, constants={"w": randn(0, 3, 4)})
+    assert assumed(proto, {}) == {"x": (1, 128, 4), "z": (1, 1, 4), "places": (128, 3)}
+
+
+def test_a_sequence_of_states_is_no_batch():
+    inputs = {"encoder_hidden_states": (1, "encoder_sequence", 4)}
+    proto = model([node("Relu", "encoder_hidden_states", "y")], inputs)
+    assert assumed(proto, {}) == {"encoder_hidden_states": (1, Span(1, 128), 4)}
