@@ -14,6 +14,8 @@ from .fresh import engine_side, fresh_turns, library_side
 from .race import MOST_TURNS, race
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from .fresh import Local
 
 GAIN_SECONDS = 4.0  # the time of the race with the library of the float model
@@ -22,7 +24,7 @@ GAIN_SECONDS = 4.0  # the time of the race with the library of the float model
 def race_engine(
     library: Local,
     engine: str,
-    model: bytes,
+    model: ModelProto,
     shape: int,
     seed: int,
     until: float,
@@ -31,13 +33,14 @@ def race_engine(
 ) -> Race:
     """The race of a library with an engine of `request.ENGINES`, on as many threads.
 
-    model: the content of its model's file. shape: which of the library's shapes. seed: that of the
+    model: its model. shape: which of the library's shapes. seed: that of the
     inputs. until, looks: as in `race`. folder: as in `fresh_turns`. ModelError where the engine
     refuses the model, UsageError where it is not installed.
     """
+    from ...model.onnx.written import write_model
+
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-", dir=folder) as place:
-        path = Path(place, "model.onnx")
-        path.write_bytes(model)
+        path = write_model(model, Path(place))
         sides = library_side(library), engine_side(engine, path, library.threads)
         with fresh_turns(*sides, [shape], seed, until, folder) as turns:
             return race(turns.peer, turns.take, until, looks)

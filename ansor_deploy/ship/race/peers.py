@@ -83,12 +83,13 @@ def profile_parts(
     ModelError if it refuses the model.
     """
     from ...model.graph.nodes import computed_by, with_names
+    from ...model.onnx.written import write_model
 
     named = with_names(model)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
         path = Path(folder, "optimized.onnx")
         try:
-            taken = profile_nodes(named.SerializeToString(), threads, inputs, seconds, path)
+            taken = profile_nodes(write_model(named, Path(folder)), threads, inputs, seconds, path)
         except Exception as error:
             raise _refused("onnxruntime", "refuses", error) from error
         computes = computed_by(named, path)

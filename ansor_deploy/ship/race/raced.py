@@ -89,7 +89,7 @@ def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None
     empty = any(0 in one.shape for one in (*first.inputs, *first.outputs))
     if not engine or not shipment.request.verify or empty or not on_this_machine(library):
         return None
-    model, seed = shipment.model.protos[0].SerializeToString(), shipment.request.seed
+    model, seed = shipment.model.protos[0], shipment.request.seed
     shipment.report.stage("beside", engine)
     try:
         until = time.monotonic() + RACE_SECONDS

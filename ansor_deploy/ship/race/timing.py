@@ -125,7 +125,7 @@ def _ends(end: float, parts: Sequence[float]) -> Iterator[float]:
 def _race(library: Any, shape: int, engine: str, proto: Any, until: float) -> Race:
     from ...model.onnx.bind import bind_shapes
 
-    shaped = bind_shapes(proto, library.interfaces[shape].input_shapes).SerializeToString()
+    shaped = bind_shapes(proto, library.interfaces[shape].input_shapes)
     return race_engine(library, engine, shaped, shape, 0, until)
 
 

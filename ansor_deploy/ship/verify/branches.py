@@ -55,7 +55,7 @@ def branch_draws(proto: onnx.ModelProto, feed: Feed) -> tuple[list[Drawn], list[
 def _decider(proto: onnx.ModelProto, known: list[Choice]) -> Callable[[Feed], set[_Branch]]:
     """A function that returns the branches which given inputs choose."""
     model, names = deciding(proto, known)
-    session = Session(model.SerializeToString, 1, as_written=True)
+    session = Session(lambda: model, 1, as_written=True)
 
     def taken(feed: Feed) -> set[_Branch]:
         try:

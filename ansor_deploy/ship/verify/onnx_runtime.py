@@ -53,7 +53,7 @@ def _options(threads: int) -> Any:
 
 
 def profile_nodes(
-    model: bytes, threads: int, inputs: dict[str, Any], seconds: float, optimized: Path
+    model: Path, threads: int, inputs: dict[str, Any], seconds: float, optimized: Path
 ) -> dict[str, tuple[str, float]]:
     """The operator and the profiled seconds a run of each node, by the nodes' names.
 

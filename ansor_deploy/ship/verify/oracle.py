@@ -132,7 +132,7 @@ class Oracle:
             return None
 
     def _opened(self, make: Model, *, as_written: bool = False) -> Session:
-        return Session(partial(_written, make), self._threads, as_written=as_written)
+        return Session(lambda: with_wide_sums(make()), self._threads, as_written=as_written)
 
 
 def _runs(
@@ -143,10 +143,6 @@ def _runs(
         return [session.run(feed) for _ in range(count)] if session else []
     except ModelError:  # with noise, indices may be out of range
         return []
-
-
-def _written(make: Model) -> bytes:
-    return bytes(with_wide_sums(make()).SerializeToString())
 
 
 def _masks(proto: onnx.ModelProto) -> set[str]:

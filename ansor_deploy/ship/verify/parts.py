@@ -12,6 +12,7 @@ from ...codegen.memory.callers_memory import within
 from ...codegen.model import compile_model
 from ...devices.bare import open_bare
 from ...devices.machine import runs_here, this_machine
+from ...model.onnx.written import write_model
 from ...model.prepare import Prepared, prepare
 from ...space.rule import rule_set
 from .draws import seeded_inputs
@@ -66,9 +67,8 @@ def run_part(proto: onnx.ModelProto, how: How, feed: Mapping[str, np.ndarray]) -
     feed: the whole model's inputs. Other inputs of the part are seeded; bytes take all values.
     """
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, open_bare() as bare:
-        path, library = Path(folder, "part.onnx"), Path(folder, "part.so")
-        path.write_bytes(proto.SerializeToString())
-        part = prepare(path, how.target)
+        library = Path(folder, "part.so")
+        part = prepare(write_model(proto, Path(folder)), how.target)
         records = {one.key: how.records[one.key] for one in part.tasks if one.key in how.records}
         words = (records, how.target, how.rules)
         imported = replace(part.imported, mod=within(part.imported.mod))

@@ -10,10 +10,12 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
@@ -22,6 +24,9 @@ from ...errors import AnsorError, ModelError
 from ...runtime.tensors import in_memory, memory_bytes
 from ...system import machine_fault
 from ...system.worker import Worker, WorkerFailure
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 SECONDS = 600.0  # time limit for loading a model, and for a run
 _CHILD = "ansor_deploy.ship.verify.session_child"
@@ -34,12 +39,11 @@ _numbers = itertools.count()
 class Session:
     """A model in ONNX Runtime; ModelError if that refuses the model, or crashes with it.
 
-    make: returns the content of the model's file each time that the model is loaded. threads: 0 for
-    all cores. as_written: whether the model runs node by node, without fusion. engine: ONNX
-    Runtime's name and version.
+    make: returns the model each time that it is loaded. threads: 0 for all cores. as_written:
+    whether the model runs node by node, without fusion. engine: ONNX Runtime's name and version.
     """
 
-    def __init__(self, make: Callable[[], bytes], threads: int, *, as_written: bool) -> None:
+    def __init__(self, make: Callable[[], ModelProto], threads: int, *, as_written: bool) -> None:
         self._make, self._threads, self._as_written = make, threads, as_written
         _wanted.add(self)
         self.engine: str = self._insist(self._load)
@@ -64,14 +68,12 @@ class Session:
     def _load(self) -> str:
         self._number = next(_numbers)
         wanted = [one._number for one in _wanted]  # noqa: SLF001 - of the same class
-        with _file() as (file, path):
-            with open(file, "wb", closefd=False) as stream:
-                stream.write(self._content())
+        with _model_file(self._model()) as path:
             words = {"number": self._number, "model": path, "wanted": wanted}
             ways = {"threads": self._threads, "as_written": self._as_written}
             return str(_call("load", {**words, **ways})["engine"])
 
-    def _content(self) -> bytes:
+    def _model(self) -> ModelProto:
         try:
             return self._make()
         except Exception as error:
@@ -136,6 +138,21 @@ def _call(
 def _refused(function: str, words: str) -> ModelError:
     how = {"load": "refuses", "run": "cannot run"}[function]
     return ModelError(f"ONNX Runtime {how} the model: {words.splitlines()[0]}", _HINT)
+
+
+@contextmanager
+def _model_file(proto: ModelProto) -> Iterator[str]:
+    """The path of a model's file, which is in memory unless the model is large."""
+    from ...model.onnx.written import is_large, write_model
+
+    if is_large(proto):
+        with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
+            yield str(write_model(proto, Path(folder)))
+        return
+    with _file() as (file, path):
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(proto.SerializeToString())
+        yield path
 
 
 @contextmanager
