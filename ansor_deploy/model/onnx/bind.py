@@ -53,6 +53,15 @@ def bind_shapes(proto: ModelProto, input_shapes: Mapping[str, tuple[int, ...]]) 
     return bound
 
 
+def with_open_inputs(proto: ModelProto) -> ModelProto:
+    """A copy of the model in which no size of an input is known."""
+    made = with_initializers(proto, proto.graph.initializer)
+    for value in model_inputs(made):
+        for size in value.type.tensor_type.shape.dim:
+            size.Clear()
+    return made
+
+
 def _forget_symbolic(branch: GraphProto) -> None:
     """Forget symbolic shapes inside a node: exporters write some of a wrong rank."""
     del branch.value_info[:]

@@ -13,6 +13,7 @@ from ...model.dequantised.operators import in_conversions
 from ...model.graph.activations import in_float32, rounds_rows
 from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
+from ...model.onnx.bind import with_open_inputs
 from ...model.onnx.skeleton import nodes
 from ...model.operators.wide_sums import with_wide_sums
 from ...system.machine_fault import raise_if_fault
@@ -57,8 +58,21 @@ class Oracle:
         # Each of its threads rounds its own rows of a state, by their own range: so one thread.
         rounded = any(node.op_type == "DynamicQuantizeLSTM" for node in nodes(proto.graph))
         self._threads = 1 if rounded else threads
-        self._session = self._opened(lambda: self.proto)
+        self._session = self._first()
         self.name = self._session.engine
+
+    def _first(self) -> Session:
+        """The session of the model: with open sizes if a branch contradicts those that are known.
+
+        No run takes that branch, and ONNX Runtime infers its shapes nevertheless.
+        """
+        try:
+            return self._opened(lambda: self.proto)
+        except ModelError:
+            if not any(node.op_type == "If" for node in nodes(self.proto.graph)):
+                raise
+        self.proto = with_open_inputs(self.proto)
+        return self._opened(lambda: self.proto)
 
     def ask(
         self, inputs: Sequence[TensorInfo], seed: int

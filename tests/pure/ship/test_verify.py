@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers.graphs import model, node, randn
+from helpers.graphs import either, model, node, randn, typed
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
@@ -196,6 +196,21 @@ def test_halves_around_an_lstm_are_judged_with_noise():
     samples = [one["y"] for one in oracle.samples(feed)]
     assert samples
     assert any((one != outputs["y"]).any() for one in samples)
+
+
+def test_a_branch_that_contradicts_the_sizes_is_not_taken():
+    """As PyTorch exports `x.squeeze(1)`, where x has one row or many."""
+    steps = [
+        node("Shape", "x", "sizes", start=1, end=2),
+        node("Equal", "sizes one", "equal"),
+        node("Squeeze", "equal", "is"),
+        either("is", "z", [node("Squeeze", "x one", "a")], [node("Identity", "x", "b")], None),
+        node("Relu", "z", "y"),
+    ]
+    shape = (TensorProto.FLOAT, (2, 64))
+    proto = typed(steps, {"x": shape}, {"y": shape}, {"one": np.array([1])})
+    feed, outputs = Oracle(proto).ask([TensorInfo("x", (2, 64), "float32")], 0)
+    np.testing.assert_array_equal(outputs["y"], np.maximum(feed["x"], 0))
 
 
 def test_a_model_that_the_oracle_refuses_is_a_model_error():
