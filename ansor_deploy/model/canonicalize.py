@@ -28,6 +28,7 @@ from .graph.turned_caches import turn_caches
 from .graph.turned_products import turn_products
 from .onnx.skeleton import attribute, nodes, with_initializers
 from .operators.emitter import UnknownShapeError
+from .operators.repeats import gather_repeats
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
@@ -66,6 +67,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     sort_nodes,
     drop_dead,
     fold_constants,
+    gather_repeats,
     bound_sizes,
     without_halves,
     as_conversions,
