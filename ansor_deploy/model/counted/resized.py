@@ -127,7 +127,7 @@ def _is_other(step: Step) -> bool:
 
 def _scales(step: Step) -> list[float] | None:
     given = step.graph.value(step.input(2)) if step.input(2) else None
-    return list(map(float, given)) if given is not None and len(given) else None
+    return list(map(float, given)) if given is not None and np.size(given) and given.ndim else None
 
 
 def _factors(step: Step) -> list[Fraction | np.float32] | None:

@@ -130,8 +130,11 @@ class _Walk:
     def _is_written_out(self, node: NodeProto) -> bool:
         """Whether the node is a Loop or fused; then its steps or parts are put ahead instead."""
         self._hold_constants(node)
-        is_loop = is_op(node, "Loop") and any(map(self.known.axes.get, uses(node)))
-        made = expanded(self.graph, node, loop) if is_loop else fused.written_out(self.graph, node)
+        made = None
+        if is_op(node, "Loop") and any(map(self.known.axes.get, uses(node))):
+            made = expanded(self.graph, node, loop)
+        elif self.graph.rooms or any(self.known.axes.values()):  # else fusion has better rules
+            made = fused.written_out(self.graph, node)
         self.ahead.extendleft(reversed(made or []))
         return made is not None
 

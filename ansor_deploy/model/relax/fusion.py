@@ -45,14 +45,18 @@ BARRIER = "relax.builtin.stop_lift_params"
 class _Value:
     """A value that a kernel fused with its maker computes again.
 
-    cost: operations for each element; infinite for a reduction. rows: if it is a sum of each row of
-    a tensor, or an elementwise function of such sums, the shape of that tensor; else empty.
-    operands: how many tensors its maker reads, with what is fused into that.
+    cost: operations for each element; infinite for a reduction. operands: the tensors that its
+    maker reads, with what is fused into that. rows: if it is a sum of each row of a tensor, or an
+    elementwise function of such sums, the shape of that tensor; else empty.
     """
 
     cost: float
+    operands: frozenset[Any]
     rows: tuple[int, ...] = ()
-    operands: int = 1
+
+    def read_by(self, operand: Any) -> frozenset[Any]:
+        """The tensors that a kernel reads for this value, an operand: itself after a reduction."""
+        return frozenset((operand,)) if math.isinf(self.cost) else self.operands
 
 
 @dataclass(frozen=True)
@@ -112,13 +116,18 @@ class _Cutting(Renaming):
             return
         func, operands = self._function(value.args[0]), value.args[1].fields
         known = [self._values.get(operand) for operand in operands]
-        many = len(known) + sum(own.operands - 1 for own in known if own) > _MOST_OPERANDS
+        pairs = zip(known, operands, strict=True)
+        reads = [own.read_by(one) if own else frozenset((one,)) for own, one in pairs]
+        many = len(frozenset().union(*reads)) > _MOST_OPERANDS
         cut = [
-            own is not None and (_is_cut(own, func, at) or (many and own.operands > _FEW_OPERANDS))
+            own is not None
+            and (_is_cut(own, func, at) or (many and len(reads[at]) > _FEW_OPERANDS))
             for at, own in enumerate(known)
         ]
         fused = [own for own, is_cut in zip(known, cut, strict=True) if own and not is_cut]
-        self._note(var, _made(func, fused, len(known)))
+        rest = zip(reads, cut, operands, strict=True)
+        read = [frozenset((one,)) if is_cut else some for some, is_cut, one in rest]
+        self._note(var, _made(func, fused, frozenset().union(*read)))
         args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
         call = [value.args[0], relax.Tuple(args), *value.args[2:]]
         self.new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
@@ -137,20 +146,19 @@ class _Cutting(Renaming):
         return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
 
 
-def _made(func: _Function, fused: list[_Value], count: int) -> _Value | None:
+def _made(func: _Function, fused: list[_Value], operands: frozenset[Any]) -> _Value | None:
     """The value that a function makes with its fused operands; None if it ends a kernel.
 
-    count: how many operands it has.
+    operands: the tensors that its kernel reads.
     """
-    operands = count + sum(value.operands - 1 for value in fused)
     if func.pattern == WITH_EPILOGUE:
-        return _Value(math.inf, _rows(func), operands)
+        return _Value(math.inf, operands, _rows(func))
     if func.pattern > INJECTIVE:
         return None
     rows = {value.rows for value in fused if value.rows}
     kept = len(rows) == 1 and _is_sum(func.shapes[-1], *rows)
     whole = next(iter(rows)) if kept else ()
-    return _Value(func.operations + sum(value.cost for value in fused), whole, operands)
+    return _Value(func.operations + sum(value.cost for value in fused), operands, whole)
 
 
 def _is_cut(value: _Value, func: _Function, at: int) -> bool:
