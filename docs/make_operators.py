@@ -27,8 +27,9 @@ the page from `ansor_deploy/model/operators/`: change the entry there, and run i
 **Shapes** are static: they follow from the shapes of the model's inputs. Values that they depend on
 must be constant after folding. If a run decides how large a tensor is, as with NonZero and
 NonMaxSuppression, the tensor has room for the largest possible size. A size that a run computes and
-nothing bounds, such as the frames of a sentence that a model speaks, has room for 1024, and a run
-that needs more fails.
+nothing bounds, such as the frames of a sentence that a model speaks, has room for 1024, or for 8
+for each number (token) that it is the sum of. A run that needs more fails, and seeded inputs that
+do are not verified.
 
 **Types:** *real* is {real}; *integers* are {integer}; *numbers* are both; *any* is numbers and
 bool. Strings, complex numbers, types below a byte, and sequences as inputs or outputs of the model

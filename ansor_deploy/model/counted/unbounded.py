@@ -13,6 +13,7 @@ from math import prod
 
 from onnx import NodeProto, TensorProto
 
+from ...runtime.out_of_range import COMPUTED
 from ..graph.graph import is_op, optional_input
 from ..onnx.skeleton import needed
 from ..operators.emitter import INT64
@@ -21,8 +22,10 @@ from .numbers import symbol
 from .values import FOLLOWED, certain, objects
 
 USUAL_ROOM = 1024
+_EACH = 8  # the room for each number that is added up: a token is spoken in some frames
 _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Range": 1}  # the inputs that say a size
 _WHOLE = (TensorProto.INT64, TensorProto.INT32)
+_KEEPING = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 _MOST = 64  # the most elements of a tensor of sizes
 
 
@@ -74,8 +77,8 @@ def _checked(known: Known, made: Mapping[str, NodeProto], name: str) -> list[Nod
     """The nodes that check a number; it is known to be in its room from now on."""
     step = Step(known, made[name])
     least = next(_at_least(known, made, name), 0)
-    most = max(USUAL_ROOM, least)
-    words = {"least": least, "most": most, "step": 1, "of": "a size that the model computes"}
+    most = max(USUAL_ROOM, least, _EACH * _added_up(known, made, name))
+    words = {"least": least, "most": most, "step": 1, "of": COMPUTED}
     number = step.cast(step.reshape(name), INT64)
     checked = step.own("Length", [number], INT64, (), **words)
     room = symbol(checked, 0, (least, most), step.cause)
@@ -83,11 +86,25 @@ def _checked(known: Known, made: Mapping[str, NodeProto], name: str) -> list[Nod
     return step.nodes
 
 
+def _added_up(known: Known, made: Mapping[str, NodeProto], name: str) -> int:
+    """How many numbers the graph adds up to a number, at most; 0 if it is no sum."""
+    node = _maker(made, name, "Clip", "Max")
+    if node is None or not is_op(node, "ReduceSum"):
+        return 0
+    return prod(known.graph.shapes.get(node.input[0], (0,)))
+
+
+def _maker(made: Mapping[str, NodeProto], name: str, *others: str) -> NodeProto | None:
+    """The node that makes a number, behind those that keep it, or are of the other operators."""
+    node = made.get(name)
+    while node is not None and is_op(node, *_KEEPING, *others):
+        node = made.get(node.input[0])
+    return node
+
+
 def _at_least(known: Known, made: Mapping[str, NodeProto], name: str) -> Iterator[int]:
     """A lower bound that the graph gives a number; nothing if it gives none."""
-    node = made.get(name)
-    while node is not None and is_op(node, "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"):
-        node = made.get(node.input[0])
+    node = _maker(made, name)
     if node is not None and is_op(node, "Clip", "Max"):
         least = certain(known.values(optional_input(node, 1)))
         if least and len(least) == 1:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from msgspec import field
 
-from ...errors import ModelError
+from ...errors import ModelError, UsageError
+from ...runtime.out_of_range import COMPUTED
 from ..manifest import Errors
 from .branches import Feed, branch_draws
 from .edges import Usual, check_edges
@@ -96,11 +97,13 @@ def verify_model(
         built = shape if shape < len(model.interfaces) else 0  # for parts, the first shape's
         here = islands and [place for place in islands if place.shape == built]
         inputs, expected = oracle.ask(interface.inputs, seed)
-        found.compare(oracle, inputs, expected, here)
+        if not found.has_room(oracle, inputs, expected, here):
+            continue
         if not found.wrong:
             check_edges(model, Usual(oracle, inputs, expected, allowed))
         if not found.wrong:
             found.branches(oracle, inputs, here)
+    found.insist()
     return _verification(found, oracles[0], seed)
 
 
@@ -114,6 +117,30 @@ class _Found:
     wrong: dict[str, str] = dataclass_field(default_factory=dict)
     exact: set[str] = dataclass_field(default_factory=set)
     unreached: list[str] = dataclass_field(default_factory=list)
+    no_room: UsageError | None = None
+
+    def has_room(
+        self, oracle: Oracle, inputs: Arrays, expected: Arrays, islands: Sequence[Place] | None
+    ) -> bool:
+        """Compare as `compare` does; whether the library has room for what it computes."""
+        try:
+            self.compare(oracle, inputs, expected, islands)
+        except UsageError as error:
+            if COMPUTED not in error.text:
+                raise
+            self.no_room = error
+            given = " ".join(f"{name}={','.join(map(str, a.shape))}" for name, a in inputs.items())
+            self.unreached.append(f"a run of {given} that needs no more room")
+            return False
+        return True
+
+    def insist(self) -> None:
+        """ModelError where the library had room for none of the runs."""
+        if self.no_room and not self.verdicts:
+            raise ModelError(
+                f"seeded inputs need more room than the library has: {self.no_room.text}",
+                "build it with --no-verify, and verify it with inputs of yours: verify --input",
+            )
 
     def compare(
         self, oracle: Oracle, inputs: Arrays, expected: Arrays, islands: Sequence[Place] | None

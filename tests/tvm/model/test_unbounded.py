@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import graphs
 from helpers.built import HOST, compiled, imported
+from helpers.cli_inside import program
 from helpers.graphs import node
 from onnx import TensorProto
 
@@ -64,3 +65,35 @@ def test_a_size_that_is_read_twice_at_each_step_is_sought_once():
     constants = {"none": np.array(0), "step": np.array(1)}
     proto = graphs.typed(steps, {"x": (FLOAT, [2])}, {"y": INT64}, constants)
     assert imported(proto).interfaces[0].outputs[0].shape == (USUAL_ROOM,)
+
+
+def spoken(folder, tokens):
+    """Build a model of which each token lasts for about ten frames, and more than the usual room.
+
+    tokens: the number of tokens, or a range.
+    """
+    steps = [
+        node("Sigmoid", "x", "s"), node("Mul", "s twenty", "d"), node("Ceil", "d", "whole"),
+        node("ReduceSum", "whole", "sum", keepdims=0), node("Cast", "sum", "n", to=INT64),
+        node("Range", "none n step", "y"),
+    ]  # fmt: skip
+    constants = {"twenty": np.float32(20), "none": np.array(0), "step": np.array(1)}
+    proto = graphs.typed(steps, {"x": (FLOAT, ["n"])}, {"y": INT64}, constants)
+    (folder / "net.onnx").write_bytes(proto.SerializeToString())
+    words = ("--trials", "0", "-o", "net.so", "--input-shape", f"x={tokens}")
+    return program(folder, "build", "net.onnx", *words)
+
+
+def test_lengths_that_need_more_room_are_not_verified_and_others_are(tmp_path):
+    done = spoken(tmp_path, "1..160")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "outputs agree" in said
+    assert "not verified, since no inputs chose it: a run of x=160 that needs no more room" in said
+
+
+def test_a_library_that_has_room_for_no_run_is_not_written(tmp_path):
+    done = spoken(tmp_path, "160")
+    assert done.returncode == 3
+    assert "need more room than the library has" in " ".join(done.stderr.split())
+    assert not (tmp_path / "net.so").exists()
