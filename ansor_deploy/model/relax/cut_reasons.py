@@ -6,7 +6,7 @@ from typing import Any
 from ..._tvm import bindings, op_name, relax, tirx, tvm
 from ...space.canonical_text import APART
 from .concatenation import OPERATOR
-from .extract import readable
+from .extract import readable, shortened
 from .fusion import BARRIER
 
 
@@ -30,7 +30,9 @@ def _reasons(main: relax.Function) -> dict[str, list[str]]:
         if kind == "relax.call_tir":
             makers[binding.var] = reader = value.args[0].name_hint
             for maker in filter(None, map(behind.get, value.args[1].fields)):
-                found[maker].append(f"{readable(reader)} would compute it again for each element")
+                found[maker].append(
+                    f"{shortened(readable(reader))} would compute it again for each element"
+                )
         elif kind == BARRIER:
             behind[binding.var] = makers.get(value.args[0], "")
         elif isinstance(value, relax.TupleGetItem):

@@ -16,6 +16,7 @@ from ...system.digest import sha256
 from ...target import Target
 from ..tasks import Task
 
+_MOST_WORDS = 24  # of a task's name
 _CONVOLUTION = re.compile(r"(depthwise_)?conv[123]d")
 _TWO_WORDS = re.compile(r"[a-z]+_norm|strided_slice")  # operators with an underscore in the name
 
@@ -69,8 +70,8 @@ def task_of(func: Any, name: str, target: Target) -> Task:
 
 
 def _task(name: str, text: str, program: Any, weight: int, target: Target) -> Task:
-    plain = readable(name)
-    op = _anchor(program, plain)
+    whole = readable(name)
+    op, plain = _anchor(program, whole), shortened(whole)
     if _CONVOLUTION.fullmatch(op) and (step := _dilation(program)) > 1:
         plain += f"_d{step}"  # for the title, because shapes do not show it
     buffers = program["main"].params
@@ -115,6 +116,12 @@ def readable(name: str) -> str:
     words = name.removeprefix("fused_").split("_")
     plain = [re.sub(r"^((?:conv|pool)[123]d|\D+)\d*$", r"\1", word) for word in words]
     return "_".join(word for word in plain if word != "tir")
+
+
+def shortened(name: str) -> str:
+    """A name for people to read: hundreds of operators may be fused."""
+    words = name.split("_")
+    return name if len(words) <= _MOST_WORDS else "_".join([*words[:12], "etc", *words[-6:]])
 
 
 def _anchor(program: Any, readable: str) -> str:

@@ -269,3 +269,9 @@ def test_models_share_tasks_and_keep_their_weights():
     weights = {task.key: (task.weight, task.per_model) for task in merge(models)}
     assert weights == {shared.key: (5, (3, 2)), own.key: (1, (0, 1))}
     assert shared.per_model == (1,)
+
+
+def test_a_name_of_many_operators_is_short():
+    nodes = [node("Neg" if at % 2 else "Exp", f"h{at}", f"h{at + 1}") for at in range(40)]
+    (task,) = extract(built.imported(model(nodes, {"h0": [8]}, ("h40",))).mod, HOST).values()
+    assert task.name == "_".join(["exp", "negative"] * 6 + ["etc"] + ["exp", "negative"] * 3)
