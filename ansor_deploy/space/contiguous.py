@@ -36,8 +36,11 @@ def _are(indices: list[Any], own: list[Any]) -> bool:
 
 def _without_loads(value: Any) -> Any:
     """A value with numbers in place of what it reads."""
-    zero = lambda load: tirx.const(0, str(load.ty.dtype))  # noqa: E731
-    return structural_map(value, (tvm.ir.TensorLoad, zero), order="pre")
+    return structural_map(value, (tvm.ir.TensorLoad, _zero), order="pre")
+
+
+def _zero(load: Any) -> Any:
+    return tirx.const(0, str(load.ty.dtype))
 
 
 def _is_along(buffer: Any, indices: list[Any], own: list[Any], extents: list[int]) -> bool:
