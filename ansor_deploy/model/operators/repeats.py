@@ -95,9 +95,11 @@ class _Body:
             return None
         given, result = self._body.input[2].name, self._body.output[1].name
         chain = self._chain(result, ("SequenceInsert", 1), ("Reshape", 0), ("Expand", 0))
-        if chain is None or [*chain[0].input][:1] + [*chain[0].input][2:] != [given]:
+        if chain is None:
             return None
-        _, shaped, wide = chain
+        insert, shaped, wide = chain
+        if insert.input[0] != given or len(insert.input) > 2:  # else it has a place of its own
+            return None
         opened = self._made.get(wide.input[0])
         sizes = self._sizes(wide.input[1])
         if opened is None or not is_op(opened, "Unsqueeze") or sizes is None:
