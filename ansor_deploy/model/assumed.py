@@ -17,7 +17,7 @@ from onnx import ModelProto
 from ..errors import ModelError
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
-from .misfit import Trials, held, longest
+from .misfit import Trials, longest
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, is_length, open_axes, proposals
@@ -99,7 +99,7 @@ def _exported(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, 
     free = [axis for axis in axes if not _is_batch(axis, first)] or axes
     lengths = [axis for axis in free if _size(first, axis) > 1] or free  # no batch of a state
     with suppress(ModelError):
-        sizes = held(trials.proto, {**given, **first})  # type: ignore[dict-item]
+        _, sizes = trials.clash({**given, **first})  # type: ignore[dict-item]
         tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
         for size in dict.fromkeys((*sizes, *_sides(sizes, tried_with))):
             found = _with(first, lengths, size)

@@ -19,8 +19,7 @@ from ..errors import ModelError
 from ..runtime.context import Cache, Context, Counted
 from .cache_names import name_masks, name_rows, origin, read_directly
 from .counted.attentions import cache_places
-from .graph.cleanup import drop_dead, sort_nodes
-from .graph.fold import fold_constants
+from .graph.fold import sort_and_fold
 from .graph.graph import Graph
 from .misfit import longest, misfit
 from .onnx.bind import bind_shapes, declared_shape, model_inputs
@@ -203,8 +202,7 @@ def _tokens(
     shapes: those of the inputs where the caches have `past` rows before the step.
     """
     graph = Graph.of(bind_shapes(inliner.inline_local_functions(skeleton(proto)), shapes))
-    for change in (sort_nodes, drop_dead, fold_constants):
-        change(graph)
+    sort_and_fold(graph)
     graph.infer()
     if (shape := graph.shapes.get(cache.output)) is not None:
         return shape[cache.axis] - past

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, groupby, zip_longest
 from math import prod
 from operator import itemgetter
@@ -11,8 +12,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
 
 from ..errors import ModelError
-from .graph.cleanup import drop_dead, sort_nodes
-from .graph.fold import fold_constants
+from .graph.fold import sort_and_fold
 from .graph.graph import CONTRADICTION, Graph, is_op, optional_input
 from .onnx.bind import bind_shapes
 from .onnx.skeleton import attribute, domain_of, name_of, skeleton
@@ -37,14 +37,12 @@ class Trials:
 
     def __init__(self, proto: ModelProto) -> None:
         self.proto = proto
-        self._lean: ModelProto | None = None
         self._done: dict[tuple[tuple[str, Shape], ...], tuple[str, int]] = {}
 
     def tried(self, shapes: Mapping[str, Shape]) -> tuple[str, int]:
         """The answer of the function `tried`."""
         key = tuple(sorted(shapes.items()))
         if key not in self._done:
-            self._lean = self._lean or _lean(self.proto)
             self._done[key] = tried(self._lean, shapes)
         return self._done[key]
 
@@ -53,9 +51,16 @@ class Trials:
         return self.tried(shapes)[0]
 
     def clash(self, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
-        """The first node that contradicts these shapes, by its result, and `held`; or nothing."""
-        self._lean = self._lean or _lean(self.proto)
+        """The first node that contradicts these shapes, by its result, and the sizes in it.
+
+        It is a Reshape, a sum or a product, in which an exporter may have stored the sizes of its
+        own example input. ("", []) if there is none.
+        """
         return _clash(self._lean, shapes)
+
+    @cached_property
+    def _lean(self) -> ModelProto:
+        return _lean(self.proto)
 
 
 def _lean(proto: ModelProto) -> ModelProto:
@@ -63,8 +68,7 @@ def _lean(proto: ModelProto) -> ModelProto:
     bare = inliner.inline_local_functions(skeleton(proto))
     graph = Graph.of(bare)
     try:
-        for change in (sort_nodes, drop_dead, fold_constants):
-            change(graph)
+        sort_and_fold(graph)
     except ModelError:  # it says nothing of the shapes that are to be tried
         return bare
     return graph.to_proto()
@@ -87,14 +91,6 @@ def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
     why = _contradiction(graph)
     largest = max(map(prod, graph.shapes.values()), default=0)
     return next(_faults(graph), why), largest  # faults come before what follows from them
-
-
-def held(proto: ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
-    """The sizes in the first node that contradicts these shapes: a Reshape, a sum or a product.
-
-    An exporter may have stored the sizes of its own example input there.
-    """
-    return _clash(proto, shapes)[1]
 
 
 def _clash(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
@@ -154,8 +150,7 @@ def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
 
 def _contradiction(graph: Graph) -> str:
     try:
-        for change in (sort_nodes, drop_dead, fold_constants):
-            change(graph)
+        sort_and_fold(graph)
         graph.infer(strict=True)
     except ModelError as error:
         return "" if _UNTYPED in error.text else error.text.removeprefix(CONTRADICTION)

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from onnx import ModelProto, NodeProto
 
-from ..graph.cleanup import drop_dead, drop_identity, sort_nodes
-from ..graph.fold import fold_constants
+from ..graph.cleanup import drop_identity
+from ..graph.fold import sort_and_fold
 from ..graph.graph import BYTES, Graph
 from ..onnx.skeleton import domain_of
 from ..operators import quantization_contrib as contrib
@@ -54,8 +54,7 @@ def in_conversions(proto: ModelProto) -> ModelProto:
     if not any(_OPERATORS.get(node.op_type, _standard) != _standard for node in proto.graph.node):
         return proto
     graph = Graph.of(proto)
-    for change in (sort_nodes, drop_dead, fold_constants):
-        change(graph)
+    sort_and_fold(graph)
     graph.infer()
     as_conversions(graph)
     return graph.to_proto()

@@ -9,8 +9,7 @@ import onnx
 from onnx.helper import make_tensor_value_info
 
 from ..onnx.skeleton import uses
-from .cleanup import drop_dead, sort_nodes
-from .fold import fold_constants
+from .fold import sort_and_fold
 from .graph import BYTES, FLOATS
 from .graph import Graph as Folded
 from .noise import varying_tensors
@@ -41,8 +40,7 @@ class Graph:
         for value in filter(_is_static, self.proto.graph.value_info):
             kind = value.type.tensor_type
             graph.declare(value.name, kind.elem_type, tuple(d.dim_value for d in kind.shape.dim))
-        for change in (sort_nodes, drop_dead, fold_constants):
-            change(graph)
+        sort_and_fold(graph)
         kinds = ((name, graph.dtypes.get(name), shape) for name, shape in graph.shapes.items())
         known = (make_tensor_value_info(*one) for one in kinds if one[1] and all(one[2]))
         return {value.name: value for value in known if value.name in self._varying}

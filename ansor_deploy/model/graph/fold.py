@@ -17,6 +17,7 @@ from ...system.machine_fault import raise_if_fault
 from ..onnx.bind import model_inputs
 from ..onnx.skeleton import attribute, name_of, uses
 from .branches import hoist_constants
+from .cleanup import drop_dead, sort_nodes
 from .constant_math import OPERATORS, evaluate
 from .empty import fold_empty
 from .graph import FLOATS, Graph, is_op, optional_input
@@ -55,6 +56,13 @@ def fold_constants(graph: Graph) -> None:
         changed = _folded(graph) or changed
         # Last: a branch that is never taken may have constants that do not fit.
         changed = changed or hoist_constants(graph, _EXACT | _OF_SHAPE | {"Constant"})
+
+
+def sort_and_fold(graph: Graph) -> None:
+    """Sort the nodes of a graph as it was read, drop those without readers, and fold constants."""
+    sort_nodes(graph)
+    drop_dead(graph)
+    fold_constants(graph)
 
 
 def computed(graph: Graph, node: NodeProto) -> np.ndarray | None:
