@@ -146,13 +146,13 @@ def _build_anew(
         from .ship.memory_limits import check_limits
         from .ship.shipment import Shipment
         from .ship.verify.judges import check_named
-        from .ship.verify.oracle import Oracle
+        from .ship.verify.oracle import oracles_of
         from .tune.queue import tune_missing
         from .tune.sources.claims import prove
 
         check_named(request.allowed, prepared.protos[0])
         # Open the oracles first: a model that they refuse is not worth tuning.
-        oracles = [Oracle(proto) for proto in prepared.protos] if request.verify else []
+        oracles = oracles_of(prepared.protos) if request.verify else []
         prove(tasks, work)
         planned = plan_models([prepared], tasks, work)
         check_limits(planned.memory[0], request.limits, model, work.machine)

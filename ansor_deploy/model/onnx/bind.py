@@ -1,8 +1,8 @@
 """Static shapes for a model's inputs: code is generated and tuned for known sizes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from onnx import GraphProto, ModelProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorShapeProto, ValueInfoProto
 
 from ...errors import ModelError
 from .bounds import check_shape
@@ -60,6 +60,24 @@ def with_open_inputs(proto: ModelProto) -> ModelProto:
         for size in value.type.tensor_type.shape.dim:
             size.Clear()
     return made
+
+
+def at_all_sizes(protos: Sequence[ModelProto]) -> ModelProto | None:
+    """The model that has open the sizes in which these differ; None if they differ otherwise."""
+    first, *others = protos
+    for one in others:
+        if one.graph.node != first.graph.node or one.graph.initializer != first.graph.initializer:
+            return None
+    made = with_initializers(first, first.graph.initializer)
+    for value, *known in zip(*map(model_inputs, (made, *protos)), strict=True):
+        for size, *sizes in zip(*map(_sizes, (value, *known)), strict=True):
+            if len({one.dim_value for one in sizes}) > 1:
+                size.Clear()
+    return made
+
+
+def _sizes(value: ValueInfoProto) -> Sequence[TensorShapeProto.Dimension]:
+    return value.type.tensor_type.shape.dim
 
 
 def _forget_symbolic(branch: GraphProto) -> None:

@@ -15,7 +15,7 @@ from ...runtime.interface import interfaces
 from ..library import callable_somewhere
 from ..manifest import read_manifest
 from .judges import Tolerances, check_named
-from .oracle import Oracle
+from .oracle import Oracle, oracles_of
 from .verify import Verification, interfaces_tried, verify_model, verify_on
 
 if TYPE_CHECKING:
@@ -52,10 +52,8 @@ def verify(
             inputs = given(library.interfaces)
             shapes = {name: array.shape for name, array in inputs.items()}
             return verify_on(library, Oracle(bind_shapes(proto, shapes)), inputs, tolerances)
-        oracles = [
-            Oracle(bind_shapes(proto, one.input_shapes)) for one in interfaces_tried(library)
-        ]
-        return verify_model(library, oracles, seed, tolerances, known.may_differ)
+        tried = [bind_shapes(proto, one.input_shapes) for one in interfaces_tried(library)]
+        return verify_model(library, oracles_of(tried), seed, tolerances, known.may_differ)
 
 
 def verify_by_node(artifact: Path, model: Path, seed: int, report: Report) -> list[NodeVerdict]:

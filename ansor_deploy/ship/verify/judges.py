@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError, did_you_mean
 from .row_order import in_order
 from .tolerance import Verdict, judge, plainly
+from .ways import SAMPLES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,57 +44,94 @@ def judge_outputs(
     actual, expected: by name, with the model's shapes and dtypes. feed: the inputs of both.
     allowed: the differences that the user allows. usual: the oracle's outputs on ordinary inputs,
     where the feed is not ordinary; such a feed has equal elements, so that noise is also drawn
-    alike for these. The oracle runs with noise only where an output is not right without it. A
-    quantised network may agree with either of the oracle's two ways to run it: fused, or node by
-    node as written.
+    alike for these, if other noise does not explain a difference. The oracle runs with noise only
+    where an output is not right without it. A quantised network may agree with either of the
+    oracle's two ways to run it: fused, or node by node as written.
     """
-    steps = oracle.steps
-    verdicts = _judged(actual, expected, [], allowed, usual, steps)
-    if all(verdict.ok for verdict in verdicts.values()):
+    outputs = _Outputs(actual, expected, oracle, feed, allowed, usual)
+    verdicts = outputs.judged([])
+    if _are_right(verdicts):
         return verdicts
-    samples = oracle.samples(feed) + (oracle.alike(feed) if usual is not None else [])
-    noisy: list[Arrays] = [one for one in samples if _are_as_large(one, expected)]
-    second = oracle.second(feed)
-    noisy += [] if second is None else [second]
-    if not noisy:
+    second, samples = oracle.second(feed), list[Arrays]()
+    for more in _noise(oracle, feed, equal=usual is not None):
+        samples += [one for one in more if _are_as_large(one, expected)]
+        verdicts = outputs.judged_with_noise(samples, second)
+        if _are_right(verdicts):
+            break
+    return verdicts
+
+
+def _noise(oracle: Oracle, feed: dict[str, np.ndarray], *, equal: bool) -> Iterator[list[Arrays]]:
+    """The oracle's runs with noise, the first alone: each widens the bounds, and most need no more.
+
+    equal: whether the feed has equal elements.
+    """
+    yield [*oracle.samples(feed, 1)]
+    yield [*oracle.samples(feed, SAMPLES - 1)]
+    if equal:
+        yield [*oracle.alike(feed)]
+
+
+def _are_right(verdicts: Mapping[str, Verdict]) -> bool:
+    return all(verdict.ok for verdict in verdicts.values())
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """Outputs to judge. The fields are the arguments of `judge_outputs`."""
+
+    actual: Arrays
+    expected: Arrays
+    oracle: Oracle
+    feed: dict[str, np.ndarray]
+    allowed: Tolerances
+    usual: Arrays | None
+
+    def judged_with_noise(
+        self, samples: Sequence[Arrays], second: Arrays | None
+    ) -> dict[str, Verdict]:
+        """The verdicts by runs with noise. second: the run of the model as it is written."""
+        noisy = [*samples] if second is None else [*samples, second]
+        if not noisy:
+            return self._judged_plainly()
+        one = self
+        if self.usual is None and self.oracle.sorts:
+            actual, noisy = in_order(self.actual, self.expected, noisy)
+            one = replace(self, actual=actual)
+        verdicts = one.judged(noisy)
+        if second is None or _are_right(verdicts):
+            return verdicts
+        *noisy, other = noisy
+        others = replace(one, expected=other).judged([*noisy, one.expected])
+        return others if _are_right(others) else verdicts
+
+    def _judged_plainly(self) -> dict[str, Verdict]:
+        """The verdicts where the oracle does not run with noise."""
+        verdicts = self.judged([])
         return {
-            name: verdicts[name] if verdicts[name].ok else plainly(actual[name], output)
-            for name, output in expected.items()
+            name: verdicts[name] if verdicts[name].ok else plainly(self.actual[name], output)
+            for name, output in self.expected.items()
         }
-    if usual is None and oracle.sorts:
-        actual, noisy = in_order(actual, expected, noisy)
-    verdicts = _judged(actual, expected, noisy, allowed, usual, steps)
-    if second is None or all(verdict.ok for verdict in verdicts.values()):
-        return verdicts
-    *noisy, other = noisy
-    others = _judged(actual, other, [*noisy, expected], allowed, usual, steps)
-    return others if all(verdict.ok for verdict in others.values()) else verdicts
+
+    def judged(self, noisy: Sequence[Arrays]) -> dict[str, Verdict]:
+        """The verdicts by these other runs of the oracle."""
+        usual, steps, allowed = self.usual, self.oracle.steps, self.allowed
+        return {
+            name: judge(
+                self.actual[name],
+                output,
+                [sample[name] for sample in noisy],
+                allowed.get(name, allowed.get("")),
+                None if usual is None or usual[name].shape != output.shape else usual[name],
+                None if steps is None else steps[name],
+            )
+            for name, output in self.expected.items()
+        }
 
 
 def _are_as_large(ones: Arrays, others: Arrays) -> bool:
     """Whether outputs have the same shapes as others: noise may change sizes that a run decides."""
     return all(ones[name].shape == other.shape for name, other in others.items())
-
-
-def _judged(
-    actual: Arrays,
-    expected: Arrays,
-    noisy: Sequence[Arrays],
-    allowed: Tolerances,
-    usual: Arrays | None,
-    steps: Mapping[str, float] | None,
-) -> dict[str, Verdict]:
-    return {
-        name: judge(
-            actual[name],
-            output,
-            [sample[name] for sample in noisy],
-            allowed.get(name, allowed.get("")),
-            None if usual is None or usual[name].shape != output.shape else usual[name],
-            None if steps is None else steps[name],
-        )
-        for name, output in expected.items()
-    }
 
 
 def wrong_text(name: str, verdict: Verdict) -> str:

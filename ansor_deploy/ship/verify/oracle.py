@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import ModelError
-from ...model.dequantised.operators import in_conversions
 from ...model.graph.activations import in_float32, rounds_rows
-from ...model.graph.noise import with_noise
 from ...model.graph.steps import steps_of
-from ...model.onnx.bind import with_open_inputs
+from ...model.onnx.bind import at_all_sizes
 from ...model.onnx.skeleton import nodes
-from ...model.operators.wide_sums import with_wide_sums
-from ...system.machine_fault import raise_if_fault
 from .draws import seeded_inputs
 from .edges import index_extents
 from .session import Session
+from .ways import Ways
 
 if TYPE_CHECKING:
     import onnx
 
     from ...runtime.interface import TensorInfo
 
-    Model = Callable[[], onnx.ModelProto]
-
-SAMPLES = 4  # runs with noise
 # Operators that put rows in an order, which rounding may decide.
 _SORTS = {"ArgMax", "ArgMin", "NonMaxSuppression", "TopK", "Unique"}
 _COUNTS = 5  # the position of GroupQueryAttention's input with the counts of keys
-_SEED = 20_260_101  # of the noise: the same in each build
+
+
+def oracles_of(protos: Sequence[onnx.ModelProto], threads: int = 0) -> list[Oracle]:
+    """The oracles of a model in several shapes. ModelError, threads: as for `Oracle`.
+
+    They run the same sessions, with open sizes, so that the weights are in memory once.
+    """
+    if len(protos) > 1 and (whole := at_all_sizes(protos)) is not None:
+        try:
+            ways = Ways(in_float32(whole), threads)
+            return [Oracle(proto, threads, ways) for proto in protos]
+        except ModelError:  # it may take each of the shapes, though it takes no open ones
+            pass
+    return [Oracle(proto, threads) for proto in protos]
 
 
 class Oracle:
@@ -43,11 +49,11 @@ class Oracle:
     for a model that rounds rows of matmuls; None for other models. sorts: whether rounding may
     decide which row of an output comes first.
 
-    It is made before the costly part of a build, since a model that cannot be verified is not worth
-    tuning.
+    ways: the sessions that it uses, by default those of this model. It is made before the costly
+    part of a build, since a model that cannot be verified is not worth tuning.
     """
 
-    def __init__(self, proto: onnx.ModelProto, threads: int = 0) -> None:
+    def __init__(self, proto: onnx.ModelProto, threads: int = 0, ways: Ways | None = None) -> None:
         self.extents = index_extents(proto)
         self.steps = steps_of(proto)
         if self.steps is None and rounds_rows(proto):
@@ -55,24 +61,8 @@ class Oracle:
         self.sorts = any(node.op_type in _SORTS for node in nodes(proto.graph))
         self._masks = _masks(proto)
         self.proto = in_float32(proto)
-        # Each of its threads rounds its own rows of a state, by their own range: so one thread.
-        rounded = any(node.op_type == "DynamicQuantizeLSTM" for node in nodes(proto.graph))
-        self._threads = 1 if rounded else threads
-        self._session = self._first()
-        self.name = self._session.engine
-
-    def _first(self) -> Session:
-        """The session of the model: with open sizes if a branch contradicts those that are known.
-
-        No run takes that branch, and ONNX Runtime infers its shapes nevertheless.
-        """
-        try:
-            return self._opened(lambda: self.proto)
-        except ModelError:
-            if not any(node.op_type == "If" for node in nodes(self.proto.graph)):
-                raise
-        self.proto = with_open_inputs(self.proto)
-        return self._opened(lambda: self.proto)
+        self.ways = ways or Ways(self.proto, threads)
+        self.name = self.ways.plain.engine
 
     def ask(
         self, inputs: Sequence[TensorInfo], seed: int
@@ -97,7 +87,7 @@ class Oracle:
 
         Both are by name, with the shapes and dtypes of the graph.
         """
-        return self._session.run(feed)
+        return self.ways.plain.run(feed)
 
     def second(self, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray] | None:
         """As `outputs`, but run node by node as the model is written, without fusion.
@@ -105,48 +95,20 @@ class Oracle:
         Operators on integers stand for conversions, and are written as these. None where it does
         not run like that, and for a model that is not quantised.
         """
-        if self.steps is None or self._as_written is None:
+        if self.steps is None or self.ways.as_written is None:
             return None
         try:
-            return self._as_written.run(feed)
+            return self.ways.as_written.run(feed)
         except ModelError:
             return None
 
-    def samples(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """As `outputs`, several times with noise; empty where the model does not run with noise."""
-        return _runs(self._noisy, feed, SAMPLES)
+    def samples(self, feed: dict[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
+        """As `outputs`, `count` times with noise; empty where it does not run with noise."""
+        return _runs(self.ways.noisy, feed, count)
 
     def alike(self, feed: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
         """As `samples`, with noise that is equal where the elements of a tensor are."""
-        return [one for session in self._alike for one in _runs(session, feed, 1)]
-
-    @cached_property
-    def _as_written(self) -> Session | None:
-        """The session without fusion, made at first use; None where it cannot be made."""
-        return self._perhaps(lambda: in_conversions(self.proto), as_written=True)
-
-    @cached_property
-    def _noisy(self) -> Session | None:
-        """The session of the model with noise, made at first use; None where it cannot be made."""
-        return self._perhaps(lambda: with_noise(self.proto, _SEED))
-
-    @cached_property
-    def _alike(self) -> list[Session | None]:
-        """The sessions for `alike`, made at first use; each has the same noise in all runs."""
-        seeds = range(_SEED, _SEED + SAMPLES)
-        made = (partial(with_noise, self.proto, seed, alike=True) for seed in seeds)
-        return [*map(self._perhaps, made)]
-
-    def _perhaps(self, make: Model, *, as_written: bool = False) -> Session | None:
-        """A session of a variant of the model; None where ONNX Runtime refuses that."""
-        try:
-            return self._opened(make, as_written=as_written)
-        except Exception as error:  # noqa: BLE001 - noise, or an operator that needs fusion
-            raise_if_fault(error)
-            return None
-
-    def _opened(self, make: Model, *, as_written: bool = False) -> Session:
-        return Session(lambda: with_wide_sums(make()), self._threads, as_written=as_written)
+        return [one for session in self.ways.alike for one in _runs(session, feed, 1)]
 
 
 def _runs(

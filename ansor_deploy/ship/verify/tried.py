@@ -20,7 +20,7 @@ from ..islands import islands
 from ..manifest import UNTRIED, UNVERIFIED, Allowed, Draft, Verified
 from .apart import proved_apart
 from .exact import exactly_wrong
-from .oracle import Oracle
+from .oracle import oracles_of
 from .parts import how_of
 from .stand_in import is_small, make_stand_in
 from .verify import Library, Runnable, Verification, verify_model
@@ -57,7 +57,7 @@ def _of_lock(shipment: Shipment, path: Path, draft: Draft) -> Draft:
     if not request.verify:
         return draft
     with threads(request.target.cores) as width:
-        oracles = [Oracle(proto, width) for proto in shipment.model.protos]
+        oracles = oracles_of(shipment.model.protos, width)
         _elsewhere(replaced(shipment, oracles=oracles), path, draft, width)
     return replace(draft, verification=_said(shipment, None))
 

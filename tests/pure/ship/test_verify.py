@@ -7,9 +7,11 @@ from helpers.graphs import either, model, node, randn, typed
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.runtime.interface import TensorInfo
 from ansor_deploy.ship.verify.draws import seeded_inputs
-from ansor_deploy.ship.verify.oracle import Oracle
+from ansor_deploy.ship.verify.judges import judge_outputs
+from ansor_deploy.ship.verify.oracle import Oracle, oracles_of
 from ansor_deploy.ship.verify.tolerance import compare, judge
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}
@@ -193,7 +195,7 @@ def test_halves_around_an_lstm_are_judged_with_noise():
     proto = model(nodes, {"x": (1, 8, 40)}, constants={**known, "shape": np.int64([40, 1, 64])})
     oracle = Oracle(proto, 1)
     feed, outputs = oracle.ask([TensorInfo("x", (1, 8, 40), "float32")], 0)
-    samples = [one["y"] for one in oracle.samples(feed)]
+    samples = [one["y"] for one in oracle.samples(feed, 4)]
     assert samples
     assert any((one != outputs["y"]).any() for one in samples)
 
@@ -211,6 +213,42 @@ def test_a_branch_that_contradicts_the_sizes_is_not_taken():
     proto = typed(steps, {"x": shape}, {"y": shape}, {"one": np.array([1])})
     feed, outputs = Oracle(proto).ask([TensorInfo("x", (2, 64), "float32")], 0)
     np.testing.assert_array_equal(outputs["y"], np.maximum(feed["x"], 0))
+
+
+def test_the_oracles_of_several_sizes_share_their_sessions():
+    constants = {"w": np.eye(4, dtype=np.float32)}
+    proto = model([node("MatMul", "x w", "y")], {"x": ("rows", 4)}, constants=constants)
+    protos = [bind_shapes(proto, {"x": (rows, 4)}) for rows in (1, 3)]
+    oracles = oracles_of(protos)
+    assert len({id(one.ways) for one in oracles}) == 1
+    for rows, oracle in zip((1, 3), oracles, strict=True):
+        feed, outputs = oracle.ask([TensorInfo("x", (rows, 4), "float32")], 0)
+        np.testing.assert_array_equal(outputs["y"], feed["x"])
+
+
+def test_models_with_other_weights_share_nothing():
+    def scaled(by):
+        constants = {"s": np.float32(by)}
+        return model([node("Mul", "x s", "y")], {"x": (2,)}, constants=constants)
+
+    made = [
+        one.outputs({"x": np.ones(2, np.float32)}) for one in oracles_of([*map(scaled, (2, 3))])
+    ]
+    assert [one["y"].tolist() for one in made] == [[2, 2], [3, 3]]
+
+
+def test_noise_is_drawn_until_a_difference_is_explained():
+    """One run with noise explains a few roundings; four cannot explain a wrong number."""
+    proto = model([node("Sigmoid", "x", "a"), node("Mul", "a a", "y")], {"x": (1000,)})
+    oracle, runs = Oracle(proto), []
+    feed = {"x": np.linspace(-4, 4, 1000, dtype=np.float32)}
+    right, sample = oracle.outputs(feed)["y"], oracle.samples
+    oracle.samples = lambda feed, count: runs.append(count) or sample(feed, count)
+    for off, ok, drawn in ((0, True, []), (1e-5, True, [1]), (1e-2, False, [1, 3])):
+        runs.clear()
+        actual = {"y": right * np.float32(1 + off)}
+        found = judge_outputs(actual, {"y": right}, oracle, feed, {})
+        assert (found["y"].ok, runs) == (ok, drawn)
 
 
 def test_a_model_that_the_oracle_refuses_is_a_model_error():
