@@ -67,7 +67,7 @@ def lower_model(
         lowered = _lower(target)(_pack_weights(mod))
         made = entries(lowered, on_gpu=target.gpu is not None, others=others)
         check_calls(made.mod)
-        memory = memory_of(lowered, made, target.cores if target.gpu is None else 0)
+        memory = memory_of(lowered, made)
         kernels: dict[str, Kernel] = {}  # by the names of their functions
         functions: dict[str, tuple[str, ...]] = {}
         tasks: dict[str, frozenset[str]] = {}

@@ -25,10 +25,12 @@ from ..target import GpuLimits, Target
 from .executable import Lowered, executable, lower_model
 from .gpu.launcher import gpu_launcher
 from .gpu.program import check_types, most_workspace, packed
+from .kernels.heap import CpuKernel
 from .kernels.objects import Refusal, compile_kernels
 from .linker import export
 from .memory.figures import Memory, MemoryUse, total
 from .memory.weights import Weights
+from .planned_memory import with_buffers
 from .processor import least, processor_check
 from .thread_pool import thread_pool
 
@@ -151,9 +153,9 @@ def compile_model(
         wanted = [kernel for kernel in lowered.kernels if kernel.symbol not in results]
         results |= compile_kernels(wanted, target, progress, warn)
         of_kernels = {kernel.symbol: results[kernel.symbol] for kernel in lowered.kernels}
-        objects = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
-        if len(objects) == len(of_kernels):
-            return _compiled(lowered, choices, objects, target)
+        kernels = {name: one for name, one in of_kernels.items() if isinstance(one, bytes)}
+        if len(kernels) == len(of_kernels):
+            return _compiled(lowered, choices, kernels, target)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
         choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
 
@@ -196,14 +198,14 @@ def _said(error: Exception) -> str:
 
 
 def _compiled(
-    lowered: Lowered, choices: _Choices, objects: Mapping[str, bytes], target: Target
+    lowered: Lowered, choices: _Choices, kernels: Mapping[str, bytes], target: Target
 ) -> Compiled:
-    """The compiled model, from the lowered one and its kernels' object files."""
+    """The compiled model, from the lowered one and its compiled kernels by symbol."""
     compiled = Compiled(
         lowered.mod,
         lowered.weights,
         lowered.memory,
-        objects,
+        {},
         lowered.functions,
         lowered.tasks,
         choices.fallbacks,
@@ -211,14 +213,26 @@ def _compiled(
         choices.schedules,
         choices.unfit,
     )
-    return compiled if target.gpu is None else _with_program(compiled, lowered, target.gpu)
+    if target.gpu is None:
+        return _with_objects(compiled, kernels)
+    return _with_program(compiled, lowered, kernels, target.gpu)
 
 
-def _with_program(made: Compiled, lowered: Lowered, gpu: GpuLimits) -> Compiled:
+def _with_objects(made: Compiled, kernels: Mapping[str, bytes]) -> Compiled:
+    """The compiled model for a processor, with the object files and the buffers of its kernels."""
+    known = {symbol: CpuKernel.from_bytes(one) for symbol, one in kernels.items()}
+    heaps = {made.functions[symbol][0]: one.heap for symbol, one in known.items()}
+    objects = {symbol: one.code for symbol, one in known.items()}
+    return replace(made, objects=objects, memory=with_buffers(made.memory, heaps))
+
+
+def _with_program(
+    made: Compiled, lowered: Lowered, kernels: Mapping[str, bytes], gpu: GpuLimits
+) -> Compiled:
     """The compiled model for a GPU, with its program and the buffers of its kernels."""
-    kernels = {name: GpuKernel.from_bytes(code) for name, code in made.objects.items()}
-    program = packed(lowered.runs, kernels, len(made.weights.block), gpu.arch)
-    buffers = (MemoryUse("buffers of kernels", most_workspace(lowered.runs, kernels)),)
+    known = {symbol: GpuKernel.from_bytes(one) for symbol, one in kernels.items()}
+    program = packed(lowered.runs, known, len(made.weights.block), gpu.arch)
+    buffers = (MemoryUse("buffers of kernels", most_workspace(lowered.runs, known)),)
     return replace(made, program=program, memory=replace(made.memory, buffers=buffers))
 
 

@@ -1,26 +1,22 @@
 """Read how much memory a model takes from its lowered functions, before they run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._tvm import collect, relax, shape_of, tirx, tvm
-from ..marks import Place
+from .._tvm import collect, relax, shape_of, tvm
 from .entry import Entries
-from .kernels.lowering import STACK_BYTES, flattening, passes_at
 from .memory.arena import most_alive
 from .memory.callers_memory import original
 from .memory.figures import Memory, MemoryUse, total
 from .memory.storage import Stored, bytes_of
-from .passes.tile_tasks import nests
 
 
-def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
+def memory_of(lowered: tvm.IRModule, made: Entries) -> Memory:
     """The memory of a lowered module and of the library's functions made from it.
 
-    threads: how many threads run a parallel loop, each with its own buffers; 0 where the kernels'
-    buffers are not counted.
+    The buffers of kernels are known once these are compiled (`with_buffers`).
     """
     constants: dict[int, MemoryUse] = {}
     inputs: list[MemoryUse] = []
@@ -33,9 +29,16 @@ def memory_of(lowered: tvm.IRModule, made: Entries, threads: int = 0) -> Memory:
         for place, var in made.constants[name].items():
             part = _part(var, users)
             constants.setdefault(place.offset, replace(part, what=f"weights {part.what}"))
-    buffers = sorted(_buffers(lowered, threads), key=lambda part: -part.size) if threads else []
-    largest = (part for part in buffers[:1] if part.size)
-    return Memory(*map(tuple, (constants.values(), inputs, storage, largest)))
+    return Memory(*map(tuple, (constants.values(), inputs, storage)))
+
+
+def with_buffers(memory: Memory, heaps: Mapping[str, int]) -> Memory:
+    """The memory with the buffers of the kernel that has the largest ones.
+
+    heaps: bytes that kernels take from the heap, by the functions of the model that they compute.
+    """
+    name, size = max(heaps.items(), key=lambda one: one[1], default=("", 0))
+    return replace(memory, buffers=(MemoryUse(f"buffers of {_plain(name)}", size),) * bool(size))
 
 
 def _arena(run: Stored, users: dict[Any, str]) -> Iterator[MemoryUse]:
@@ -61,31 +64,6 @@ def _plain(name: str) -> str:
     """A function's name without the parts that only make it unique."""
     plain = original(name).removeprefix("fused_").removesuffix("_prepacked")
     return re.sub(r"(?<=[a-z])\d+(?=_|$)", "", plain)
-
-
-def _buffers(mod: tvm.IRModule, threads: int) -> Iterator[MemoryUse]:
-    """The heap memory of each kernel's buffers, read after the passes that decide them."""
-    kernels = {gv: f for gv, f in mod.functions.items() if isinstance(f, tirx.PrimFunc)}
-    for name, func in _opened(tvm.IRModule(kernels)).functions.items():
-        shared, own = _heap(func.body), sum(_heap(nest[0].body) for nest in nests(func.body))
-        yield MemoryUse(f"buffers of {_plain(name.name_hint)}", shared + (threads - 1) * own)
-
-
-def _opened(kernels: tvm.IRModule) -> tvm.IRModule:
-    """Programs lowered until each buffer has its final size and place of allocation."""
-    first = tvm.s_tir.transform.CanonicalizeLoop()
-    passes = [first, *flattening(), *passes_at(Place.BEFORE)]
-    return tvm.transform.Sequential(passes)(kernels)
-
-
-def _heap(body: Any) -> int:
-    """Bytes of all buffers that a statement allocates and that are too large for the stack.
-
-    Buffers that a parallel loop allocates count once.
-    """
-    found = [one.buffer for one in collect(body, tirx.AllocBuffer)]
-    sizes = [bytes_of(one) for one in found if one.scope() == "global"]
-    return sum(size for size in sizes if size > STACK_BYTES)
 
 
 def _part(var: relax.Var, users: dict[Any, str]) -> MemoryUse:

@@ -16,6 +16,7 @@ from ...system.host import detect_host
 from ...system.interrupt import in_any_case
 from ...target import Target
 from ..linker import link_candidate
+from .heap import CpuKernel
 from .objects import Kernel, compile_kernels
 
 
@@ -25,7 +26,7 @@ def fold(mod: tvm.IRModule) -> tvm.IRModule:
     wanted = {call.args[0] for func in functions.values() for _, call in _constant_calls(func)}
     kernels = {name: Kernel.of(mod[name]) for name in wanted}
     made = compile_kernels(kernels.values(), _here())
-    objects = {name: code for name, code in made.items() if isinstance(code, bytes)}
+    objects = {n: CpuKernel.from_bytes(c).code for n, c in made.items() if isinstance(c, bytes)}
     if not objects:
         return mod
     library = _loaded(objects)

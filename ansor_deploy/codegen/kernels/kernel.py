@@ -5,16 +5,16 @@ import os
 from typing import Any
 
 from ..._tvm import from_json_graph_str
+from ...runtime.gpu_code import GpuKernel
 from ...system.limits import limit_memory, limit_processor
 from ...target import Target, target_of
 from ..gpu.machine_code import gpu_kernel
+from .heap import CpuKernel, Heap
 from .lowering import code_generation, compiled
 
 
 def compile_kernel(payload: dict[str, Any]) -> str:
-    """The object file of a kernel, in base64; raises what TVM raised.
-
-    For a GPU, it is the bytes of a `GpuKernel`.
+    """The bytes of a `CpuKernel` or a `GpuKernel`, in base64; raises what TVM raised.
 
     payload: "program", a PrimFunc as TVM's JSON; "symbol"; "target", as JSON text; and "seconds" of
     processor time, after which the system ends the process.
@@ -22,15 +22,17 @@ def compile_kernel(payload: dict[str, Any]) -> str:
     limit_memory(0)
     limit_processor(payload["seconds"])
     target = target_of(payload["target"])
-    with code_generation(target):
-        symbol = payload["symbol"]
+    symbol, heap = payload["symbol"], Heap(target.cores)
+    with code_generation(target, heap):
         # TVM's `load_json` also checks the version that wrote it, which takes far longer.
         func = from_json_graph_str(payload["program"]).with_attr("global_symbol", symbol)
+        made: CpuKernel | GpuKernel
         if target.gpu is not None:
-            return base64.b64encode(
-                gpu_kernel(func, symbol, target, target.gpu.arch).to_bytes()
-            ).decode()
-        return base64.b64encode(object_file({symbol: func}, target)).decode()
+            made = gpu_kernel(func, symbol, target, target.gpu.arch)
+        else:
+            code = object_file({symbol: func}, target)
+            made = CpuKernel(heap.bytes, code)
+    return base64.b64encode(made.to_bytes()).decode()
 
 
 def object_file(functions: dict[str, Any], target: Target) -> bytes:

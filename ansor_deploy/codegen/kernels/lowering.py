@@ -1,10 +1,5 @@
 """The order of all lowering passes of kernels, TVM's and ours.
 
-TVM allocates a buffer of a kilobyte or more on the heap, however local it is. The accumulators of a
-register tile are two kilobytes where 32 registers hold 64 bytes each: every tile would allocate
-them, clear them, write them back beside the result and free them, although they fit in registers.
-So such buffers are kept on the stack, where LLVM turns them into registers (`SROA`).
-
 Where tiles do not divide an extent, the last tile is cut off: the loop over tiles, which a rule
 marked (`marks/partition.py`), becomes one loop over whole tiles and one over the rest, so that no
 whole tile checks where the extent ends. TVM's pass does that, for marked loops alone. The tiles of
@@ -28,12 +23,11 @@ once (`byte_packs.py`), and a whole vector of bytes is looked up in a table at o
 (`byte_tables.py`).
 """
 
-import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..._tvm import collect, llvm_target, structural_map, tirx, tvm, tvm_target
+from ..._tvm import collect, llvm_target, tirx, tvm, tvm_target
 from ...marks import Place, marks
 from ...space.block_view import sums_products
 from ...target import Target
@@ -55,23 +49,23 @@ from ..passes.small_loops import small_loops
 from ..passes.tile_tasks import tasks
 from ..passes.unchecked import packed_api
 from ..passes.vector_math import on_vectors
+from .heap import kept_on_stack
 
 # The name of the pipeline as TVM knows it.
 PIPELINE = "ansor"
 # LLVM hoists all constants of a loop into registers before it. The constants of an activation would
 # take the registers of a tile's sums, which would then be spilled and reloaded every few steps.
 _KEEPING_SUMS = ["-disable-machine-licm:bool=true"]
-# Larger buffers go to the heap. A program has a few buffers on the stack at most; the smallest
-# stacks that systems give a thread are 128 KiB.
-STACK_BYTES = 4096
-# TVM's annotation of an allocation that stays as it is (src/tirx/transform/lower_tvm_builtin.cc).
-_LEFT_ALONE = "disable_lower_builtin"
 
 
 @contextmanager
-def code_generation(target: Target, **config: Any) -> Iterator[None]:
-    """Within it TVM generates code for a target. config: options of the pass context."""
-    with tvm_target(target), tvm.transform.PassContext(opt_level=3, config=config):
+def code_generation(target: Target, *observers: Any, **config: Any) -> Iterator[None]:
+    """Within it TVM generates code for a target.
+
+    observers: TVM's instruments of passes. config: options of the pass context.
+    """
+    words = {"opt_level": 3, "instruments": observers, "config": config}
+    with tvm_target(target), tvm.transform.PassContext(**words):
         yield
 
 
@@ -95,26 +89,6 @@ def _described(functions: Collection[Any], target: Target) -> tvm.target.Target:
 def _annotations(func: Any) -> set[str]:
     """The keys of all annotations of a function's loops."""
     return {key for loop in collect(func.body, tirx.For) for key in loop.annotations or {}}
-
-
-@tirx.transform.prim_func_pass(opt_level=0, name="ansor.KeepOnStack")
-def _keep_on_stack(func: Any, _mod: Any, _context: Any) -> Any:
-    return func.with_body(structural_map(func.body, (tirx.AllocBuffer, _kept)))
-
-
-def _kept(allocation: Any) -> Any:
-    if not 0 < _bytes(allocation.buffer) <= STACK_BYTES:
-        return allocation
-    marked = {**(allocation.annotations or {}), _LEFT_ALONE: tirx.IntImm("bool", 1)}
-    return tirx.AllocBuffer(allocation.buffer, marked, allocation.span)
-
-
-def _bytes(buffer: Any) -> int:
-    """Size of a buffer; 0 if it is not constant, or if the buffer is not in the host's memory."""
-    constant = all(isinstance(extent, tirx.IntImm) for extent in buffer.shape)
-    if buffer.scope() not in ("global", "local") or not constant:
-        return 0
-    return math.prod(int(extent) for extent in buffer.shape) * buffer.dtype.itemsize
 
 
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.CutOff")
@@ -220,7 +194,7 @@ def _pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
         first += [own_roundings, bounded_powers, rounding, small_loops, shared_lanes]
         return tvm.transform.Sequential([*first, _cut_off, *passes])(mod)
 
-    passes = [_keep_on_stack, byte_tables, edge_values, _math]
+    passes = [kept_on_stack, byte_tables, edge_values, _math]
     return lower, lambda: tvm.transform.Sequential([*passes, host()]), device
 
 

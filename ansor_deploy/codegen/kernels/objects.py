@@ -68,7 +68,7 @@ def compile_kernels(
     progress: Callable[[int, int], None] = lambda done, total: None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> dict[str, bytes | Refusal]:
-    """The object file of each kernel by its symbol, or why there is none.
+    """The bytes of each kernel's `CpuKernel` or `GpuKernel`, by its symbol, or why there is none.
 
     progress: called with how many kernels are done and how many there are. warn: called with a
     sentence where the cache cannot be written to. MachineError where this machine fails.
