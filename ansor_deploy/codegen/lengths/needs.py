@@ -43,15 +43,16 @@ class Needs:
         self.leaves = list(leaves(func.body))
         self._known = known
         note_all_behind(self.leaves, known)
-        before: dict[Any, Needed] | None = None
-        while before != self.of:  # a block may read what a later block of the same loop stored
-            before = dict(self.of)
+        self._late = True
+        while self._late:  # a block may read what a later block of the same loop stored
+            self._late, self._seen = False, set[Any]()
             backwards = [self._passed_on(leaf) for leaf in reversed(self.leaves)]
         self.limits: list[Limits] = backwards[::-1]
 
     def _passed_on(self, leaf: Leaf) -> Limits:
         """Note what a block needs, and return the limits of its axes."""
         store = leaf.block.body
+        self._seen.add(store.buffer)
         needed = self.of.get(store.buffer, {})
         limits = {
             key: bound
@@ -68,7 +69,9 @@ class Needs:
             for read in reads(value, self._known, read_below):
                 source = read.load.source
                 self.read.add(source)
-                self.of[source] = joined(self.of.get(source), axes.needed(read))
+                wanted = joined(self.of.get(source), axes.needed(read))
+                self._late |= source in self._seen and wanted != self.of.get(source)
+                self.of[source] = wanted
         return limits
 
 
