@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from helpers.cable import THERE
 from helpers.cli_process import everything
 from helpers.device_runs import COMMAND, HASTY, Run, measured
 
@@ -92,7 +91,7 @@ def test_a_server_that_stays_away_ends_the_run_and_the_same_command_resumes(
 
 
 def test_a_network_that_goes_and_comes_back(made, begun, ended, cable):
-    board = made(address=THERE, prefix=cable.prefix)
+    board = made(address=cable.address, prefix=cable.prefix)
     run = begun("pi")
     cable.pull()
     run.until("looking for it again")
@@ -101,7 +100,7 @@ def test_a_network_that_goes_and_comes_back(made, begun, ended, cable):
 
 
 def test_a_network_that_stays_away_ends_the_run_and_the_agent(made, begun, ended, cable):
-    board = made(address=THERE, prefix=cable.prefix)
+    board = made(address=cable.address, prefix=cable.prefix)
     run = begun("pi", program=HASTY)
     cable.pull()
     ended(run, 4, board)

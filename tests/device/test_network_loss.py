@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import pytest
-from helpers.cable import THERE
 
 from ansor_deploy.devices.inventory import Inventory, parse_url
 from ansor_deploy.devices.known_hosts import parse
@@ -31,7 +30,7 @@ WRITE = "[stream.write(bytes(1 << 20), 120) for _ in range(100)]"
 @pytest.mark.parametrize("action", [READ, WRITE], ids=["reading", "writing"])
 def test_the_network_goes_away(sshd, cable, way, action):
     gate = sshd("gate")
-    board = sshd("board", address=THERE, prefix=cable.prefix)
+    board = sshd("board", address=cable.address, prefix=cable.prefix)
     inventory = Inventory.find()
     inventory.put(parse_url("gate", gate.url, "host", str(gate.key)))
     jump = "gate" if way == "jump" else ""

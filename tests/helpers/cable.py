@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import random
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from helpers.turns import locked
-
-HERE, THERE = "10.231.77.1", "10.231.77.2"
+ADDRESSES = ipaddress.ip_network("10.231.0.0/16")
 
 
 class Cable:
-    """A network namespace, joined to this one by a pair of virtual interfaces."""
+    """A network namespace, joined to this one by a pair of virtual interfaces.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    address: that of the other end.
+    """
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name, self.address = name, address
         self.prefix = ("ip", "netns", "exec", name)  # for commands that run at the other end
 
     def pull(self) -> None:
@@ -36,26 +37,25 @@ class Cable:
 
 @contextmanager
 def laid() -> Iterator[Cable]:
-    """A cable between HERE and THERE; the test is skipped where that cannot be made."""
-    name = f"ansor-{uuid.uuid4().hex[:6]}"
+    """A cable; the test is skipped where that cannot be made.
+
+    Its addresses are random, since a killed run leaves its own behind.
+    """
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("needs root and iproute2, to make a network to cut")
-    with locked(Path(tempfile.gettempdir(), "ansor-deploy-tests.cable")):  # the addresses are fixed
-        yield from _laid(name)
-
-
-def _laid(name: str) -> Iterator[Cable]:
+    name, block = f"ansor-{uuid.uuid4().hex[:6]}", random.randrange(1 << 14)
+    here, there = (str(ADDRESSES[4 * block + end]) for end in (1, 2))
     try:
         ip("netns", "add", name)
     except subprocess.CalledProcessError:
         pytest.skip("network namespaces are not allowed here")
     try:
         ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
-        ip("addr", "add", f"{HERE}/30", "dev", name)
+        ip("addr", "add", f"{here}/30", "dev", name)
         ip("link", "set", name, "up")
-        ip("-n", name, "addr", "add", f"{THERE}/30", "dev", "eth0")
+        ip("-n", name, "addr", "add", f"{there}/30", "dev", "eth0")
         ip("-n", name, "link", "set", "eth0", "up")
-        yield Cable(name)
+        yield Cable(name, there)
     finally:
         ip("netns", "del", name)
 
