@@ -23,7 +23,7 @@ from .block_view import BlockView
 from .fitting import first_that_fits
 from .groups import split_groups
 from .loops import extent, inline_producers, parallel_map, vectorized, written_out
-from .matrix_sizes import groups_of_steps, matrix_sizes, sums_matrices
+from .matrices import groups_of_steps, matrix_sizes, sums_matrices
 from .micro_kernel import cut_columns, is_mostly_padding, split_tiles, write_out_tile
 from .packing import (
     in_words,

@@ -14,7 +14,7 @@ from .loops import extent, is_marked
 from .packing import in_words, made_float32, panel_elements
 from .state import State
 from .tile_sizes import batch_axes
-from .widening import widen_once
+from .wide_weights import widen_once
 
 # Part of the second cache that panels may take; the rows that are multiplied need room as well.
 PANEL_SHARE = 0.5

@@ -4,11 +4,13 @@ import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 
+from ansor_deploy import space
 from ansor_deploy.errors import UsageError
 from ansor_deploy.project import Project
 from ansor_deploy.space import rule as r
@@ -61,6 +63,12 @@ def test_a_shipped_rule_imports_the_vocabulary_and_the_standard_library_only(pat
         elif isinstance(node, ast.ImportFrom):
             assert node.module == "ansor_deploy.space" or node.module in sys.stdlib_module_names
             assert node.level == 0
+
+
+def test_no_module_has_the_name_of_what_a_rule_imports():
+    """Once anything has imported the module, a rule would get it in place of the function."""
+    modules = {path.stem for path in Path(space.__file__).parent.glob("*.py")}
+    assert not modules & space.rule_names().keys()
 
 
 def test_light_parts_of_the_space_load_no_tvm():
