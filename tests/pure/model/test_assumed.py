@@ -329,6 +329,14 @@ def test_rows_without_the_batch_that_others_share_are_a_list():
     assert assumed(proto, {}) == {"x": (1, 128, 4), "z": (1, 1, 4), "places": (128, 3)}
 
 
+def test_rows_without_a_name_are_a_batch_beside_inputs_of_fixed_sizes():
+    """As tf2onnx names the batch of each input, and Keras makes inputs of what it normalises by."""
+    nodes = [node("Sub", "x means", "d"), node("Div", "d spreads", "n"), node("Add", "n z", "y")]
+    fixed = {"means": (1, 4), "spreads": (1, 4)}
+    proto = model(nodes, {"x": ("unk__7", 4), "z": ("unk__8", 1), **fixed})
+    assert assumed(proto, {}) == {"x": (1, 4), "z": (1, 1)}
+
+
 def test_a_sequence_of_states_is_no_batch():
     inputs = {"encoder_hidden_states": (1, "encoder_sequence", 4)}
     proto = model([node("Relu", "encoder_hidden_states", "y")], inputs)
