@@ -29,6 +29,7 @@ from .graph.turned_products import turn_products
 from .onnx.skeleton import attribute, nodes, with_initializers
 from .operators.emitter import UnknownShapeError
 from .operators.repeats import gather_repeats
+from .operators.repetition import write_out_loops
 from .operators.rewriting import rewrite_nodes
 from .operators.support import refuse
 
@@ -68,6 +69,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_dead,
     fold_constants,
     gather_repeats,
+    write_out_loops,
     bound_sizes,
     without_halves,
     as_conversions,

@@ -8,19 +8,40 @@ state1, y0 = body(state0, x[0]) ; state2, y1 = body(state1, x[1]) ; ... ; y = [y
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from onnx import GraphProto, TensorProto
 
+from ...errors import ModelError
+from ..graph.fold import fold_constants
 from ..graph.graph import Graph, is_op
 from ..graph.subgraph import adopt_constants, spliced
 from ..onnx.skeleton import attribute, nodes, tensors
 from ..onnx.tensor_data import byte_size
-from .emitter import Emitter
+from .emitter import Emitter, expanded
 from .loop_steps import steps_of
 from .operator import Operator
 
 # The most nodes that all steps may become; more would take too long to import.
 MOST_NODES = 20_000
+
+
+def write_out_loops(graph: Graph) -> None:
+    """Write out each Loop whose results have unknown sizes, if its number of steps is constant.
+
+    Sizes that follow are known then, maybe also the steps of the next Loop. A Loop that is refused
+    stays, and is so again when all nodes are rewritten.
+
+    graph: sorted, its constants folded; both is so again.
+    """
+    for node in [node for node in graph.nodes if is_op(node, "Loop")]:
+        if all(name in graph.shapes for name in node.output if name):
+            continue
+        with suppress(ModelError):
+            if (made := expanded(graph, node, loop)) is not None:
+                at = next(at for at, one in enumerate(graph.nodes) if one is node)
+                graph.nodes[at : at + 1] = made
+                fold_constants(graph)
 
 
 def scan(emit: Emitter) -> list[str] | None:

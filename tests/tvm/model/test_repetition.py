@@ -108,6 +108,21 @@ def test_a_loop_that_counts_itself():
     assert ops(canonicalize(looped(3, "Not"))).count("Mul") == 1  # its first step is its last
 
 
+def test_a_loop_that_takes_as_many_steps_as_another_made_rows():
+    """As TensorFlow writes a layer that is applied to each frame: rows first, then over those."""
+    rows = looped(3)
+    rows.graph.node.extend([
+        node("Shape", "y", "sizes", end=1),
+        node("Squeeze", "sizes", "rows"),
+        node("Less", "begin rows", "more"),
+        node("Loop", "- more x begin", "z last", body=counting()),
+    ])  # fmt: skip
+    del rows.graph.output[:]
+    rows.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, (4,)))
+    rows.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in ENDS.items())
+    assert ops(canonicalize(rows)) == ["Mul"] * 3
+
+
 @pytest.mark.parametrize(
     ("proto", "reason"),
     [
