@@ -37,4 +37,11 @@ def carried(step: Step) -> list[tuple[str, Axes]] | None:
     return [(made[0], own), *((one, {}) for one in made[1:])]
 
 
-RULES = dict.fromkeys(("GRU", "LSTM", "RNN"), carried)
+def turned(step: Step) -> list[tuple[str, Axes]] | None:
+    """ReverseSequence: the first so many steps of each sequence backwards; all of them count."""
+    if not step.known_shape(step.input(0)) or step.axes(1):
+        return None
+    return [(step.again(), step.axes(0))]
+
+
+RULES = {**dict.fromkeys(("GRU", "LSTM", "RNN"), carried), "ReverseSequence": turned}
