@@ -24,6 +24,9 @@ from ...target import Target
 MOST_BYTES = 1 << 29  # of all entries together: ten thousand kernels or more
 _DIGEST_BYTES = 32
 _UNFINISHED_SECONDS = 3600.0  # an unfinished file of a killed process is removed after that
+# How many bytes each folder has, as this process found it when it looked, with what it put since.
+# What others put meanwhile is found by those that look next: each process looks once at least.
+_known: dict[Path, int] = {}
 
 
 class ObjectCache:
@@ -65,6 +68,8 @@ class ObjectCache:
         try:
             write_whole(path, hashlib.sha256(code).digest() + code, durable=False)
             self._changed = True
+            if path.parent in _known:
+                _known[path.parent] += len(code) + _DIGEST_BYTES
         except OSError as error:
             if error.errno != errno.EROFS:  # as in a sandbox, where nothing is to be mended
                 self._warn(f"compiled kernels cannot be kept in {path.parent}: {error.strerror}")
@@ -72,9 +77,11 @@ class ObjectCache:
 
     def trim(self) -> None:
         """Remove the least recently used entries while all are too large together."""
-        if self._folder is not None and self._changed:
+        if self._folder is None or not self._changed:
+            return
+        if _known.get(self._folder, MOST_BYTES + 1) > MOST_BYTES:
             with suppress(OSError):
-                _trim(self._folder)
+                _known[self._folder] = _trim(self._folder)
 
     def _path(self, *words: str) -> Path | None:
         key = canonical_json([_generator(), self._target, *words])
@@ -89,7 +96,8 @@ def _generator() -> list[str]:
     return [__version__, VERSION, version("apache-tvm-ffi"), *map(file_sha256, files)]
 
 
-def _trim(folder: Path) -> None:
+def _trim(folder: Path) -> int:
+    """Remove what is too much; how many bytes are left."""
     found = []
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):  # another process may have removed it
@@ -101,3 +109,4 @@ def _trim(folder: Path) -> None:
         if total > MOST_BYTES or unfinished:
             Path(path).unlink(missing_ok=True)
             total -= size
+    return total

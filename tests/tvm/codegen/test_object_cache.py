@@ -139,13 +139,26 @@ def test_what_was_not_asked_for_longest_goes_first(found, folder, compiled, monk
     assert compiled == [old.symbol]
 
 
-def test_what_a_killed_process_left_goes_in_time(found, folder):
+def test_a_process_looks_at_all_entries_again_once_it_may_have_put_too_much(found, monkeypatch):
+    looked = []
+    real = object_cache._trim
+    monkeypatch.setattr(object_cache, "_trim", lambda folder: looked.append(1) or real(folder))
+    for at, kernel in enumerate(found):
+        compile_kernels([replace(kernel, symbol=f"kernel_{at}")], HOST)
+    assert len(looked) == 1
+    monkeypatch.setattr(object_cache, "MOST_BYTES", 0)
+    compile_kernels([replace(found[0], symbol="kernel_last")], HOST)
+    assert len(looked) == 2
+
+
+def test_what_a_killed_process_left_goes_in_time(found, folder, monkeypatch):
     folder.mkdir(parents=True)
     left = folder / ".entry.123"
     left.write_bytes(b"half")
     compile_kernels(found[:1], HOST)
     assert left.exists()  # it may still be written
     os.utime(left, (1e9, 1e9))
+    monkeypatch.setattr(object_cache, "_known", {})  # as in another process
     compile_kernels(found, HOST)
     assert not left.exists()
 
