@@ -3,8 +3,8 @@
 import numpy as np
 from onnx import numpy_helper
 
-from . import built
 from .graphs import node, typed
+from .together import Together
 
 RNG = np.random.default_rng(0)
 
@@ -19,13 +19,23 @@ def product(rows, depth, columns):
     return integers(node("MatMulInteger", "x w", "o"), extreme(depth, columns), rows, depth)
 
 
-def assert_no_sum_saturates(rows, depth, columns, target):
-    """The product of bytes, half of them 255, with extreme weights is exact."""
-    proto = product(rows, depth, columns)
-    x = np.where(RNG.random((rows, depth)) < 0.5, 255, RNG.integers(0, 256, (rows, depth)))
-    weight = numpy_helper.to_array(proto.graph.initializer[0])
-    (found,) = built.run(proto, {"x": x.astype(np.uint8)}, target)
-    np.testing.assert_array_equal(found, x.astype(np.int32) @ weight.astype(np.int32))
+class Products:
+    """Products of these rows, steps and columns, as one library."""
+
+    def __init__(self, shapes, target):
+        self._models = {shape: product(*shape) for shape in shapes}
+        feeds = {(rows, depth, n): {"x": _drawn(rows, depth)} for rows, depth, n in shapes}
+        self._made = Together(self._models, feeds, target)
+
+    def assert_no_sum_saturates(self, shape):
+        """The product of bytes, half of them 255, with extreme weights is exact."""
+        weight = numpy_helper.to_array(self._models[shape].graph.initializer[0])
+        wanted = self._made.feeds[shape]["x"].astype(np.int32) @ weight.astype(np.int32)
+        np.testing.assert_array_equal(self._made.outputs(shape)[0], wanted)
+
+
+def _drawn(*shape):
+    return np.where(RNG.random(shape) < 0.5, 255, RNG.integers(0, 256, shape)).astype(np.uint8)
 
 
 def extreme(*shape):

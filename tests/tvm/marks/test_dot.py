@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built
-from helpers.byte_models import assert_no_sum_saturates, extreme, integers, product
+from helpers.byte_models import Products, extreme, integers, product
 from helpers.graphs import node, typed
+from helpers.together import Together
 from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.system.environment import shipped
@@ -31,16 +32,27 @@ TARGETS = {
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize(("target", "_"), TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize(
-    "shape",
-    [(7, 64, 48), (5, 12, 24), (13, 20, 72), (1, 128, 64), (6, 32, 49), (9, 64, 77), (3, 20, 117)],
-    ids=str,
-)
-def test_no_sum_saturates(shape, target, _):
+SHAPES = [
+    *((7, 64, 48), (5, 12, 24), (13, 20, 72), (1, 128, 64), (6, 32, 49), (9, 64, 77), (3, 20, 117))
+]
+
+
+def here(name):
+    """A target whose code this processor runs; the test is skipped where it does not."""
+    target, _ = TARGETS[name]
     if lacks(target.triple, target.cpu, target.features):
         pytest.skip("this processor lacks the instructions")
-    assert_no_sum_saturates(*shape, target)
+    return target
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def products(request):
+    return Products(SHAPES, here(request.param))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_no_sum_saturates(shape, products):
+    products.assert_no_sum_saturates(shape)
 
 
 @pytest.mark.parametrize("name", ["VNNI", "AVX-512", "AVX2"])
@@ -72,32 +84,49 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize(("turn", "name"), list(enumerate(CONVOLUTIONS)))
-def test_a_border_is_the_zero_point(turn, name):
-    """Of weights that have one, and of weights that have none, in turns."""
-    size, given = CONVOLUTIONS[name]
-    weight, channels = extreme(*size), size[1] * given.get("group", 1)
-    zeros = {"xz": np.uint8(131), "wz": np.int8(3 * (turn % 2))}
-    made = node("ConvInteger", "x w xz wz", "o", **given)
-    proto = integers(made, weight, 2, channels, 9, 10, **zeros)
-    x = RNG.integers(0, 256, (2, channels, 9, 10)).astype(np.uint8)
-    (found,), wanted = built.run(proto, {"x": x}), centred(proto, x)
-    np.testing.assert_array_equal(found, wanted)
+@pytest.fixture(scope="module")
+def bordered():
+    """The convolutions, of weights that have a zero point, and that have none, in turns."""
+    models = {}
+    for turn, (name, (size, given)) in enumerate(CONVOLUTIONS.items()):
+        zeros = {"xz": np.uint8(131), "wz": np.int8(3 * (turn % 2))}
+        made = node("ConvInteger", "x w xz wz", "o", **given)
+        data = 2, size[1] * given.get("group", 1), 9, 10
+        models[name] = integers(made, extreme(*size), *data, **zeros)
+    return fed(models)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_a_border_is_the_zero_point(name, bordered):
+    models, made = bordered
+    wanted = centred(models[name], made.feeds[name]["x"])
+    np.testing.assert_array_equal(made.outputs(name)[0], wanted)
 
 
 @pytest.mark.parametrize("name", ["VNNI", "AVX-VNNI", "AVX2"])
-@pytest.mark.parametrize("taps", [3, 5])
-def test_four_lines_of_single_channels_are_summed_up_at_once(name, taps):
-    target, _ = TARGETS[name]
-    if lacks(target.triple, target.cpu, target.features):
-        pytest.skip("this processor lacks the instructions")
-    made = node("ConvInteger", "x w xz wz", "o", group=64, pads=[taps // 2] * 4)
+def test_four_lines_of_single_channels_are_summed_up_at_once(name):
     zeros = {"xz": np.uint8(131), "wz": np.int8(0)}
-    proto = integers(made, extreme(64, 1, taps, taps), 1, 64, 17, 19, **zeros)
-    x = RNG.integers(0, 256, (1, 64, 17, 19)).astype(np.uint8)
-    (found,) = built.run(proto, {"x": x}, target)
-    np.testing.assert_array_equal(found, centred(proto, x))
-    assert ("vpdpbusd" in built.machine_code(proto, target)) == (name != "AVX2")
+    models = {
+        taps: integers(
+            node("ConvInteger", "x w xz wz", "o", group=64, pads=[taps // 2] * 4),
+            extreme(64, 1, taps, taps), 1, 64, 17, 19, **zeros,
+        )
+        for taps in (3, 5)
+    }  # fmt: skip
+    models, made = fed(models, target := here(name))
+    for taps, proto in models.items():
+        wanted = centred(proto, made.feeds[taps]["x"])
+        np.testing.assert_array_equal(made.outputs(taps)[0], wanted)
+        assert ("vpdpbusd" in built.machine_code(proto, target)) == (name != "AVX2")
+
+
+def fed(models, target=built.HOST):
+    """Models of bytes, and a library of all of them with inputs of any bytes."""
+    feeds = {}
+    for name, proto in models.items():
+        shape = [one.dim_value for one in proto.graph.input[0].type.tensor_type.shape.dim]
+        feeds[name] = {"x": RNG.integers(0, 256, shape).astype(np.uint8)}
+    return models, Together(models, feeds, target)
 
 
 def centred(proto, x):

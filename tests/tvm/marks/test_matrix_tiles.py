@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import built
-from helpers.byte_models import assert_no_sum_saturates, extreme, integers, product
+from helpers.byte_models import Products, extreme, integers, product
 from helpers.graphs import node
+from helpers.together import Together
 from onnx import numpy_helper
 
 from ansor_deploy.system.environment import shipped
@@ -21,12 +22,18 @@ RUNS = pytest.mark.skipif(bool(MISSING), reason=f"this processor lacks {', '.joi
 RNG = np.random.default_rng(0)
 
 
+SHAPES = [(49, 128, 64), (33, 80, 117), (6, 96, 49), (70, 272, 10)]
+
+
+@pytest.fixture(scope="module")
+def products():
+    return Products(SHAPES, AMX)
+
+
 @RUNS
-@pytest.mark.parametrize(
-    "shape", [(49, 128, 64), (33, 80, 117), (6, 96, 49), (70, 272, 10)], ids=str
-)
-def test_no_sum_saturates(shape):
-    assert_no_sum_saturates(*shape, AMX)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_no_sum_saturates(shape, products):
+    products.assert_no_sum_saturates(shape)
 
 
 @RUNS
@@ -62,16 +69,31 @@ CONVOLUTIONS = {
 }
 
 
+ZERO = 131
+
+
+def convolved(name):
+    size, given = CONVOLUTIONS[name]
+    made = node("ConvInteger", "x w z", "o", **given)
+    return integers(made, extreme(*size), 1, size[1], 18, 19, z=np.uint8(ZERO))
+
+
+@pytest.fixture(scope="module")
+def images():
+    """Of each convolution the model and its input, and what a library makes of all."""
+    models = {name: convolved(name) for name in CONVOLUTIONS}
+    shapes = {name: (1, size[1], 18, 19) for name, (size, _) in CONVOLUTIONS.items()}
+    feeds = {name: {"x": RNG.integers(0, 256, one, np.uint8)} for name, one in shapes.items()}
+    return models, Together(models, feeds, AMX)
+
+
 @RUNS
 @pytest.mark.parametrize("name", CONVOLUTIONS)
-def test_rows_of_an_image_are_rows_of_a_matrix(name):
-    size, given = CONVOLUTIONS[name]
-    weight, zero = extreme(*size), 131
-    made = node("ConvInteger", "x w z", "o", **given)
-    proto = integers(made, weight, 1, size[1], 18, 19, z=np.uint8(zero))
-    x = RNG.integers(0, 256, (1, size[1], 18, 19)).astype(np.uint8)
-    (found,) = built.run(proto, {"x": x}, AMX)
-    np.testing.assert_array_equal(found, convolution(x.astype(np.int32) - zero, weight, **given))
+def test_rows_of_an_image_are_rows_of_a_matrix(name, images):
+    proto, made = images[0][name], images[1]
+    x, weight = made.feeds[name]["x"], numpy_helper.to_array(proto.graph.initializer[0])
+    wanted = convolution(x.astype(np.int32) - ZERO, weight, **CONVOLUTIONS[name][1])
+    np.testing.assert_array_equal(made.outputs(name)[0], wanted)
     assert "tdpbusd" in built.machine_code(proto, AMX)
 
 

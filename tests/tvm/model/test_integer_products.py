@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers import built
 from helpers.graphs import node, typed
+from helpers.together import Together
 from onnx import helper
 
 from ansor_deploy._tvm import shape_of, tirx
@@ -57,15 +58,29 @@ DRAWN = [
 ]
 
 
-@pytest.mark.parametrize("more", [0, 1])
-@pytest.mark.parametrize(("turn", "name"), list(enumerate(SHAPES)))
-def test_every_sum_is_exact(turn, name, more):
-    """Of each shape, for two of the kinds in turns."""
-    shapes, (kinds, zeros) = SHAPES[name], DRAWN[(2 * turn + turn // 2 + more) % 4]
-    proto = product(*shapes, KINDS[kinds], zeros)
-    a, b = (drawn(shape, kind) for shape, kind in zip(shapes, KINDS[kinds], strict=True))
-    (found,) = built.run(proto, {"a": a, "b": b})
-    np.testing.assert_array_equal(found, (a.astype(int) - zeros[0]) @ (b.astype(int) - zeros[1]))
+# Each shape, for two of the kinds in turns.
+PRODUCTS = [
+    (name, *DRAWN[(2 * turn + turn // 2 + more) % 4])
+    for turn, name in enumerate(SHAPES)
+    for more in (0, 1)
+]
+
+
+@pytest.fixture(scope="module")
+def products():
+    models, feeds = {}, {}
+    for name, kinds, zeros in PRODUCTS:
+        models[name, kinds, zeros] = product(*SHAPES[name], KINDS[kinds], zeros)
+        pairs = zip("ab", SHAPES[name], KINDS[kinds], strict=True)
+        feeds[name, kinds, zeros] = {each: drawn(shape, kind) for each, shape, kind in pairs}
+    return Together(models, feeds)
+
+
+@pytest.mark.parametrize("made", PRODUCTS, ids=str)
+def test_every_sum_is_exact(made, products):
+    pairs = zip(products.feeds[made].values(), made[2], strict=True)
+    a, b = (one.astype(int) - zero for one, zero in pairs)
+    np.testing.assert_array_equal(products.outputs(made)[0], a @ b)
 
 
 @pytest.mark.parametrize(("instruction", "target"), INSTRUCTIONS.items(), ids=INSTRUCTIONS)

@@ -6,6 +6,7 @@ import pytest
 from helpers import built, graphs
 from helpers.graphs import model, node, randn
 from helpers.layout_models import MODELS, WEIGHTS, after, conv, pooled
+from helpers.together import Together
 
 from ansor_deploy._tvm import elements, relax, tvm
 from ansor_deploy.model.relax.extract import extract
@@ -20,9 +21,14 @@ def named(calls, *words):
     return [name for name in calls if all(word in name for word in words)]
 
 
+@pytest.fixture(scope="module")
+def models():
+    return Together(MODELS)
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_the_numbers_are_onnx_runtime_s(name):
-    built.assert_like_oracle(MODELS[name])
+def test_the_numbers_are_onnx_runtime_s(name, models):
+    models.assert_like_oracle(name)
 
 
 def test_a_channel_of_several_results_is_copied_once():

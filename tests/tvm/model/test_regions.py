@@ -1,10 +1,12 @@
 """Regions pooled as ONNX Runtime does it: at the edges of an image and far beyond, by any scale."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from helpers import graphs
-from helpers.built import run
 from helpers.graphs import node
+from helpers.together import Together
 
 REGIONS = np.float32(
     [
@@ -32,22 +34,30 @@ def pooled(coordinates, points, scale):
     return graphs.typed([pool], given, {"y": "float32"}, opset=16)
 
 
-@pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
-@pytest.mark.parametrize(("points", "scale"), [(0, 0.25), (2, 0.25), (3, 1.0)])
-def test_like_onnx_runtime(coordinates, points, scale):
-    proto = pooled(coordinates, points, scale)
-    feed = {
-        "x": graphs.randn(0, 2, 20, 9, 13),
-        "regions": REGIONS / np.float32(scale),
-        "images": np.arange(7) % 2,
-    }
-    np.testing.assert_allclose(run(proto, feed)[0], graphs.run(proto, feed)[0], atol=2e-6)
+def fed(regions):
+    return {"x": graphs.randn(0, 2, 20, 9, 13), "regions": regions, "images": np.arange(7) % 2}
 
 
-@pytest.mark.parametrize("points", [0, 2])
-def test_a_region_that_is_not_finite_is_of_zeros(points):
+WAYS = list(product(("half_pixel", "output_half_pixel"), (0, 2, 3), (0.25, 1.0)))
+FINITE = [way for way in WAYS if (way[1] == 3) == (way[2] == 1.0)]
+OTHERS = [("half_pixel", points, 1.0) for points in (0, 2)]
+
+
+@pytest.fixture(scope="module")
+def pools():
     regions = np.zeros((7, 4), np.float32)
     regions[:, 0] = [np.nan, np.inf, -np.inf, 0, 0, 0, 3e38]
     regions[:, 2] = [1, np.inf, np.inf, np.nan, np.inf, -np.inf, -3e38]
-    feed = {"x": graphs.randn(0, 2, 20, 9, 13), "regions": regions, "images": np.arange(7) % 2}
-    assert not run(pooled("half_pixel", points, 1.0), feed)[0].any()
+    feeds = {way: fed(REGIONS / np.float32(way[2])) for way in FINITE}
+    feeds |= dict.fromkeys(OTHERS, fed(regions))
+    return Together({way: pooled(*way) for way in feeds}, feeds)
+
+
+@pytest.mark.parametrize("way", FINITE, ids=str)
+def test_like_onnx_runtime(way, pools):
+    np.testing.assert_allclose(pools.outputs(way)[0], pools.expected(way)[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("way", OTHERS, ids=str)
+def test_a_region_that_is_not_finite_is_of_zeros(way, pools):
+    assert not pools.outputs(way)[0].any()

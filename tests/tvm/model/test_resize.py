@@ -5,6 +5,7 @@ import pytest
 from helpers import graphs
 from helpers.built import assert_like_oracle, count_ops, run
 from helpers.graphs import model, node, ops
+from helpers.together import Together
 from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
@@ -23,18 +24,23 @@ def resized(shape, opset=19, sizes=None, scales=None, inputs="x - s", **attribut
     )
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {"mode": "cubic", "scales": (1, 1, 0.8, 1.7)},
-        {"mode": "linear", "scales": (1, 1, 0.6, 0.6), "antialias": 1},
-        {"mode": "linear", "sizes": (2, 3, 5, 1), ALIGNED: "align_corners"},
-        {"mode": "nearest", "sizes": (2, 3, 9, 5), "nearest_mode": "ceil"},
-        {"mode": "nearest", "scales": (1, 1, 2, 3)},
-    ],
-)
-def test_like_onnx_runtime(attributes):
-    assert_like_oracle(resized((2, 3, 4, 6), **attributes))
+MANNERS = [
+    {"mode": "cubic", "scales": (1, 1, 0.8, 1.7)},
+    {"mode": "linear", "scales": (1, 1, 0.6, 0.6), "antialias": 1},
+    {"mode": "linear", "sizes": (2, 3, 5, 1), ALIGNED: "align_corners"},
+    {"mode": "nearest", "sizes": (2, 3, 9, 5), "nearest_mode": "ceil"},
+    {"mode": "nearest", "scales": (1, 1, 2, 3)},
+]
+
+
+@pytest.fixture(scope="module")
+def images():
+    return Together({at: resized((2, 3, 4, 6), **how) for at, how in enumerate(MANNERS)})
+
+
+@pytest.mark.parametrize("at", range(len(MANNERS)))
+def test_like_onnx_runtime(at, images):
+    images.assert_like_oracle(at)
 
 
 def test_weights_far_from_the_origin_are_those_of_onnx_runtime():
@@ -96,14 +102,21 @@ def test_weights_add_up_to_one(mode, antialias):
     assert 0 <= indices.min() <= indices.max() <= 8
 
 
-@pytest.mark.parametrize(
-    "mode", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]
-)
-def test_a_vector_of_an_image_that_grows_reads_a_few_columns(mode):
+MODES = ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]
+
+
+@pytest.fixture(scope="module")
+def growing():
     x = graphs.randn(0, 1, 3, 5, 12)
     x[0, 1, 2, 7] = np.inf
-    proto = resized((1, 3, 5, 12), scales=(1, 1, 2, 4), mode="linear", **{ALIGNED: mode})
-    (have,), (want,) = run(proto, {"x": x}), graphs.run(proto, {"x": x})
+    size = {"scales": (1, 1, 2, 4), "mode": "linear"}
+    models = {mode: resized((1, 3, 5, 12), **size, **{ALIGNED: mode}) for mode in MODES}
+    return Together(models, {mode: {"x": x} for mode in MODES})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_vector_of_an_image_that_grows_reads_a_few_columns(mode, growing):
+    (have,), (want,) = growing.outputs(mode), growing.expected(mode)
     np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-6)
 
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import built, graphs
+from helpers import built
 from helpers.few_bits import few_bits_product
 from helpers.graphs import randn
+from helpers.together import Together
 
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.space.derivation import derive
@@ -39,15 +40,21 @@ def product(rows, bits, size, depth, columns, *, zeros):
     return few_bits_product(rows, bits, size, depth, columns, points, accuracy_level=4)
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize(("shape", "zeros"), SHAPES.values(), ids=SHAPES)
-def test_rows_are_rounded_as_by_onnx_runtime(shape, zeros, target):
+@pytest.fixture(scope="module", params=TARGETS)
+def products(request):
+    target = TARGETS[request.param]
     if lacks(target.triple, target.cpu, target.features):
         pytest.skip("this processor lacks the instructions")
-    proto = product(*shape, zeros=zeros)
-    feeds = {"x": randn(7, shape[0], shape[3])}
-    feeds["x"][0, :64] = 0  # a block of nothing
-    (have,), (want,) = built.run(proto, feeds, target), graphs.run(proto, feeds)
+    feeds = {name: {"x": randn(7, shape[0], shape[3])} for name, (shape, _) in SHAPES.items()}
+    for one in feeds.values():
+        one["x"][0, :64] = 0  # a block of nothing
+    models = {name: product(*shape, zeros=zeros) for name, (shape, zeros) in SHAPES.items()}
+    return Together(models, feeds, target)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_rows_are_rounded_as_by_onnx_runtime(name, products):
+    (have,), (want,) = products.outputs(name), products.expected(name)
     np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
 
 

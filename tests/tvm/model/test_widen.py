@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import built
 from helpers.graphs import model, node, randn
+from helpers.together import Together
 
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.widen import whole_vectors
@@ -50,9 +51,14 @@ def proto(name):
     return model(nodes, {"x": (1, 8, 6, 5)}, constants=constants)
 
 
+@pytest.fixture(scope="module")
+def models():
+    return Together({name: proto(name) for name in MODELS})
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_the_numbers_are_onnx_runtime_s(name):
-    built.assert_like_oracle(proto(name))
+def test_the_numbers_are_onnx_runtime_s(name, models):
+    models.assert_like_oracle(name)
 
 
 def test_element_by_element_the_surplus_is_carried_along():
