@@ -1,10 +1,13 @@
-"""Weights of 16 bits, or bytes, become float32 once for all tiles of rows that multiply by them.
+"""Short weights are widened once for all tiles of rows that multiply by them.
 
     for i in range(n) (marked): for k: acc[..] += a[i, k] * float32(packed[p, k, ..])
     -->
     for i in range(n):
         if i == 0: for k: panel[k, ..] = float32(packed[p, k, ..]) ; acc[..] += .. * panel[k, ..]
         else: for k: acc[..] += a[i, k] * panel[k, ..]
+
+Weights of 16 bits, or bytes with a scale, become float32. Bytes that are multiplied by rows of 16
+bits become 16 bits, all steps of a vector's columns at once.
 
 Converting a vector of weights takes as long as some multiply-adds, and each tile of rows would do
 it again. The converted panel stays in a cache, like one of float32 weights, and less data comes
@@ -34,12 +37,12 @@ HALVES = ("float16", "bfloat16")
 
 
 def widening(sch: Any, loop: Any) -> None:
-    """Let a loop over tiles convert short weights to float32 once, for all its tiles."""
+    """Let a loop over tiles widen short weights once, for all its tiles."""
     sch.annotate(loop, WIDENED, True)
 
 
 def widened_panels(func: Any) -> Any:
-    """The function with float32 panels in its marked loops. Its buffers must be flat."""
+    """The function with widened panels in its marked loops. Its buffers must be flat."""
     known = ranges(func)
 
     def widened(stmt: Any) -> Any:
@@ -69,10 +72,14 @@ def _with_panels(stmt: Any, loop: Any, known: Any) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """The load of fewer than 32 bits that an expression converts to float32; None for another one.
+    """The load of fewer than 32 bits that an expression converts to 32; None for another one.
 
     Bytes of blockwise weights, less any zero point, are also multiplied by their block's scale.
     """
+    if isinstance(value, tirx.Cast) and str(value.ty.dtype) == "int32":
+        loaded = value.value
+        bytes_ = isinstance(loaded, tvm.ir.TensorLoad) and str(loaded.ty.dtype) == "int8"
+        return loaded if bytes_ else None
     if isinstance(value, tirx.Mul) and isinstance(value.b, tvm.ir.TensorLoad):
         step = value.a.a if isinstance(value.a, tirx.Sub) else value.a
         loaded = step.value if isinstance(step, tirx.Cast) else None
@@ -101,10 +108,11 @@ def _first(tiles: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Panel:
-    """The elements that a load reads in nested loops, and the float32 panel that they become.
+    """The elements that a load reads in nested loops, and the panel that they become.
 
-    value: the load's value as float32. loops: the innermost first; the marked one is last. start:
-    the first element that is read. buffer: the panel. known: the ranges of all loops.
+    value: an element of the panel, as it is made of the load. loops: the innermost first; the
+    marked one is last. start: the first element that is read. buffer: the panel. known: the ranges
+    of all loops.
     """
 
     value: Any
@@ -126,8 +134,9 @@ class _Panel:
         around = [one for one in loops if any(load.same_as(o) for o in collect(one, type(load)))]
         if any(uses(value, one.loop_var) and not uses(index, one.loop_var) for one in around):
             return None
-        buffer = tirx.decl_buffer((read.max_value + 1,), "float32", "panel")
-        return cls(value, load, around, start, buffer, known)
+        made = tirx.Cast("int16", load) if str(value.ty.dtype) == "int32" else value
+        buffer = tirx.decl_buffer((read.max_value + 1,), str(made.ty.dtype), "panel")
+        return cls(made, load, around, start, buffer, known)
 
     def made_for(self, stmt: Any) -> Any:
         """The marked loop's statement, with the panel converted before it or by the first tile."""
@@ -189,8 +198,10 @@ class _Panel:
 
         def read(value: Any) -> Any:
             load = _short(value)
-            own = load is not None and load.same_as(self.load)
-            return tirx.BufferLoad(self.buffer, place) if own else value
+            if load is None or not load.same_as(self.load):
+                return value
+            found, kind = tirx.BufferLoad(self.buffer, place), str(value.ty.dtype)
+            return found if kind == self.buffer.dtype else tirx.Cast(kind, found)
 
         return structural_map(stmt, ((tirx.Cast, tirx.Mul, tvm.ir.Call), read))
 
@@ -201,14 +212,57 @@ class _Panel:
         """
         place = self._place(self.load.indices[0])
         made = tirx.BufferStore(self.buffer, self.value, [place])
-        for loop in filter(self._moves_with, loops):
+        loops = [one for one in loops if self._moves_with(one)]
+        made, loops = self._side_by_side(made, loops)
+        for loop in loops:
             vectors = loop.kind == tirx.ForKind.VECTORIZED
             made = _of_kind(loop, loop.kind if vectors else kind, made)
         return made
 
+    def _side_by_side(self, made: Any, loops: list[Any]) -> tuple[Any, list[Any]]:
+        """A store and its loops, with those over lanes and over the steps between them as one.
+
+        Nothing changes where lanes are neighbours themselves.
+        """
+        lanes = next((one for one in loops if one.kind == tirx.ForKind.VECTORIZED), None)
+        apart = 1 if lanes is None else self._stride(lanes)
+        beside = (one for one in loops if self._stride(one) == 1 and int(one.extent) == apart)
+        steps = next(beside, None) if apart > 1 else None
+        if steps is None:
+            return made, loops
+        stored, both = _contiguous(made, lanes, steps)
+        return stored, [both, *(one for one in loops if one not in (lanes, steps))]
+
+    def _stride(self, loop: Any) -> int:
+        """How many elements the load moves in a step of a loop; 0 where that is not constant."""
+        (index,), var = self.load.indices, loop.loop_var
+        moved = structural_map(index, (tirx.Var, lambda one: one + 1 if one.same_as(var) else one))
+        found = self.known.simplify(moved - index)
+        return int(found.value) if isinstance(found, tirx.IntImm) else 0
+
     def _place(self, index: Any) -> Any:
         """The index in the panel of an element of the source."""
         return self.known.simplify(index - self.start)
+
+
+def _contiguous(store: Any, lanes: Any, steps: Any) -> tuple[Any, Any]:
+    """A store, and one loop over its contiguous elements in place of two. steps: of each lane."""
+    known, count = tvm.sym.Analyzer(), lanes.extent * steps.extent
+    at = tirx.Var("lane", lanes.loop_var.ty.dtype)
+    known.bind(at, tvm.ir.Range(0, count))
+    places = {
+        lanes.loop_var: at // steps.extent + lanes.min,
+        steps.loop_var: at % steps.extent + steps.min,
+    }
+
+    def moved(node: Any) -> Any:
+        return tirx.BufferLoad(node.source, list(map(known.simplify, node.indices)))
+
+    put = (tirx.Var, lambda var: places.get(var, var))
+    made = structural_map(structural_map(store, put), (tvm.ir.TensorLoad, moved))
+    indices = list(map(known.simplify, made.indices))
+    stored = tirx.BufferStore(made.buffer, made.value, indices)
+    return stored, tirx.For(at, lanes.min * 0, count, lanes.kind, lanes.body)
 
 
 def _of_kind(loop: Any, kind: Any, body: Any) -> Any:

@@ -62,6 +62,18 @@ def made_float32(view: BlockView) -> list[Any]:
     return [b for b, _ in view.operands if str(b.dtype) in (*HALVES, "int8")]
 
 
+def made_words(view: BlockView, target: Target) -> list[Any]:
+    """The packed weights of signed bytes that are multiplied by rows of 16 bits, in whole vectors.
+
+    Where columns are left over, the instruction reads behind them (`marks/dot.py`).
+    """
+    kinds = sorted(str(buffer.dtype) for buffer, _ in view.operands)
+    whole = view.spatial[-1] % lanes(target) == 0 and packed_steps(view) == PAIR
+    if kinds != ["int16", "int8"] or rows_of(view, target) != "int16" or not whole:
+        return []
+    return [buffer for buffer, _ in view.operands if str(buffer.dtype) == "int8"]
+
+
 def in_words(view: BlockView) -> list[Any]:
     """The operands of a float32 product that hold several weights in a word."""
     if any(str(region.source.dtype) != "float32" for region in view.node.writes):

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..marks.dot import STEPS
+from ..marks.dot import PAIR, STEPS
 from ..marks.row_vectors import ROW_LANES, reading_vectors
 from ..target import Target
 from .block_view import BlockView
@@ -169,12 +169,14 @@ def _whole_words(view: BlockView, steps: list[int]) -> list[int]:
 
 
 def _written(state: State, reduction: Any, target: Target) -> int:
-    """How many steps the guess unrolls.
+    """How many steps the guess unrolls; 0 for none, however few there are.
 
     One where pairs of integers are multiplied: of several steps, LLVM would keep all products in
-    registers.
+    registers. Pairs of 16 bits leave none free, so that it spills sums even of few steps.
     """
     view = BlockView(state.sch, reduction)
+    if packed_steps(view) == PAIR:
+        return 0
     apart = 0 < packed_steps(view) <= STEPS and rows_of(view, target) != "uint8"
     return 1 if apart else WRITTEN_GUESS
 
@@ -206,7 +208,8 @@ def unrolled_innermost(
 ) -> tuple[list[Any], list[Any]]:
     """Choose which reducing loops to unroll: all of a few taps, or some steps of a long reduction.
 
-    Returns (loops, those to unroll). most: how many steps the guess unrolls. by_lane: whether
+    Returns (loops, those to unroll). most: how many steps the guess unrolls, and all of a few taps
+    if it is not 0. by_lane: whether
     multiply-adds may take lanes of vectors along rows, which needs enough unrolled steps.
     """
     sch = state.sch
@@ -214,7 +217,8 @@ def unrolled_innermost(
     few = total <= FEW_TAPS
     steps = [d for d in WRITTEN if extent(sch, loops[-1]) % d == 0 and d < total]
     options = [total, *steps] if few else steps
-    guess = 0 if few else sum(step <= most for step in steps[1:])
+    whole = few and most > 0
+    guess = 0 if whole else sum(step <= max(1, most) for step in options[1:])
     step = state.choose("unroll", options, guess, ordered=not few)
     if step == total:
         return [], loops

@@ -39,6 +39,16 @@ def strided(columns: int) -> tvm.IRModule:
     return program([x, w], topi.nn.relu(topi.nn.conv2d_nhwc(x, wide, 2, 1, 1)), free=(1,))
 
 
+def of_bytes(rows: int, columns: int = 48, depth: int = 64) -> tvm.IRModule:
+    """A product of rows of 16 bits with a constant weight of bytes."""
+    x = te.placeholder((rows, depth), name="x", dtype="int16")
+    w = te.placeholder((depth, columns), name="w", dtype="int8")
+    k = te.reduce_axis((0, depth))
+    term = lambda i, j: x[i, k].astype("int32") * w[k, j].astype("int32")  # noqa: E731
+    sums = te.compute((rows, columns), lambda i, j: te.sum(term(i, j), axis=k), name="sums")
+    return program([x, w], topi.nn.relu(sums), free=(1,))
+
+
 def marked(sch: tvm.s_tir.Schedule) -> list[tirx.For]:
     """The loops whose tiles share weights."""
     loops = collect(sch.mod["main"].body, tirx.For)
@@ -61,6 +71,37 @@ def test_rows_that_pass_by_all_panels_share_all_of_them():
 def test_strips_of_few_tiles_share_all_of_them():
     (loop,) = marked(default_schedule(strided(128), TARGET))
     assert loop.kind == tirx.ForKind.PARALLEL
+
+
+AVX2 = replace(TARGET, cpu="x86-64-v3", features=(), vector_bytes=32, vector_registers=16)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "shared"),
+    [(1, 48, False), (61, 48, True), (61, 77, False), (500, 72, True)],
+)
+def test_many_rows_of_16_bits_share_bytes_that_are_widened(rows, columns, shared):
+    """Not where columns are left over: the instruction reads behind them in the weights."""
+    sch = default_schedule(of_bytes(rows, columns), AVX2)
+    assert bool(marked(sch)) == shared
+    x, w, out = built.kernel_outputs(sch.mod)
+    assert (out == np.maximum(x.astype(np.int32) @ w.astype(np.int32), 0)).all()
+
+
+def test_bytes_are_widened_by_vectors_and_once():
+    func = default_schedule(of_bytes(61), AVX2).mod["main"]
+    text = compiled({"main": func.with_attr("global_symbol", "main")}, AVX2).inspect_source("asm")
+    found = re.findall(r"^\s+(vpmovsx\w+|vpmaddwd)\s", text, re.MULTILINE)
+    assert 0 < found.count("vpmovsxbw") < found.count("vpmaddwd") / 6
+    assert set(found) == {"vpmovsxbw", "vpmaddwd"}
+
+
+def test_few_pairs_of_bytes_are_summed_up_one_at_a_time():
+    """If all eight were written out, LLVM would keep their products, and spill the sums."""
+    func = default_schedule(of_bytes(61, depth=16), AVX2).mod["main"]
+    text = compiled({"main": func.with_attr("global_symbol", "main")}, AVX2).inspect_source("asm")
+    sums = AVX2.vector_registers - 4
+    assert sums < text.count("vpmaddwd") < 4 * sums
 
 
 def test_a_trace_of_before_is_valid():
