@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
+from ..operators.emitter import INT64
 from ..operators.repacked import repack
 from .known import Axes, Step
 from .numbers import Number, Sum, least, most, multiplied, quotient
@@ -42,16 +44,14 @@ def grouped(dims: Sequence[Number], sizes: Sequence[Number]) -> list[Group] | No
     return made
 
 
-def regrouped(step: Step, name: str, groups: Sequence[Group]) -> tuple[str, Axes] | None:
-    """The tensor in the shape of its groups; None if zero elements may count."""
+def regrouped(step: Step, name: str, groups: Sequence[Group]) -> tuple[str, Axes]:
+    """The tensor in the shape of its groups."""
     at, made = 0, name
     for own, new in groups:
         rooms = _rooms(step.shape(made)[at : at + len(own)], own, new)
         if rooms:
             shape = step.shape(made)
             made = step.reshape(made, *shape[:at], *rooms, *shape[at + len(own) :])
-        elif all(any(least(n) < 1 for n in some) for some in (own, new)):  # as many in both
-            return None
         else:
             made = _repacked(step, made, at, own, new)
         at += len(new)
@@ -82,8 +82,16 @@ def _repacked(step: Step, name: str, at: int, own: Sequence[Number], new: Sequen
     rank = len(step.shape(name))
     inner = [axis for axis in range(rank) if not at <= axis < at + len(own)]
     data = step("Transpose", name, perm=[*range(at, at + len(own)), *inner])
-    before, behind = ([step.scalar(n) for n in some] for some in (own, new))
+    some_count = any(all(least(n) > 0 for n in some) for some in (own, new))  # as many in both
+    scalar = step.scalar if some_count else partial(_one_at_least, step)
+    before, behind = (list(map(scalar, some)) for some in (own, new))
     made = repack(step, data, before, behind, list(map(most, new)))
     first = [len(new) + k for k in range(at)]
     last = [len(new) + k for k in range(at, len(inner))]
     return step("Transpose", made, perm=[*first, *range(len(new)), *last])
+
+
+def _one_at_least(step: Step, number: Number) -> str:
+    """A number as a scalar, and 1 in the place of 0: then no element counts, wherever it is."""
+    made = step.scalar(number)
+    return made if least(number) > 0 else step("Max", made, step.constant(1, INT64))

@@ -68,10 +68,9 @@ _WHY = "a run decides how much it reads, and that does not fit this shape"
 
 def _in_groups(step: Step, name: str, sizes: Sequence[Number]) -> tuple[str, Axes]:
     groups = grouped(step.facts.dims(name), sizes)
-    made = regrouped(step, name, groups) if groups else None
-    if made is None:
+    if groups is None:
         raise step.refuse(_WHY)
-    return made
+    return regrouped(step, name, groups)
 
 
 def _ints(sizes: Sequence[Number], at: int) -> list[Number]:

@@ -40,6 +40,10 @@ USES = {
         node("Sub", "all n", "rest"), node("Concat", "first first rest first", "w", axis=0),
         node("Pad", "r w", "e"), node("Pad", "r pads", "f"),
     ),
+    "shifts": (
+        node("Transpose", "r", "t"), node("MatMul", "r t", "s"), node("Concat", "s s", "w", axis=1),
+        node("Add", "n n", "m"), node("Concat", "m n", "k", axis=0), node("Reshape", "w k", "a"),
+    ),
     "orders": (
         node("Slice", "r first one one", "column"), node("Squeeze", "column one", "q"),
         node("Concat", "n three", "k", axis=0), node("ReduceMin", "k", "least", keepdims=1),
