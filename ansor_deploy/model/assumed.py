@@ -8,13 +8,11 @@ that. `caches.py` assumes the rows of caches. All other open sizes have to be gi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby, permutations
 from math import isqrt
 
 from onnx import ModelProto
 
-from ..errors import ModelError
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
 from .misfit import Trials, longest
@@ -40,17 +38,17 @@ _MOST = 1 << 26  # elements of the largest tensor that is accepted while other s
 _STEPS = (32, 64, 128)
 
 
-def assumed(proto: ModelProto, given: Asked) -> Asked:
+def assumed(trials: Trials, given: Asked) -> Asked:
     """Shapes for the open inputs that `given` leaves out; none where no choice is clear.
 
     Where a range was given, the axes of the same name get it as well.
     """
+    proto = trials.proto
     axes = [axis for axis in open_axes(proto) if axis.value.name not in given]
     if not axes or next(found_caches(proto), None):
         return {}
     span = span_of(given)
     fixed = with_rows(given, span.most if span else 0)
-    trials = Trials(proto)
     if not (fitting := _proposals(trials, fixed)):
         return {}
     known = _names(proto, given)
@@ -98,14 +96,13 @@ def _exported(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, 
     axes = [axis for axis in open_axes(trials.proto) if axis.value.name in first]
     free = [axis for axis in axes if not _is_batch(axis, first)] or axes
     lengths = [axis for axis in free if _size(first, axis) > 1] or free  # no batch of a state
-    with suppress(ModelError):
-        _, sizes = trials.clash({**given, **first})  # type: ignore[dict-item]
-        tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
-        for size in dict.fromkeys((*sizes, *_sides(sizes, tried_with))):
-            found = _with(first, lengths, size)
-            if size > 1 and not trials.misfit({**given, **found}):  # type: ignore[dict-item]
-                yield found  # type: ignore[misc]
-                return
+    _, sizes = trials.clash({**given, **first})  # type: ignore[dict-item]
+    tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
+    for size in dict.fromkeys((*sizes, *_sides(sizes, tried_with))):
+        found = _with(first, lengths, size)
+        if size > 1 and not trials.misfit({**given, **found}):  # type: ignore[dict-item]
+            yield found  # type: ignore[misc]
+            return
 
 
 def _proportional(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, Shape]]:
@@ -115,8 +112,7 @@ def _proportional(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[s
     for axis in open_axes(trials.proto):
         if axis.value.name in first and _is_free(axis, first):
             places.setdefault(axis.value.name, []).append(axis.at)
-    with suppress(ModelError):
-        yield from in_proportion(trials, given, first, places)
+    yield from in_proportion(trials, given, first, places)
 
 
 def _sides(sizes: Sequence[int], side: Collection[int]) -> Iterator[int]:

@@ -21,7 +21,7 @@ from .cache_names import name_masks, name_rows, origin, read_directly
 from .counted.attentions import cache_places
 from .graph.fold import sort_and_fold
 from .graph.graph import Graph
-from .misfit import longest, misfit
+from .misfit import Trials, longest
 from .onnx.bind import bind_shapes, declared_shape, model_inputs
 from .onnx.size_names import SizeName
 from .onnx.sizes import open_axes, proposals
@@ -76,6 +76,10 @@ class Opened:
 
     def bound(self, length: int) -> ModelProto:
         """The model with static shapes where `length` rows count: the oracle runs it."""
+        return bind_shapes(self.proto, self.shapes(length))
+
+    def shapes(self, length: int) -> dict[str, Shape]:
+        """The shapes of the inputs with open sizes where `length` rows count."""
         sizes = {**self.sizes, self.past: length}
         names = {axis.name: SizeName(axis.name, sizes) for axis in open_axes(self.proto)}
         shapes: dict[str, list[int]] = {}
@@ -83,7 +87,7 @@ class Opened:
             declared = declared_shape(axis.value) or ()
             shape = shapes.setdefault(axis.value.name, list(declared))  # type: ignore[arg-type]
             shape[axis.at] = names[axis.name].value(sizes)
-        return bind_shapes(self.proto, {name: tuple(one) for name, one in shapes.items()})
+        return {name: tuple(one) for name, one in shapes.items()}
 
     def opened(self) -> ModelProto:
         """The model with static shapes, except for the sizes that its length changes."""
@@ -118,8 +122,10 @@ def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
     if (tokens := whole.context.tokens) >= _USUAL:
         return 0
 
+    trials = Trials(whole.proto)
+
     def fault(rows: int) -> str:
-        return misfit(whole.bound(rows - tokens), {})
+        return trials.misfit(whole.shapes(rows - tokens))
 
     rows = longest(tokens, _USUAL, fault) if fault(_USUAL) else _USUAL
     return rows if rows > tokens else 0
@@ -190,8 +196,8 @@ def _fitting(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:
         value.name: tuple(size for size in declared_shape(value) or () if isinstance(size, int))
         for value in model_inputs(proto)
     }
-    tried = [{**fixed, **given, **one} for one in proposals(proto, given)]
-    return next((one for one in tried if not misfit(proto, one)), tried[0])
+    tried, trials = [{**fixed, **given, **one} for one in proposals(proto, given)], Trials(proto)
+    return next((one for one in tried if not trials.misfit(one)), tried[0])
 
 
 def _tokens(

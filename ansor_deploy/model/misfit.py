@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import chain, groupby, zip_longest
 from math import prod
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
@@ -32,23 +33,32 @@ _EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 
 
+class _Trial(NamedTuple):
+    """What inference says of a graph with some shapes of its inputs.
+
+    why: how they contradict it; else "". largest: the elements in the largest tensor. clash: the
+    answer of `Trials.clash`.
+    """
+
+    why: str
+    largest: int
+    clash: tuple[str, list[int]]
+
+
 class Trials:
     """A model that is tried with several shapes: what no shape changes is computed once."""
 
     def __init__(self, proto: ModelProto) -> None:
         self.proto = proto
-        self._done: dict[tuple[tuple[str, Shape], ...], tuple[str, int]] = {}
+        self._done: dict[tuple[tuple[str, Shape], ...], _Trial] = {}
 
     def tried(self, shapes: Mapping[str, Shape]) -> tuple[str, int]:
-        """The answer of the function `tried`."""
-        key = tuple(sorted(shapes.items()))
-        if key not in self._done:
-            self._done[key] = tried(self._lean, shapes)
-        return self._done[key]
+        """The answer of `misfit`, and the elements in the largest tensor that inference finds."""
+        return self._trial(shapes)[:2]
 
     def misfit(self, shapes: Mapping[str, Shape]) -> str:
         """The answer of the function `misfit`."""
-        return self.tried(shapes)[0]
+        return self._trial(shapes).why
 
     def clash(self, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
         """The first node that contradicts these shapes, by its result, and the sizes in it.
@@ -56,7 +66,13 @@ class Trials:
         It is a Reshape, a sum or a product, in which an exporter may have stored the sizes of its
         own example input. ("", []) if there is none.
         """
-        return _clash(self._lean, shapes)
+        return self._trial(shapes).clash
+
+    def _trial(self, shapes: Mapping[str, Shape]) -> _Trial:
+        key = tuple(sorted(shapes.items()))
+        if key not in self._done:
+            self._done[key] = _tried(self._lean, shapes)
+        return self._done[key]
 
     @cached_property
     def _lean(self) -> ModelProto:
@@ -79,32 +95,29 @@ def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
 
     Weights are left out, so this is fast for a model of any size.
     """
-    return tried(proto, shapes)[0]
+    return _tried(proto, shapes).why
 
 
-def tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, int]:
-    """The answer of `misfit`, and the elements in the largest tensor that inference finds."""
+def _tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> _Trial:
     try:
         graph = _bare(proto, shapes)
     except ModelError as error:
-        return error.text, 0
+        return _Trial(error.text, 0, ("", []))
     why = _contradiction(graph)
     largest = max(map(prod, graph.shapes.values()), default=0)
-    return next(_faults(graph), why), largest  # faults come before what follows from them
+    why = next(_faults(graph), why)  # faults come before what follows from them
+    return _Trial(why, largest, next(_clashes(graph), ("", [])))
 
 
-def _clash(proto: ModelProto, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
-    graph = _bare(proto, shapes)
-    _contradiction(graph)
+def _clashes(graph: Graph) -> Iterator[tuple[str, list[int]]]:
     for node in graph.nodes:
         known = [graph.shapes[name] for name in node.input if name in graph.shapes]
         if is_op(node, *_TOGETHER) and (apart := _apart(known)):
-            return node.output[0], apart
+            yield node.output[0], apart
         if is_op(node, "MatMul") and (inner := _inner(known)):
-            return node.output[0], inner
+            yield node.output[0], inner
         if is_op(node, "Reshape") and known and (made := _other_sizes(graph, node, known[0])):
-            return node.output[0], made
-    return "", []
+            yield node.output[0], made
 
 
 def _apart(shapes: Sequence[Shape]) -> list[int]:

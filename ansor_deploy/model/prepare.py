@@ -22,7 +22,7 @@ from .counted import caches, ranges
 from .fixed_inputs import proposing_values, with_values
 from .graph.foreign import declare_foreign
 from .graph.nodes import PlacedCall
-from .misfit import check_sizes, misfit
+from .misfit import Trials, check_sizes
 from .onnx.class_labels import Labels
 from .onnx.file import OnnxModel, load
 from .operators.support import refuse_early
@@ -98,10 +98,11 @@ def prepare(
     stage("read", str(path))
     values, shapes = values_of(input_shapes[0]), [*map(shapes_of, input_shapes)]
     source, proto = _loaded(path, values)
-    sizes = _Sizes.of(proto, values, *_completed(proto, shapes, rows, stage))
+    trials = Trials(proto)
+    sizes = _Sizes.of(proto, values, *_completed(trials, shapes, rows, stage))
     with blaming(path), proposing_values(proto):
-        protos, opened = _opened(proto, sizes)
-        del proto  # it holds another copy of the weights
+        protos, opened = _opened(trials, sizes)
+        del proto, trials  # they hold another copy of the weights
         try:
             with instead(sizes.fixed if sizes.lengths else {}):
                 graphs = _sound_graphs(path, sizes.tried, protos, opened)
@@ -164,14 +165,14 @@ class _Sizes(NamedTuple):
         return cls(values, first, rows, may_be_fixed, lengths, span, tried, fixed)
 
 
-def _opened(proto: ModelProto, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
+def _opened(trials: Trials, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
     """The model with each of its shapes, and the models to compile where sizes stay open."""
-    if sizes.lengths and (fault := misfit(proto, sizes.tried[-1])):
+    if sizes.lengths and (fault := trials.misfit(sizes.tried[-1])):
         raise ModelError(
             f"with the smallest size of the range, {fault}",
             "let the range begin with a larger number",
         )
-    protos, opened = _bound(proto, sizes.tried, sizes.rows)
+    protos, opened = _bound(trials, sizes.tried, sizes.rows)
     if sizes.lengths:
         opened = [(protos[0], partial(ranges.prepare, asked=sizes.lengths))]
     return protos, opened
@@ -201,7 +202,7 @@ def _imported(
 
 
 def _completed(
-    proto: ModelProto, shapes: Sequence[Asked], rows: int, stage: Callable[[str, str], None]
+    trials: Trials, shapes: Sequence[Asked], rows: int, stage: Callable[[str, str], None]
 ) -> tuple[Sequence[Asked], int, bool]:
     """Shapes and rows of caches, with assumed ones; and whether fixed sizes may replace them.
 
@@ -213,10 +214,10 @@ def _completed(
         )
     if rows or len(shapes) > 1:
         return shapes, rows, False
-    if not span_of(shapes[0]) and (rows := assumed_rows(proto, with_rows(shapes[0], 0))):
+    if not span_of(shapes[0]) and (rows := assumed_rows(trials.proto, with_rows(shapes[0], 0))):
         stage("sizes", f"--context {rows}, since the file leaves the rows of its caches open")
         return shapes, rows, True
-    if not (found := assumed(proto, shapes[0])):
+    if not (found := assumed(trials, shapes[0])):
         return shapes, 0, False
     stage("sizes", f"{options(found)}, which the file leaves open")
     may_be_fixed = span_of(found) is not None and span_of(shapes[0]) is None
@@ -263,7 +264,7 @@ def _of_batch(
     sizes = list(batch.sizes())
     tried = tried_size(sizes, batch.most)
     bound_to = [with_rows(asked.asked, rows) for rows in (*sizes[1:], *([tried] if tried else []))]
-    protos, _ = _bound(_loaded(path, asked.values)[1], bound_to, 0)
+    protos, _ = _bound(Trials(_loaded(path, asked.values)[1]), bound_to, 0)
     count = len(sizes) - 1
     return protos, _sound_graphs(path, bound_to[:count], protos[:count]) if count else []
 
@@ -292,15 +293,15 @@ def _loaded(path: Path, values: Values) -> tuple[_Source, ModelProto]:
 
 
 def _bound(
-    proto: ModelProto, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
+    trials: Trials, input_shapes: Sequence[Mapping[str, tuple[int, ...]]], rows: int
 ) -> tuple[tuple[Any, ...], list[Opening]]:
     """The model with each of the input shapes.
 
     With a context, also the model to compile, which leaves open the sizes that its length changes.
     """
     if not rows:
-        return tuple(bound(proto, shapes) for shapes in input_shapes), []
-    whole = Opened.of(proto, input_shapes[0], rows)
+        return tuple(bound(trials, shapes) for shapes in input_shapes), []
+    whole = Opened.of(trials.proto, input_shapes[0], rows)
     keep = partial(caches.prepare, context=whole.context)
     return tuple(map(whole.bound, whole.context.samples)), [(whole.opened(), keep)]
 

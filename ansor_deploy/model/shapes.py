@@ -12,7 +12,7 @@ from ..errors import ModelError
 from .assumed import any_size, is_side
 from .batches import Asked, Span
 from .caches import found_caches
-from .misfit import Trials, misfit
+from .misfit import Trials
 from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_inputs
 from .onnx.file import load
 from .onnx.rebatch import FixedSizesError
@@ -23,15 +23,15 @@ Shapes = Mapping[str, Shape]
 _STEPS = (32, 64, 128)  # networks that halve their data often take multiples of these
 
 
-def bound(proto: ModelProto, given: Shapes) -> ModelProto:
+def bound(trials: Trials, given: Shapes) -> ModelProto:
     """The model with these shapes; ModelError that proposes some for the inputs left open."""
     try:
-        return bind_shapes(proto, given)
+        return bind_shapes(trials.proto, given)
     except OpenInputsError as error:
-        error.hint = _hint(proto, given)
+        error.hint = _hint(trials, given)
         raise
     except FixedSizesError as error:
-        if refusal := _refusal(proto, given):
+        if refusal := _refusal(trials, given):
             error.hint = f"{error.hint}. {refusal.hint}"
         raise
 
@@ -46,9 +46,9 @@ def explained(path: Path, given: Sequence[Shapes]) -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        proto = load(path).proto if any(given) else None
+        trials = Trials(load(path).proto) if any(given) else None
         for shapes in filter(None, given):
-            if proto and (refusal := _refusal(proto, shapes)):
+            if trials and (refusal := _refusal(trials, shapes)):
                 raise refusal from error
         raise
 
@@ -64,14 +64,14 @@ def instead(fixed: Shapes) -> Iterator[None]:
         raise
 
 
-def _hint(proto: ModelProto, given: Shapes) -> str:
+def _hint(trials: Trials, given: Shapes) -> str:
     """Options to paste: shapes that were found to fit, or else some of the right form."""
-    tried, trials = list(proposals(proto, given)), Trials(proto)
+    tried = list(proposals(trials.proto, given))
     faults = (trials.misfit({**given, **shapes}) for shapes in tried)
     why = ""
     for shapes, fault in zip(tried, faults, strict=False):
         if not fault:
-            return f"Give them: {options(shapes)}{_more(proto, shapes)}{_kept(proto)}"
+            return f"Give them: {options(shapes)}{_more(trials, shapes)}{_kept(trials.proto)}"
         why = why or fault
     return (
         f"Give them, with sizes that fit the model. It does not take {options(tried[0])} ({why}): "
@@ -87,9 +87,9 @@ def _kept(proto: ModelProto) -> str:
     )
 
 
-def _more(proto: ModelProto, shapes: Shapes) -> str:
+def _more(trials: Trials, shapes: Shapes) -> str:
     """Ranges that may replace proposed sizes; "" where none is known."""
-    ranges = filter(None, (_any_batch(proto, shapes), _any_size(proto, shapes)))
+    ranges = filter(None, (_any_batch(trials.proto, shapes), _any_size(trials, shapes)))
     words = ", and for ".join(ranges)
     return f" (for {words})" if words else ""
 
@@ -101,27 +101,27 @@ def _any_batch(proto: ModelProto, shapes: Shapes) -> str:
     return "any batch up to 8: 1..8 in the place of its 1" if named else ""
 
 
-def _any_size(proto: ModelProto, shapes: Shapes) -> str:
+def _any_size(trials: Trials, shapes: Shapes) -> str:
     """The advice to give ranges for sides of images where the graph takes half of them; else ""."""
-    axes = (axis for axis in open_axes(proto) if axis.value.name in shapes)
+    axes = (axis for axis in open_axes(trials.proto) if axis.value.name in shapes)
     sides = [axis for axis in axes if is_side(axis, shapes)]
-    if not (ranged := any_size(Trials(proto), {}, shapes, sides)):
+    if not (ranged := any_size(trials, {}, shapes, sides)):
         return ""
     places = ((axis.value.name, axis.at) for axis in sides)
     words = {f"{ranged[name][at]} in the place of {shapes[name][at]}" for name, at in places}
     return f"images of any size: {', '.join(sorted(words))}"
 
 
-def _refusal(proto: ModelProto, given: Shapes) -> ModelError | None:
+def _refusal(trials: Trials, given: Shapes) -> ModelError | None:
     """The error for these shapes if the graph takes others and not these; else None."""
-    if not (why := misfit(proto, given)):
+    if not (why := trials.misfit(given)):
         return None
-    other = next((one for one in _others(proto, given) if not misfit(proto, one)), None)
+    other = next((one for one in _others(trials.proto, given) if not trials.misfit(one)), None)
     if other is None:
         return None
     changed = {name: shape for name, shape in given.items() if other.get(name) != shape}
     listed = ", ".join(f"'{name}' ({_numbers(shape)})" for name, shape in changed.items())
-    better = {name: other.get(name) or _exported(proto, name) for name in changed}
+    better = {name: other.get(name) or _exported(trials.proto, name) for name in changed}
     what = "shape of its input" if len(changed) == 1 else "shapes of its inputs"
     return ModelError(
         f"the model does not take the {what} {listed}: {why}", f"These fit: {options(better)}"

@@ -29,6 +29,7 @@ from ansor_deploy.cli.options import input_shape_option
 from ansor_deploy.cli.shapes import InputShapes
 from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span, shapes_of, with_rows
+from ansor_deploy.model.misfit import Trials
 from ansor_deploy.model.shapes import options
 from ansor_deploy.runtime import load
 from ansor_deploy.runtime.lengths import Lengths
@@ -73,7 +74,7 @@ def command(
 
 def _opened(proto: onnx.ModelProto, most: int) -> Shapes:
     """The shapes of a model, with its open length as a range up to `most`."""
-    shapes = assumed(proto, {})
+    shapes = assumed(Trials(proto), {})
     spans = {one for shape in shapes.values() for one in shape if isinstance(one, Span)}
     if not spans:
         raise click.UsageError("the model leaves no length open, or more than one")

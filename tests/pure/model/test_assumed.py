@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from helpers.graphs import model, node, randn, typed
+from helpers.tried import assumed
 from onnx import TensorProto
 
-from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.graph import fold
 from ansor_deploy.model.misfit import Trials, misfit

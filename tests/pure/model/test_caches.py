@@ -11,6 +11,7 @@ from ansor_deploy.errors import ModelError
 from ansor_deploy.model.caches import Opened, assumed_rows, found_caches
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import caches
+from ansor_deploy.model.graph import fold
 from ansor_deploy.runtime.context import Counted
 
 
@@ -50,17 +51,22 @@ def test_a_step_adds_what_inference_says():
     assert opened(appending((1, 2, "p", 4), (1, 2, "n", 4)), x=(1, 2, 5, 4)).context.tokens == 5
 
 
-def test_rows_that_nobody_gives_are_as_many_as_is_usual_or_as_there_are_positions():
+def test_rows_that_nobody_gives_are_as_many_as_is_usual_or_as_there_are_positions(monkeypatch):
     proto = llama(**TINY)
     assert assumed_rows(proto, {}) == 1024
     assert assumed_rows(proto, dict.fromkeys(("past.0.key", "past.0.value"), (1, 2, 5, 8))) == 0
     assert assumed_rows(appending((1, 2, 3, 4), (1, 2, 1, 4)), {}) == 0  # none is open
     nodes = [node("Concat", "past x", "present", axis=2), node("Mul", "present p", "y"),
-             node("Shape", "present", "rows", start=2, end=3), node("Sub", "rows one", "last"),
-             node("Gather", "positions last", "p")]  # fmt: skip
+             node("Shape", "present", "rows", start=2, end=3), node("Sub", "two one", "unit"),
+             node("Sub", "rows unit", "last"), node("Gather", "positions last", "p")]  # fmt: skip
     inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
-    constants = {"one": np.array([1]), "positions": randn(0, 77, 1)}
-    assert assumed_rows(model(nodes, inputs, ("y", "present"), constants=constants), {}) == 77
+    constants = {"one": np.array([1]), "two": np.array([2]), "positions": randn(0, 77, 1)}
+    proto = model(nodes, inputs, ("y", "present"), constants=constants)
+    made, evaluate = [], fold._evaluate
+    monkeypatch.setattr(fold, "_evaluate", lambda *given: made.append(given[1]) or evaluate(*given))
+    assert assumed_rows(proto, {}) == 77
+    # While ten numbers of rows are tried, what none of them changes is not computed again.
+    assert [node.output[0] for node in made].count("unit") <= 4
 
 
 def test_sizes_that_a_file_names_apart_are_one_where_the_caches_grow():

@@ -1,8 +1,13 @@
 """Open sizes that stand in a proportion are found from the nodes in which they meet."""
 
+import pytest
 from helpers.graphs import model, node
+from helpers.tried import assumed
 
-from ansor_deploy.model.assumed import assumed
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model import assumed as assuming
+from ansor_deploy.model import misfit
+from ansor_deploy.model.shapes import bound
 
 # One code of `slow` counts for two of `middle` and for four of `fast`.
 STAGES = [
@@ -31,3 +36,16 @@ def test_both_sides_of_an_image_are_scaled():
 def test_what_no_scaling_mends_is_left_to_the_user():
     inputs = {"x": (1, "a", 8), "z": (1, 7, "b")}
     assert not assumed(model([node("MatMul", "x z", "y")], inputs), {})
+
+
+def test_no_shapes_are_tried_twice_before_a_refusal(monkeypatch):
+    seen, once = [], misfit._tried
+    monkeypatch.setattr(
+        misfit, "_tried", lambda lean, shapes: seen.append(shapes) or once(lean, shapes)
+    )
+    inputs = {"x": (1, "a", 8), "z": (1, 7, "b")}
+    trials = misfit.Trials(model([node("MatMul", "x z", "y")], inputs))
+    assert not assuming.assumed(trials, {})
+    with pytest.raises(ModelError, match="unknown dimensions"):
+        bound(trials, {})
+    assert len(seen) == len({tuple(sorted(one.items())) for one in seen}) > 1

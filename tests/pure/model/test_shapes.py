@@ -8,15 +8,15 @@ import onnx
 import pytest
 from helpers.graphs import model, node, randn
 from helpers.learned import learned
+from helpers.tried import assumed, bound
 from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
-from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.misfit import check_sizes, misfit
 from ansor_deploy.model.onnx.size_names import SizeName
-from ansor_deploy.model.shapes import bound, explained
+from ansor_deploy.model.shapes import explained
 
 INTEGERS = TensorProto.INT64
 
