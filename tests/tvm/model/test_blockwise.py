@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.built import HOST, assert_like_oracle, compiled, imported, run
+from helpers.built import HOST, compiled, imported
 from helpers.few_bits import few_bits_product
 from helpers.graphs import node, randn, typed
+from helpers.together import Together
 from onnx import TensorProto, helper
 
 from ansor_deploy._tvm import collect, tvm
@@ -106,64 +107,92 @@ def types(proto) -> list[str]:
     return sorted(str(one.ty.dtype) for one in constants if len(one.ty.shape))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("rows", "turned"), [(1, False), (3, True), (70, False), (70, True)])
-def test_results_are_those_of_weights_of_float32(kind, rows, turned, monkeypatch):
-    form = "int32" if kind == "int4" and rows <= FEW else "int8"
-    assert_same_bits(built(kind, rows, turned=turned), randn(7, rows, DEPTH), form, monkeypatch)
+# Of each model, the form in which its weights are stored, and its input.
+MODELS = {
+    **{
+        f"{kind} for {rows} rows{', turned' * turned}": (
+            built(kind, rows, turned=turned),
+            "int32" if kind == "int4" and rows <= FEW else "int8",
+            (rows, DEPTH),
+        )
+        for kind in KINDS
+        for rows, turned in ((1, False), (3, True), (70, False), (70, True))
+    },
+    **{
+        f"{kind} of {count} scales along {axis}": (
+            built_of_lines(kind, count, axis), "int32" if kind == "int4" else "int8", (3, DEPTH)
+        )
+        for kind, count, axis in (
+            ("int8", COLUMNS, 1), ("uint8", 1, 1), ("int8", DEPTH, 0), ("int4", COLUMNS, 1),
+            ("uint4", COLUMNS, 1),
+        )
+    },
+    **{
+        f"made by a product, {factors} of {scales}": (
+            built_of_products(factors, scales), "int8", (3, DEPTH)
+        )
+        for factors, scales in (
+            ("c s", (1, COLUMNS)), ("s c", (COLUMNS,)), ("c s", (DEPTH, 1)), ("c s", ())
+        )
+    },
+    **{
+        f"{op} of {window} by {window}": (
+            built_of_channels(op, window, stride=stride, count=count), "int8", IMAGE
+        )
+        for op, window, stride, count in (
+            ("Conv", 1, 1, COLUMNS), ("Conv", 3, 2, 1), ("ConvTranspose", 2, 2, COLUMNS)
+        )
+    },
+    **{
+        f"{bits} bits of {depth} for {rows} rows": (product(rows, bits, depth), form, (rows, depth))
+        for rows, bits, depth, form in (
+            (1, 2, 160, "int32"), (1, 4, 160, "int32"), (1, 4, 152, "int32"), (1, 4, 150, "int8"),
+            (1, 8, 150, "int8"), (8, 4, 160, "int32"), (9, 4, 160, "int8"),
+        )
+    },
+}  # fmt: skip
+# A byte does not hold what these leave of their numbers.
+WITH_ZEROS = {
+    f"{kind} for {rows} rows beside zeros": (built(kind, rows, zeros=zeros), "int8", (rows, DEPTH))
+    for kind, zeros in (("uint8", (0, 100)), ("int8", (100, 120)))
+    for rows in (3, 70)
+}
+PROTOS = {name: proto for name, (proto, *_) in {**MODELS, **WITH_ZEROS}.items()}
 
 
-@pytest.mark.parametrize(
-    ("kind", "count", "axis"),
-    [
-        ("int8", COLUMNS, 1),
-        ("uint8", 1, 1),
-        ("int8", DEPTH, 0),
-        ("int4", COLUMNS, 1),
-        ("uint4", COLUMNS, 1),
-    ],
-)
-def test_so_they_are_of_one_scale_a_line(kind, count, axis, monkeypatch):
-    form = "int32" if kind == "int4" else "int8"
-    assert_same_bits(built_of_lines(kind, count, axis), randn(7, 3, DEPTH), form, monkeypatch)
+def together():
+    """All models as they are imported now."""
+    shapes = {name: shape for name, (*_, shape) in {**MODELS, **WITH_ZEROS}.items()}
+    return Together(PROTOS, {name: {"x": randn(7, *shape)} for name, shape in shapes.items()})
 
 
-@pytest.mark.parametrize(
-    ("factors", "scales"),
-    [("c s", (1, COLUMNS)), ("s c", (COLUMNS,)), ("c s", (DEPTH, 1)), ("c s", ())],
-)
-def test_nor_do_those_differ_that_a_product_makes_of_bytes(factors, scales, monkeypatch):
-    proto = built_of_products(factors, scales)
-    assert_same_bits(proto, randn(7, 3, DEPTH), "int8", monkeypatch)
+@pytest.fixture(scope="module")
+def short():
+    return together()
 
 
-@pytest.mark.parametrize(
-    ("op", "window", "stride", "count"),
-    [("Conv", 1, 1, COLUMNS), ("Conv", 3, 2, 1), ("ConvTranspose", 2, 2, COLUMNS)],
-)
-def test_and_those_of_convolutions_are(op, window, stride, count, monkeypatch):
-    proto = built_of_channels(op, window, stride=stride, count=count)
-    assert_same_bits(proto, randn(7, *IMAGE), "int8", monkeypatch)
+@pytest.fixture(scope="module")
+def wide():
+    """Types and outputs of the models with weights of float32."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockwiseWeights, "of", lambda *_: None)
+        patch.setattr(block_quantised, "_in_bytes", lambda _: None)
+        models = together()
+        return {name: (types(proto), models.outputs(name)) for name, proto in PROTOS.items()}
+
+
+@pytest.mark.parametrize("name", PROTOS)
+def test_results_are_those_of_weights_of_float32(name, short, wide):
+    _, form, _ = {**MODELS, **WITH_ZEROS}[name]
+    zeros = ["float32"] if name in WITH_ZEROS else []
+    assert types(PROTOS[name]) == ["float32", *zeros, form]
+    found, ((have,), (want,)) = wide[name][0], (short.outputs(name), wide[name][1])
+    assert found == ["float32"]
+    np.testing.assert_array_equal(have.view(np.int32), want.view(np.int32))
 
 
 def test_convolutions_by_tiles_have_transformed_weights():
     assert types(built_of_channels("Conv", 3)) == ["float32"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "bits", "depth", "form"),
-    [
-        (1, 2, 160, "int32"),
-        (1, 4, 160, "int32"),
-        (1, 4, 152, "int32"),
-        (1, 4, 150, "int8"),
-        (1, 8, 150, "int8"),
-        (8, 4, 160, "int32"),
-        (9, 4, 160, "int8"),
-    ],
-)
-def test_results_of_products_of_few_bits_are_so_too(rows, bits, depth, form, monkeypatch):
-    assert_same_bits(product(rows, bits, depth), randn(7, rows, depth), form, monkeypatch)
 
 
 def test_zero_points_between_steps_leave_them_float32():
@@ -171,20 +200,9 @@ def test_zero_points_between_steps_leave_them_float32():
     assert types(product(zeros=7.5)) == ["float32"]
 
 
-def assert_same_bits(proto, x, form, monkeypatch, *, zeros=False):
-    feeds = {"x": x}
-    assert types(proto) == ["float32", *(["float32"] if zeros else []), form]
-    (short,) = run(proto, feeds)
-    monkeypatch.setattr(BlockwiseWeights, "of", lambda *_: None)
-    monkeypatch.setattr(block_quantised, "_in_bytes", lambda _: None)
-    assert types(proto) == ["float32"]
-    (wide,) = run(proto, feeds)
-    np.testing.assert_array_equal(short.view(np.int32), wide.view(np.int32))
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_net_of_such_weights_is_right(kind):
-    assert_like_oracle(built(kind))
+def test_a_net_of_such_weights_is_right(kind, short):
+    short.assert_like_oracle(f"{kind} for 3 rows, turned")
 
 
 def test_they_take_a_byte_each_and_their_scales():
@@ -195,13 +213,6 @@ def test_they_take_a_byte_each_and_their_scales():
 def test_those_of_four_bits_take_half_a_byte_for_one_row():
     block = compiled(built("int4", 1)).weights.block
     assert len(block) <= 1.3 * DEPTH * COLUMNS * (1 / 2 + 4 / BLOCK)
-
-
-@pytest.mark.parametrize("rows", [3, 70])
-@pytest.mark.parametrize("kind", ["uint8", "int8"])
-def test_zero_points_are_kept_where_a_byte_does_not_hold_what_they_leave(kind, rows, monkeypatch):
-    proto = built(kind, rows, zeros=(100, 120) if kind == "int8" else (0, 100))
-    assert_same_bits(proto, randn(7, rows, DEPTH), "int8", monkeypatch, zeros=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,10 +1,13 @@
 """What stands for integers is computed on them: the same bytes as ONNX Runtime's, and no floats."""
 
+from itertools import product
+
 import numpy as np
 import onnx
 import pytest
 from helpers import built, graphs
 from helpers.graphs import model, node
+from helpers.together import Together
 from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
@@ -63,30 +66,39 @@ def quantised(nodes, folder, kind):
     return onnx.load(folder / "made.onnx")
 
 
-@pytest.fixture(params=["QUInt8", "QInt8"])
-def kind(request):
-    """The type of activations."""
-    return QuantType[request.param]
+# Networks, and the types of their activations.
+MODELS = list(product(NETWORKS, ["QUInt8", "QInt8"]))
 
 
-@pytest.mark.parametrize("nodes", [one for one, _ in NETWORKS.values()], ids=NETWORKS)
-def test_bytes_are_those_of_the_oracle(nodes, kind, tmp_path):
-    proto = quantised(nodes, tmp_path, kind)
-    feeds = {"x": randn(*SHAPE)}
-    (found,), (wanted,) = built.run(proto, feeds), graphs.run(proto, feeds)
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quantised")
+    return {
+        (name, kind): quantised(NETWORKS[name][0], folder, QuantType[kind]) for name, kind in MODELS
+    }
+
+
+@pytest.fixture(scope="module")
+def together(networks):
+    return Together(networks)
+
+
+@pytest.mark.parametrize("name", MODELS, ids=": ".join)
+def test_bytes_are_those_of_the_oracle(name, together):
+    (found,), (wanted,) = together.outputs(name), together.expected(name)
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("nodes", [one for one, _ in NETWORKS.values()], ids=NETWORKS)
-def test_no_product_is_of_floats(nodes, kind, tmp_path):
-    made = canonicalize(quantised(nodes, tmp_path, kind))
+@pytest.mark.parametrize("name", MODELS, ids=": ".join)
+def test_no_product_is_of_floats(name, networks):
+    made = canonicalize(networks[name])
     assert not {one.op_type for one in made.graph.node} & {"Conv", "MatMul", "Gemm", "Sigmoid"}
 
 
-@pytest.mark.parametrize(("nodes", "most"), NETWORKS.values(), ids=NETWORKS)
-def test_conversions_are_part_of_kernels(nodes, most, tmp_path):
-    kernels = built.count_ops(quantised(nodes, tmp_path, QuantType.QUInt8))
-    assert sum(kernels.values()) <= most, kernels
+@pytest.mark.parametrize("name", NETWORKS)
+def test_conversions_are_part_of_kernels(name, networks):
+    kernels = built.count_ops(networks[name, "QUInt8"])
+    assert sum(kernels.values()) <= NETWORKS[name][1], kernels
 
 
 def test_bytes_held_to_a_bound_are_part_of_the_kernel_that_makes_them():
