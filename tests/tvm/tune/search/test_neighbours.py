@@ -23,6 +23,7 @@ from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.tune.plan import make_plan
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import open_context
+from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from ansor_deploy.tune.search.features import decode_choices
 from ansor_deploy.tune.search.genome import Genome, build, recover, templates
 from ansor_deploy.tune.search.neighbours import Neighbour, nearest
@@ -139,7 +140,7 @@ def test_the_same_sizes_get_back_the_same_program():
 
 
 def test_refitting_is_deterministic():
-    old, new = task(conv2d(14, 16, 32)), task(conv2d(28, 24, 48))
+    old, new = task(strided(14, 16, 32)), task(strided(28, 24, 48))
     traces = drawn(old, 1)
     first, second = (refitted(old, new, traces) for _ in range(2))
     assert [genome for genome, _ in first] == [genome for genome, _ in second]
@@ -257,9 +258,14 @@ def test_neighbours_are_of_the_same_family_and_target(registry):
     assert neighbours(registry, task(matmul(8, 8, 8))) == []
 
 
+def opened(registry):
+    """What a search needs, of one that makes few programs."""
+    few = EvolutionOptions(pool=64, breeding=1, programs=2, population=16)
+    return replace(open_context(registry, HOST, RULES, 0), options=few)
+
+
 def proposed(registry, made, count=BATCH):
-    context = open_context(registry, HOST, RULES, 0)
-    return open_search("ansor", made, [], context).propose(count)
+    return open_search("ansor", made, [], opened(registry)).propose(count)
 
 
 def test_a_search_starts_with_what_its_neighbours_ended_with(registry):
@@ -313,16 +319,16 @@ def test_a_task_that_was_searched_goes_on_where_it_was(registry):
     tuned(registry, new, drawn(new, wanted=3))
     known = list(registry.measurements(HOST.fingerprint, new.key))
     assert len(known) == 3
-    before = open_search("ansor", new, known, open_context(registry, HOST, RULES, 0)).propose(BATCH)
+    before = open_search("ansor", new, known, opened(registry)).propose(BATCH)
     tuned(registry, old, drawn(old, wanted=1, seed=5))
-    after = open_search("ansor", new, known, open_context(registry, HOST, RULES, 0)).propose(BATCH)
+    after = open_search("ansor", new, known, opened(registry)).propose(BATCH)
     assert before == after
 
 
 def learnt(registry, made, count=16):
     """As if some programs had been measured, of which those with wide tiles were twice as fast."""
     tuned(registry, made, [default_trace(made)])
-    context = open_context(registry, HOST, RULES, 0)
+    context = opened(registry)
     where = Provenance("0.1", VERSION, "ansor", "here", 0, WHEN)
     for trace in open_search("ansor", made, [], context).propose(count):
         features = context.features(made, trace)
@@ -340,7 +346,7 @@ def test_what_was_measured_of_other_sizes_ranks_a_tasks_first_programs(registry)
     registry.add_workloads([new.workload])
     for size in (12, 28, 56):
         learnt(registry, task(matmul(size, 16, 32)))
-    context = open_context(registry, HOST, RULES, 0)
+    context = opened(registry)
     batch = open_search("ansor", new, [], context).propose(BATCH)
     wide = [is_wide(context.features(new, trace)) for trace in batch]
     assert 2 <= sum(wide) < BATCH

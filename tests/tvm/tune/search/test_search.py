@@ -37,6 +37,8 @@ from ansor_deploy.tune.search.variation import resample
 RULES = rule_set((), HOST.kind)
 TRACES = Path(__file__).parents[3] / "assets" / "traces.json"
 BATCH = 16
+# A search that makes few programs: what is tested of it does not hang on how good they are.
+FEW = EvolutionOptions(enough=4, pool=24, breeding=1, programs=2, population=8)
 
 
 def task_of(mod):
@@ -113,12 +115,6 @@ def run(task, measurer):
 
 
 @pytest.fixture(scope="module")
-def other(task, measurer):
-    """The run of another seed."""
-    return searched(task, measurer, seed=1)
-
-
-@pytest.fixture(scope="module")
 def rows(task, run):
     """The run as a registry keeps it."""
     context = _context()
@@ -135,17 +131,21 @@ def test_nothing_is_proposed_twice(run):
     assert len(set(traces)) == len(traces)
 
 
-def test_it_is_repeatable_and_another_seed_is_another_search(task, measurer, run, other):
-    assert searched(task, measurer) == run
-    assert other[0] != run[0]
+def test_it_is_repeatable_and_another_seed_is_another_search(task, measurer):
+    def few(seed):
+        context = SearchContext(HOST, RULES, seed, options=FEW)
+        return searched(task, measurer, context=context, batch=4)
+
+    assert few(0) == few(0)
+    assert few(1)[0] != few(0)[0]
 
 
-def test_it_finds_better_than_random_in_the_same_trials(task, measurer, recording, run, other):
+def test_it_finds_better_than_random_in_the_same_trials(task, measurer, recording, run):
     times = sorted(outcome.latency for outcome in recording)
     rng = random.Random(0)
     trials = 2 * BATCH
     chance = np.mean([min(rng.sample(times, trials)) for _ in range(300)])
-    runs = [run, other, *(searched(task, measurer, seed=seed) for seed in (2, 3))]
+    runs = [run, searched(task, measurer, seed=1)]
     ours = np.mean([min(one.latency for one in flat(batches)) for batches in runs])
     assert ours < chance
 
@@ -285,7 +285,7 @@ def test_options_of_the_evolution_are_followed(task, measurer):
 def test_a_sketch_whose_first_programs_were_slow_has_its_look():
     task, rules = task_of(matmul(64, 64, 64)), [r for r in RULES if r.name != "register-tile"]
     sketches = derive(task.mod, HOST, rules).sketches
-    context = SearchContext(HOST, rules, options=EvolutionOptions(look=5, enough=8))
+    context = SearchContext(HOST, rules, options=replace(FEW, look=5, enough=8))
     search = open_search("ansor", task, [], context)
     looks = Counter()
     for _ in range(7):
@@ -374,7 +374,7 @@ def test_a_registry_is_a_recording(task, run, tmp_path):
 
 
 def _context():
-    return SearchContext(HOST, RULES)
+    return SearchContext(HOST, RULES, options=FEW)
 
 
 def _refusing(extract, bad):
