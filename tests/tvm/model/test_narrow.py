@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import ml_dtypes
 import numpy as np
 import pytest
-from helpers.built import HOST, assert_like_oracle, compiled, imported, run
+from helpers.built import HOST, assert_like_oracle, compiled, imported
 from helpers.graphs import model, node, randn
+from helpers.together import Together
 from onnx import TensorProto, numpy_helper
 
 from ansor_deploy._tvm import collect, tvm
@@ -79,24 +81,44 @@ def built(net, kind):
     return model(nodes, {"x": shape}, constants=values, dtype=dtype)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("net", NETS)
-def test_results_are_those_of_weights_of_float32(net, kind, monkeypatch):
-    proto, (_, array) = built(net, kind), KINDS[kind]
-    shape = NETS[net]()[1]
-    x = np.arange(48) if net == "embedding" else randn(9, *shape)
-    feeds = {"x": x.astype(array).reshape(shape)}
-    (narrowed,) = run(proto, feeds)
-    monkeypatch.setattr(narrow, "_convertible", lambda target: set())
-    (wide,) = run(proto, feeds)
-    assert narrowed.dtype == array
-    assert np.isfinite(wide.astype(np.float32)).all()
-    np.testing.assert_array_equal(narrowed.view(np.uint16), wide.view(np.uint16))
+MODELS = list(product(NETS, KINDS))
+
+
+def together():
+    """All models as they are imported now."""
+    feeds = {}
+    for net, kind in MODELS:
+        shape, array = NETS[net]()[1], KINDS[kind][1]
+        x = np.arange(48) if net == "embedding" else randn(9, *shape)
+        feeds[net, kind] = {"x": x.astype(array).reshape(shape)}
+    return Together({one: built(*one) for one in MODELS}, feeds)
+
+
+@pytest.fixture(scope="module")
+def narrowed():
+    return together()
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """The outputs of the models with weights of float32."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrow, "_convertible", lambda target: set())
+        models = together()
+        return {one: models.outputs(one) for one in MODELS}
+
+
+@pytest.mark.parametrize(("net", "kind"), MODELS)
+def test_results_are_those_of_weights_of_float32(net, kind, narrowed, wide):
+    (have,), (want,) = narrowed.outputs((net, kind)), wide[net, kind]
+    assert have.dtype == KINDS[kind][1]
+    assert np.isfinite(want.astype(np.float32)).all()
+    np.testing.assert_array_equal(have.view(np.uint16), want.view(np.uint16))
 
 
 @pytest.mark.parametrize("net", NETS)
-def test_a_net_of_such_weights_is_right(net):
-    assert_like_oracle(built(net, "float16"))
+def test_a_net_of_such_weights_is_right(net, narrowed):
+    narrowed.assert_like_oracle((net, "float16"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
