@@ -35,6 +35,7 @@ def sketches(name):
     return derive(PROGRAMS[name](), V100, shipped_rules("cuda")).sketches
 
 
+@cache
 def programs(name, fresh):
     """The default program, and some at random that fit the device."""
     found = []
