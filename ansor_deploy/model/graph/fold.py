@@ -232,6 +232,8 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
         with np.errstate(all="ignore"):
             if is_op(node, "GatherElements"):
                 return [_gather_elements(graph, node)]
+            if is_op(node, "ScatterND") and attribute(node, "reduction", "none") == "none":
+                return [_scatter_rows(graph, node)]
             given = [name for name in node.input if name]
             if _is_rounded(node, [graph.constants[name] for name in given]):
                 return evaluate(node, [np.asarray(graph.value(n)) for n in given], graph.opset)
@@ -266,6 +268,17 @@ def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
     along = axis + data.ndim if axis < 0 else axis
     rows = (slice(None) if at == along else slice(n) for at, n in enumerate(indices.shape))
     return np.take_along_axis(data[tuple(rows)], indices, axis)
+
+
+def _scatter_rows(graph: Graph, node: NodeProto) -> np.ndarray:
+    """The data with rows replaced at places: at once, where the reference takes one by one.
+
+    Vision transformers make a table of hundreds of thousands of relative positions like this.
+    """
+    data, places, rows = (np.asarray(graph.value(name)) for name in node.input)
+    made = data.copy()
+    made[tuple(np.moveaxis(places, -1, 0))] = rows
+    return made
 
 
 def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.ndarray]) -> None:
