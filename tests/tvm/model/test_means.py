@@ -1,9 +1,11 @@
 """Means of windows of bytes are summed in integers: the bytes of ONNX Runtime, but for ties."""
 
+from itertools import product
+
 import numpy as np
 import pytest
-from helpers import built
-from helpers.graphs import node, run, typed
+from helpers.graphs import node, typed
+from helpers.together import Together
 
 from ansor_deploy.model.canonicalize import canonicalize
 
@@ -53,34 +55,44 @@ def drawn(shape, kind):
     return RNG.integers(ends.min, ends.max + 1, shape).astype(kind)
 
 
-def assert_integers_of_the_oracle(nodes, shape, kind):
-    proto, feeds = model(nodes, shape, kind), {"x": drawn(shape, kind)}
-    assert not {one.op_type for one in canonicalize(proto).graph.node} & {"AveragePool"}
-    np.testing.assert_array_equal(built.run(proto, feeds)[0], run(proto, feeds)[0])
-
-
-@pytest.mark.parametrize(("shape", "how"), POOLS.values(), ids=POOLS)
-def test_a_pool_between_conversions(shape, how):
-    assert_integers_of_the_oracle(between_conversions(how), shape, np.uint8)
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.int8])
-@pytest.mark.parametrize("last", [0, 1])
-def test_an_operator_of_bytes(kind, last):
+def of_operators():
+    """The operator on bytes: types, layouts, and whether padding counts."""
     how = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": 1}
-    shape = (1, 8, 7, 6) if last else (1, 6, 8, 7)
-    for padded in (0, 1):
+    for kind, last, padded in product((np.uint8, np.int8), (0, 1), (0, 1)):
         nodes = on_bytes({**how, "channels_last": last, "count_include_pad": padded})
-        assert_integers_of_the_oracle(nodes, shape, kind)
+        shape = (1, 8, 7, 6) if last else (1, 6, 8, 7)
+        yield f"{kind.__name__}, {last}, {padded}", (nodes, shape, kind)
 
 
-@pytest.mark.parametrize("to", [0.01, 0.02, 0.04])
-@pytest.mark.parametrize("nodes", [between_conversions, on_bytes])
-def test_a_tie_is_the_even_byte(to, nodes):
+MEANS = {
+    **{name: (between_conversions(how), one, np.uint8) for name, (one, how) in POOLS.items()},
+    **dict(of_operators()),
+}
+TIES = list(product((0.01, 0.02, 0.04), (between_conversions, on_bytes)))
+
+
+@pytest.fixture(scope="module")
+def models():
+    square, two = (1, 8, 12, 12), {"kernel_shape": [2, 2]}
+    made = {name: model(*one) for name, one in MEANS.items()}
+    made |= {(to, nodes): model(nodes(two), square, np.uint8, to) for to, nodes in TIES}
+    drawings = {name: drawn(shape, kind) for name, (_, shape, kind) in MEANS.items()}
+    drawings |= {tie: drawn(square, np.uint8) for tie in TIES}
+    return made, Together(made, {name: {"x": x} for name, x in drawings.items()})
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_means_are_integers_of_the_oracle(name, models):
+    made, together = models
+    assert not {one.op_type for one in canonicalize(made[name]).graph.node} & {"AveragePool"}
+    np.testing.assert_array_equal(together.outputs(name)[0], together.expected(name)[0])
+
+
+@pytest.mark.parametrize(("to", "nodes"), TIES)
+def test_a_tie_is_the_even_byte(to, nodes, models):
     """Whatever the sums of floats round to: half of what is here is as near to two bytes."""
-    shape, how = (1, 8, 12, 12), {"kernel_shape": [2, 2]}
-    x = drawn(shape, np.uint8)
-    (found,) = built.run(model(nodes(how), shape, np.uint8, to), {"x": x})
+    x = models[1].feeds[to, nodes]["x"]
+    (found,) = models[1].outputs((to, nodes))
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(int) - 100, (2, 2), axis=(2, 3))
     wanted = windows.sum((-1, -2)) * (0.02 / to / 4) + 7
     np.testing.assert_array_equal(found, np.rint(wanted).clip(0, 255))
