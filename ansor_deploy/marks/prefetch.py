@@ -10,7 +10,7 @@ next panel, spread over its steps. In the same way each tile of rows prefetches 
 rows, where few panels stay in the cache. Prefetching beyond the last panel or row does nothing.
 
 Where a run decides how many tiles are computed (`codegen/lengths/`), a share is that part of the
-panel. Where small tiles are computed in place of one, each prefetches a part of its share.
+panel. Small tiles, with few multiply-adds a step, keep the share that they have of all tiles.
 """
 
 from __future__ import annotations
@@ -64,8 +64,11 @@ def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
     found = _operands(tiles.body, panels)
     if panels and found:
         share = _Share.of(tiles, *found[0], elements)
-    asked = elements, share, panels
-    fetches = {at.loop_var: _of_step(tiles, at, load, *asked) for at, load in found}
+    most = max((_written_out(at) for at, _ in found), default=0)
+    fetches = {}
+    for at, load in found:
+        own = share if _written_out(at) == most else None
+        fetches[at.loop_var] = _of_step(tiles, at, load, elements, own, panels)
 
     def begun(loop: Any) -> Any:
         if not (before := fetches.get(loop.loop_var)):
@@ -84,7 +87,7 @@ def _of_step(
     variables = [loop.loop_var for loop in [*steps, *collect(inner.body, tirx.For)]]
     start = at_zero(load.indices[0], variables) + elements
     if share:
-        return share.fetches(tiles, steps, load, start)
+        return share.fetches([tiles, *steps], load, start)
     return _fetches([tiles, *steps] if panels else steps, start, load.source, elements)
 
 
@@ -112,6 +115,12 @@ def _steps(body: Any, inner: Any) -> list[Any]:
     serial = _serial(body)
     around = [o for o in serial if any(one.same_as(inner) for one in collect(o.body, tirx.For))]
     return [*around[::-1], inner]
+
+
+def _written_out(inner: Any) -> int:
+    """How many statements the unrolled loops of a step become."""
+    unrolled = [one for one in collect(inner.body, tirx.For) if one.kind == tirx.ForKind.UNROLLED]
+    return math.prod(int(one.extent) for one in unrolled)
 
 
 def _moving(steps: list[Any], load: Any) -> list[Any]:
@@ -150,19 +159,13 @@ class _Share:
         inside = tirx.SeqStmt([tirx.Bind(self.each, self.value), body.then_case])
         return tirx.IfThenElse(body.condition, inside, body.else_case)
 
-    def fetches(self, tiles: Any, steps: list[Any], load: Any, start: Any) -> list[Any]:
-        """The prefetches of one of a tile's steps, until the panel ends.
-
-        Small tiles that are computed in place of one have a loop along which the load stays.
-        """
+    def fetches(self, loops: list[Any], load: Any, start: Any) -> list[Any]:
+        """The prefetches of one step of these loops, until the panel ends."""
         dtype, apart = str(start.ty.dtype), LINE // load.source.dtype.itemsize
-        step, count = _numbered(steps, dtype)
-        _, own = _numbered(_moving(steps, load), dtype)
-        parts = tirx.const(count // own, dtype)
-        each = tirx.Div(self.each + (parts - 1), parts)
-        line, first = tirx.Var("line", dtype), tiles.loop_var * own * self.each + step * each
+        step, _ = _numbered(loops, dtype)
+        line, first = tirx.Var("line", dtype), step * self.each
         one = fetch(load.source, start + (first + line) * apart)
-        most = tirx.Min(each, self.whole - first)
+        most = tirx.Min(self.each, self.whole - first)
         return [tirx.For(line, tirx.const(0, dtype), most, tirx.ForKind.SERIAL, one)]
 
 
