@@ -16,7 +16,17 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from ..._tvm import WalkResult, collect, op_name, relax, shape_of, structural_walk, tirx, tvm
+from ..._tvm import (
+    WalkResult,
+    bindings,
+    collect,
+    op_name,
+    relax,
+    shape_of,
+    structural_walk,
+    tirx,
+    tvm,
+)
 from ...space.code_size import is_condition, operations
 from .dataflow import Renaming, rewritten
 from .patterns import INJECTIVE, OPAQUE, WITH_EPILOGUE
@@ -32,10 +42,12 @@ _DIVIDING = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
 # kernel, and half a minute where one has several of them.
 _HEAVY = 512
 
-# The compiler's time and memory grow with the square of the tensors that a kernel reads. Where it
-# would read more than so many, operands that are made of more than a few are kernels of their own.
+# The compiler's time and memory grow with the square of the tensors that a kernel reads, and with
+# the cube of its stages. Where there would be more, operands that are made of more than a few are
+# kernels of their own.
 _MOST_OPERANDS = 128
-_FEW_OPERANDS = 8
+_MOST_STAGES = 128
+_FEW = 8
 
 # An identity that no pass looks through.
 BARRIER = "relax.builtin.stop_lift_params"
@@ -46,12 +58,14 @@ class _Value:
     """A value that a kernel fused with its maker computes again.
 
     cost: operations for each element; infinite for a reduction. operands: the tensors that its
-    maker reads, with what is fused into that. rows: if it is a sum of each row of a tensor, or an
-    elementwise function of such sums, the shape of that tensor; else empty.
+    maker reads, with what is fused into that. stages: the values that are computed on the way, with
+    this one. rows: if it is a sum of each row of a tensor, or an elementwise function of such sums,
+    the shape of that tensor; else empty.
     """
 
     cost: float
     operands: frozenset[Any]
+    stages: frozenset[Any]
     rows: tuple[int, ...] = ()
 
     def read_by(self, operand: Any) -> frozenset[Any]:
@@ -106,6 +120,9 @@ class _Cutting(Renaming):
         self._mod = mod
         self._values: dict[Any, _Value] = {}
         self._functions: dict[Any, _Function] = {}
+        calls = [b.value for b in bindings(mod["main"]) if op_name(b.value) == "relax.call_tir"]
+        sums = [call for call in calls if self._function(call.args[0]).pattern > INJECTIVE]
+        self._summed = {operand for call in sums for operand in call.args[1].fields}
 
     def bind(self, var: relax.Var, value: relax.Expr) -> None:
         """Note that `var` is this value, with barriers before the operands that it would repeat."""
@@ -118,19 +135,30 @@ class _Cutting(Renaming):
         known = [self._values.get(operand) for operand in operands]
         pairs = zip(known, operands, strict=True)
         reads = [own.read_by(one) if own else frozenset((one,)) for own, one in pairs]
-        many = len(frozenset().union(*reads)) > _MOST_OPERANDS
+        pairs = zip(known, operands, strict=True)
+        stages = [self._computed(own, one) if own else frozenset() for own, one in pairs]
+        large = zip(_large(reads, _MOST_OPERANDS), _large(stages, _MOST_STAGES), strict=True)
         cut = [
-            own is not None
-            and (_is_cut(own, func, at) or (many and len(reads[at]) > _FEW_OPERANDS))
-            for at, own in enumerate(known)
+            own is not None and (any(ways) or _is_cut(own, func, at))
+            for at, (own, ways) in enumerate(zip(known, large, strict=True))
         ]
         fused = [own for own, is_cut in zip(known, cut, strict=True) if own and not is_cut]
         rest = zip(reads, cut, operands, strict=True)
         read = [frozenset((one,)) if is_cut else some for some, is_cut, one in rest]
-        self._note(var, _made(func, fused, frozenset().union(*read)))
+        parts = [some for some, is_cut in zip(stages, cut, strict=True) if not is_cut]
+        computed = frozenset((var,)).union(*parts)
+        self._note(var, _made(func, fused, frozenset().union(*read), computed))
         args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
         call = [value.args[0], relax.Tuple(args), *value.args[2:]]
         self.new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
+
+    def _computed(self, value: _Value, operand: Any) -> frozenset[Any]:
+        """The values that a kernel computes for one of its operands.
+
+        What follows from a reduction is a kernel's result where another reduction reads it.
+        """
+        is_result = math.isinf(value.cost) and operand in self._summed
+        return frozenset() if is_result else value.stages
 
     def _function(self, name: Any) -> _Function:
         if name not in self._functions:
@@ -146,19 +174,27 @@ class _Cutting(Renaming):
         return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
 
 
-def _made(func: _Function, fused: list[_Value], operands: frozenset[Any]) -> _Value | None:
+def _large(parts: list[frozenset[Any]], most: int) -> list[bool]:
+    """For each part of a kernel, whether it is too large since all parts together are more."""
+    many = len(frozenset().union(*parts)) > most
+    return [many and len(one) > _FEW for one in parts]
+
+
+def _made(
+    func: _Function, fused: list[_Value], operands: frozenset[Any], stages: frozenset[Any]
+) -> _Value | None:
     """The value that a function makes with its fused operands; None if it ends a kernel.
 
-    operands: the tensors that its kernel reads.
+    operands: the tensors that its kernel reads. stages: the values that it computes.
     """
     if func.pattern == WITH_EPILOGUE:
-        return _Value(math.inf, operands, _rows(func))
+        return _Value(math.inf, operands, stages, _rows(func))
     if func.pattern > INJECTIVE:
         return None
     rows = {value.rows for value in fused if value.rows}
     kept = len(rows) == 1 and _is_sum(func.shapes[-1], *rows)
     whole = next(iter(rows)) if kept else ()
-    return _Value(func.operations + sum(value.cost for value in fused), operands, whole)
+    return _Value(func.operations + sum(value.cost for value in fused), operands, stages, whole)
 
 
 def _is_cut(value: _Value, func: _Function, at: int) -> bool:

@@ -139,6 +139,13 @@ def test_no_kernel_reads_hundreds_of_tensors():
     )
 
 
+def test_no_kernel_has_hundreds_of_stages():
+    """As the steps of a loop have that keeps what is masked."""
+    nodes = [node("Add", f"v{at} x", f"v{at + 1}") for at in range(300)]
+    proto = model(nodes, {"v0": (1, 1), "x": (1, 1)}, ("v300",))
+    assert sum(count_ops(proto).values()) == 3
+
+
 def test_parts_of_a_concatenation_are_not_repeated():
     nodes = [node("Exp", "x", "e"), node("Exp", "z", "f"), node("Concat", "e f", "y", axis=1)]
     proto = model(nodes, {"x": [256, 64], "z": [256, 192]})
