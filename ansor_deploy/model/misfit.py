@@ -30,6 +30,9 @@ _GATHERED = {"Gather": "axis", "GatherBlockQuantized": "gather_axis", "GatherND"
 # Operators that add a row of positions for each token, with the input that lists other positions,
 # if there is one.
 _EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}
+# Bytes, at eight for each element, that are computed from fewer bytes: shapes and indices take
+# little, and tables of positions of pixels, which say nothing of shapes, take much.
+_GROWTH = 256 << 10
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 
 
@@ -83,6 +86,7 @@ def _lean(proto: ModelProto) -> ModelProto:
     """The model without its weights, and with constants for what follows from constants."""
     bare = inliner.inline_local_functions(skeleton(proto))
     graph = Graph.of(bare)
+    graph.growth = _GROWTH
     try:
         sort_and_fold(graph)
     except ModelError:  # it says nothing of the shapes that are to be tried
@@ -139,7 +143,9 @@ def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
     bare = inliner.inline_local_functions(skeleton(proto))
     for node in bare.graph.node:
         _infer_as_cast(node)
-    return Graph.of(bind_shapes(bare, shapes))
+    graph = Graph.of(bind_shapes(bare, shapes))
+    graph.growth = _GROWTH
+    return graph
 
 
 def _infer_as_cast(node: NodeProto) -> None:

@@ -41,7 +41,6 @@ _SHRINKING = frozenset(("Compress", "NonZero"))  # the size of their result depe
 _INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact for integers only
 # Bytes, at eight for each element, of the largest constant whose values inference may read.
 _ASKED = 4096
-_GROWTH_LIMIT = 16 << 20  # bytes that an operator may make from fewer bytes
 
 
 def fold_constants(graph: Graph) -> None:
@@ -165,10 +164,10 @@ def _is_sensible(graph: Graph, node: NodeProto) -> bool:
         return True
     if node.op_type in _SHRINKING:
         rank = len(graph.shapes.get(node.input[0], ()))  # NonZero gives an index for each axis
-        return _bytes(graph, node.input[0]) * max(1, rank) <= _GROWTH_LIMIT
+        return _bytes(graph, node.input[0]) * max(1, rank) <= graph.growth
     made = sum(_bytes(graph, name) for name in node.output if name)
     given = sum(_bytes(graph, name) for name in set(node.input) if name)
-    return made <= max(_GROWTH_LIMIT, given)
+    return made <= max(graph.growth, given)
 
 
 def _bytes(graph: Graph, name: str) -> float:

@@ -307,6 +307,21 @@ def test_what_no_shape_changes_is_folded_once(monkeypatch):
     assert len(folded) == 1
 
 
+def test_tables_that_say_nothing_of_shapes_are_not_computed(monkeypatch):
+    made, evaluate = [], fold._evaluate
+    monkeypatch.setattr(fold, "_evaluate", lambda *given: made.append(given[1]) or evaluate(*given))
+    nodes = [node("Shape", "x", "n", start=1), node("Squeeze", "n", "count"),
+             node("Range", "zero count one", "r"), node("Unsqueeze", "r last", "column"),
+             node("Sub", "column r", "apart"), node("Cast", "apart", "f", to=TensorProto.FLOAT),
+             node("Mul", "x f", "y")]  # fmt: skip
+    constants = {"zero": np.array(0), "one": np.array(1), "last": np.array([1])}
+    trials = Trials(model(nodes, {"x": (1, "n")}, constants=constants))
+    for size, computed in ((600, []), (9, ["apart"])):
+        made.clear()
+        assert trials.tried({"x": (1, size)}) == ("", size * size)
+        assert [one.output[0] for one in made if one.op_type == "Sub"] == computed
+
+
 def test_channels_of_sound_are_those_that_a_convolution_reads():
     constants = {"one": np.ones(1, np.float32), "w": randn(0, 4, 1, 9)}
     nodes = [node("InstanceNormalization", "x one one", "n"), node("Conv", "n w", "y", strides=[4])]
