@@ -8,11 +8,8 @@ import tvm
 from helpers import built
 from tvm import te
 
-from ansor_deploy._tvm import collect, structural_map, substituted, tirx
-from ansor_deploy.codegen.blocks import leaves
+from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off
-from ansor_deploy.codegen.lengths.bound import Bound
-from ansor_deploy.codegen.lengths.cut import cut
 from ansor_deploy.marks.prefetch import LINE, PREFETCH, PREFETCH_ROWS
 
 ROWS, DEPTH = 12, 24
@@ -87,43 +84,6 @@ def test_a_tile_of_rows_fetches_every_line_of_the_next(size, step):
     assert set(range(2 * rows, 3 * rows)) <= lines
     x, packed, out = built.kernel_outputs(sch.mod)
     np.testing.assert_allclose(out, x @ packed, rtol=1e-5, atol=1e-5)
-
-
-def of_a_run(sch: tvm.s_tir.Schedule):
-    """The lowered program, of as many rows as a run says, with small tiles and whole ones."""
-    func = sch.mod["main"]
-    found, count = list(leaves(func.body)), tirx.decl_buffer([], "int64", "count")
-    limits = [{(leaf.block.iter_vars[1].var, 0): Bound.of("n")} for leaf in found]
-    body = cut(func.body, found, limits, {"n": (0, tirx.BufferLoad(count, []))})
-    made = tirx.PrimFunc([count, *func.params], body, func.ret_type, func.attrs)
-    return _cut_off(tvm.IRModule({"main": made}))["main"]
-
-
-def number(value, rows: int, at: dict) -> int:
-    """A number where so many rows count. at: the values of variables."""
-    put = lambda load: tirx.const(rows, str(load.ty.dtype))  # noqa: E731
-    places = [(var, tirx.const(n, str(var.ty.dtype))) for var, n in at.items()]
-    known = substituted(structural_map(value, (tvm.ir.TensorLoad, put)), places)
-    return int(tvm.sym.Analyzer().simplify(known))
-
-
-@pytest.mark.parametrize("rows", [3, 7, ROWS])
-def test_tiles_that_a_run_counts_share_the_next_panel(rows):
-    """Only whole tiles, and no more than the panel."""
-    func, panel = of_a_run(product(16, 4, 1)), DEPTH * 16 * 4 // LINE
-    bound = {one.var: one.value for one in collect(func.body, tirx.Bind)}
-    (loop,) = [one for one in collect(func.body, tirx.For) if isinstance(one.body, tirx.Evaluate)]
-    (load,) = collect(loop.body, tvm.ir.TensorLoad)
-    own = set(collect(load.indices[0], tirx.Var)) - {loop.loop_var}
-    every = [one.loop_var for one in collect(func.body, tirx.For)]
-    steps, tiles, first = [one for one in every if one in own]
-    lines = []
-    for tile, step in itertools.product(range(-(-rows // 4)), range(DEPTH)):
-        at = {first: 0, tiles: tile, steps: step}
-        at |= {var: number(value, rows, at) for var, value in bound.items()}
-        places = ({**at, loop.loop_var: line} for line in range(number(loop.extent, rows, at)))
-        lines += [number(load.indices[0], rows, one) * 4 // LINE for one in places]
-    assert sorted(lines) == list(range(panel, 2 * panel))
 
 
 def test_it_computes_the_same():
