@@ -115,6 +115,7 @@ def _decided(graph: Graph, condition: str) -> bool | None:
 def proposing_values(proto: ModelProto) -> Iterator[None]:
     """Where a model is refused, propose constants for the inputs that choose its branches."""
     names = _choosing(proto)
+    del proto  # the caller drops it meanwhile, with its weights
     try:
         yield
     except ModelError as error:

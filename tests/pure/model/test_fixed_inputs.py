@@ -1,5 +1,7 @@
 """Inputs that are constants, and the branches that they choose."""
 
+import sys
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -69,6 +71,13 @@ def test_an_input_of_open_size_is_no_constant():
     proto = model([node("Relu", "x", "y")], {"x": ("n", 3)})
     with pytest.raises(UsageError, match="the size of input 'x' is open"):
         with_values(proto, {"x": (Value("1"),)})
+
+
+def test_a_model_can_be_dropped_while_its_refusal_is_awaited():
+    proto = choosing()
+    before = sys.getrefcount(proto)
+    with proposing_values(proto):
+        assert sys.getrefcount(proto) == before
 
 
 def test_a_refusal_proposes_them_for_what_chooses_branches():
