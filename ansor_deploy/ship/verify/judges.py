@@ -55,10 +55,12 @@ def judge_outputs(
     second, samples = oracle.second(feed), list[Arrays]()
     for more in _noise(oracle, feed, equal=usual is not None):
         samples += [one for one in more if _are_as_large(one, expected)]
+        if not samples and second is None:
+            continue
         verdicts = outputs.judged_with_noise(samples, second)
         if _are_right(verdicts):
-            break
-    return verdicts
+            return verdicts
+    return verdicts if samples or second is not None else outputs.judged_plainly(verdicts)
 
 
 def _noise(oracle: Oracle, feed: dict[str, np.ndarray], *, equal: bool) -> Iterator[list[Arrays]]:
@@ -91,10 +93,7 @@ class _Outputs:
         self, samples: Sequence[Arrays], second: Arrays | None
     ) -> dict[str, Verdict]:
         """The verdicts by runs with noise. second: the run of the model as it is written."""
-        noisy = [*samples] if second is None else [*samples, second]
-        if not noisy:
-            return self._judged_plainly()
-        one = self
+        noisy, one = [*samples] if second is None else [*samples, second], self
         if self.usual is None and self.oracle.sorts:
             actual, noisy = in_order(self.actual, self.expected, noisy)
             one = replace(self, actual=actual)
@@ -105,9 +104,8 @@ class _Outputs:
         others = replace(one, expected=other).judged([*noisy, one.expected])
         return others if _are_right(others) else verdicts
 
-    def _judged_plainly(self) -> dict[str, Verdict]:
-        """The verdicts where the oracle does not run with noise."""
-        verdicts = self.judged([])
+    def judged_plainly(self, verdicts: Mapping[str, Verdict]) -> dict[str, Verdict]:
+        """The verdicts where the oracle does not run with noise. verdicts: by its only run."""
         return {
             name: verdicts[name] if verdicts[name].ok else plainly(self.actual[name], output)
             for name, output in self.expected.items()
