@@ -74,6 +74,24 @@ class _Value:
 
 
 @dataclass(frozen=True)
+class _Operand:
+    """An operand of a kernel. value: what it computes again for it; None if it reads it.
+
+    reads: the tensors that the kernel reads for it. stages: the values that it computes for it.
+    """
+
+    var: Any
+    value: _Value | None
+    reads: frozenset[Any]
+    stages: frozenset[Any]
+
+    @classmethod
+    def stored(cls, var: Any) -> "_Operand":
+        """An operand that the kernel reads from memory."""
+        return cls(var, None, frozenset((var,)), frozenset())
+
+
+@dataclass(frozen=True)
 class _Function:
     """A function, as far as its fusion with others depends on it.
 
@@ -131,26 +149,20 @@ class _Cutting(Renaming):
         if op_name(value) != "relax.call_tir":
             super().bind(var, value)
             return
-        func, operands = self._function(value.args[0]), value.args[1].fields
-        known = [self._values.get(operand) for operand in operands]
-        pairs = zip(known, operands, strict=True)
-        reads = [own.read_by(one) if own else frozenset((one,)) for own, one in pairs]
-        pairs = zip(known, operands, strict=True)
-        stages = [self._computed(own, one) if own else frozenset() for own, one in pairs]
-        large = zip(_large(reads, _MOST_OPERANDS), _large(stages, _MOST_STAGES), strict=True)
-        cut = [
-            own is not None and (any(ways) or _is_cut(own, func, at))
-            for at, (own, ways) in enumerate(zip(known, large, strict=True))
-        ]
-        fused = [own for own, is_cut in zip(known, cut, strict=True) if own and not is_cut]
-        rest = zip(reads, cut, operands, strict=True)
-        read = [frozenset((one,)) if is_cut else some for some, is_cut, one in rest]
-        parts = [some for some, is_cut in zip(stages, cut, strict=True) if not is_cut]
-        computed = frozenset((var,)).union(*parts)
-        self._note(var, _made(func, fused, frozenset().union(*read), computed))
-        args = [self._argument(o, c) for o, c in zip(operands, cut, strict=True)]
+        func = self._function(value.args[0])
+        operands = [self._operand(one) for one in value.args[1].fields]
+        cut = _cut(func, operands)
+        pairs = list(zip(operands, cut, strict=True))
+        left = [_Operand.stored(one.var) if is_cut else one for one, is_cut in pairs]
+        self._note(var, _made(var, func, left))
+        args = [self._argument(one.var, is_cut) for one, is_cut in pairs]
         call = [value.args[0], relax.Tuple(args), *value.args[2:]]
         self.new[var] = self.emit(relax.Call(value.op, call, value.attrs, value.ty_args))
+
+    def _operand(self, var: Any) -> _Operand:
+        if (value := self._values.get(var)) is None:
+            return _Operand.stored(var)
+        return _Operand(var, value, value.read_by(var), self._computed(value, var))
 
     def _computed(self, value: _Value, operand: Any) -> frozenset[Any]:
         """The values that a kernel computes for one of its operands.
@@ -174,27 +186,35 @@ class _Cutting(Renaming):
         return self.emit(relax.op.builtin.stop_lift_params(plain)) if is_cut else plain
 
 
+def _cut(func: _Function, operands: list[_Operand]) -> list[bool]:
+    """For each operand of a function, whether its kernel reads it from memory."""
+    reads = _large([one.reads for one in operands], _MOST_OPERANDS)
+    stages = _large([one.stages for one in operands], _MOST_STAGES)
+    return [
+        one.value is not None and (reads[at] or stages[at] or _is_cut(one.value, func, at))
+        for at, one in enumerate(operands)
+    ]
+
+
 def _large(parts: list[frozenset[Any]], most: int) -> list[bool]:
     """For each part of a kernel, whether it is too large since all parts together are more."""
     many = len(frozenset().union(*parts)) > most
     return [many and len(one) > _FEW for one in parts]
 
 
-def _made(
-    func: _Function, fused: list[_Value], operands: frozenset[Any], stages: frozenset[Any]
-) -> _Value | None:
-    """The value that a function makes with its fused operands; None if it ends a kernel.
-
-    operands: the tensors that its kernel reads. stages: the values that it computes.
-    """
+def _made(var: Any, func: _Function, operands: list[_Operand]) -> _Value | None:
+    """The value of a variable that a function makes; None if it ends a kernel."""
+    reads = frozenset().union(*(one.reads for one in operands))
+    stages = frozenset((var,)).union(*(one.stages for one in operands))
     if func.pattern == WITH_EPILOGUE:
-        return _Value(math.inf, operands, stages, _rows(func))
+        return _Value(math.inf, reads, stages, _rows(func))
     if func.pattern > INJECTIVE:
         return None
+    fused = [one.value for one in operands if one.value]
     rows = {value.rows for value in fused if value.rows}
     kept = len(rows) == 1 and _is_sum(func.shapes[-1], *rows)
     whole = next(iter(rows)) if kept else ()
-    return _Value(func.operations + sum(value.cost for value in fused), operands, stages, whole)
+    return _Value(func.operations + sum(value.cost for value in fused), reads, stages, whole)
 
 
 def _is_cut(value: _Value, func: _Function, at: int) -> bool:
