@@ -209,8 +209,8 @@ def unrolled_innermost(
     """Choose which reducing loops to unroll: all of a few taps, or some steps of a long reduction.
 
     Returns (loops, those to unroll). most: how many steps the guess unrolls, and all of a few taps
-    if it is not 0. by_lane: whether
-    multiply-adds may take lanes of vectors along rows, which needs enough unrolled steps.
+    if it is not 0. by_lane: whether multiply-adds may take lanes of vectors along rows, which needs
+    enough unrolled steps.
     """
     sch = state.sch
     total = math.prod(extent(sch, loop) for loop in loops)

@@ -64,8 +64,8 @@ def code_generation(target: Target, *observers: Any, **config: Any) -> Iterator[
 
     observers: TVM's instruments of passes. config: options of the pass context.
     """
-    words = {"opt_level": 3, "instruments": observers, "config": config}
-    with tvm_target(target), tvm.transform.PassContext(**words):
+    passes = tvm.transform.PassContext(opt_level=3, instruments=observers, config=config)
+    with tvm_target(target), passes:
         yield
 
 

@@ -57,7 +57,7 @@ def with_open_inputs(proto: ModelProto) -> ModelProto:
     """A copy of the model in which no size of an input is known."""
     made = with_initializers(proto, proto.graph.initializer)
     for value in model_inputs(made):
-        for size in value.type.tensor_type.shape.dim:
+        for size in _sizes(value):
             size.Clear()
     return made
 
