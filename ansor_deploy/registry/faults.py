@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import AnsorError, RegistryError
+from ..system.limits import file_limit
 from ..system.machine_fault import fault, fault_of, raise_if_fault
 
 # The hint where nothing of a file can be saved.
@@ -51,6 +52,7 @@ _DAMAGES = {
 
 # A part of SQLite's message about a fault of the machine: its errno.
 _FAULTS = {"is full": errno.ENOSPC, "disk I/O": errno.EIO, "out of memory": errno.ENOMEM}
+_TRANSACTION = 64 << 20  # bytes that a file may grow by in one
 
 
 class DamagedError(RegistryError):
@@ -103,7 +105,8 @@ def in_use(path: Path) -> AnsorError:
 def _explain(path: Path, message: str) -> AnsorError:
     for part, number in _FAULTS.items():
         if part in message:
-            return fault(number, str(path))
+            too_large = number == errno.EIO and _is_at_its_limit(path)
+            return fault(errno.EFBIG if too_large else number, str(path))
     if "unable to open" in message and (found := _no_descriptor()):
         return found
     for part, what in _DAMAGES.items():
@@ -116,6 +119,12 @@ def _explain(path: Path, message: str) -> AnsorError:
             next_step = hint.format(unless="" if holder else _UNLESS)
             return RegistryError(f"the registry {path} {what} ({message})", next_step)
     return RegistryError(f"the registry {path} cannot be used: {message}", _saving(path))
+
+
+def _is_at_its_limit(path: Path) -> bool:
+    """Whether a transaction may have been too large for `ulimit -f`: SQLite calls that a disk's."""
+    size = path.stat().st_size if path.exists() else 0
+    return size + _TRANSACTION > file_limit()
 
 
 def _no_descriptor() -> AnsorError | None:

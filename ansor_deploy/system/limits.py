@@ -62,6 +62,21 @@ def own_limit_reached() -> bool:
     return resource.RLIMIT_DATA in _limited and _has_room()
 
 
+def own_file_limit_reached() -> bool:
+    """Whether a file was refused for its size by `confine`, and not by the machine.
+
+    Asked after a write has failed.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return resource.RLIMIT_FSIZE in _limited and limit == _FILE_BYTES
+
+
+def file_limit() -> float:
+    """The bytes that a file may have (`ulimit -f`); infinite without a limit."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
+
+
 def _has_room() -> bool:
     """Whether the machine would give this process another gigabyte of addresses."""
     with contextlib.suppress(OSError):

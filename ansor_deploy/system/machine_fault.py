@@ -11,17 +11,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import AnsorError, MachineError
-from .limits import address_space_is_short, own_limit_reached
+from .limits import address_space_is_short, own_file_limit_reached, own_limit_reached
 
 RESUMES = "what was measured is kept: the same command resumes"
 _SPACE = f"free some, or name another place (TMPDIR, --output, --registry); {RESUMES}"
 _FILES = f"end other programs, or raise the limit: ulimit -n 4096; {RESUMES}"
+_SIZE = (
+    "raise the limit of a file's size (ulimit -f unlimited), or write to a file system that takes "
+    f"larger files; {RESUMES}"
+)
 _MEMORY = f"end other programs, or use a machine with more memory; {RESUMES}"
 
 # What to do about each errno.
 REMEDIES = {
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
+    errno.EFBIG: _SIZE,
     errno.EIO: f"the disk or the network file system failed: see the system's log; {RESUMES}",
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
@@ -43,7 +48,8 @@ def fault_of(error: BaseException) -> MachineError | None:
     if isinstance(error, AnsorError):
         return error if isinstance(error, MachineError) else None
     if (number := errno_of(error)) is not None:
-        return fault(number, getattr(error, "filename", None))
+        copied_to = getattr(error, "filename2", None)  # the other name is that of the source
+        return fault(number, copied_to or getattr(error, "filename", None))
     return _unfit_folder(str(error))
 
 
@@ -54,7 +60,8 @@ def errno_of(error: BaseException) -> int | None:
         number = errno.ENOMEM
     elif isinstance(error, OSError) and error.errno in REMEDIES:
         number = error.errno
-    return None if number == errno.ENOMEM and own_limit_reached() else number
+    ours = {errno.ENOMEM: own_limit_reached, errno.EFBIG: own_file_limit_reached}
+    return None if number in ours and ours[number]() else number
 
 
 def errno_in(text: str) -> int | None:

@@ -92,6 +92,8 @@ def test_a_full_folder_for_temporary_files_is_named_by_its_variable():
         (RuntimeError("Cannot open file: /x: Too many open files"), "too many open files"),
         (RuntimeError("InternalError: std::bad_alloc"), "cannot allocate memory"),
         (RuntimeError("can't start new thread"), "resource temporarily unavailable"),
+        (OSError(errno.EFBIG, "File too large"), "file too large"),
+        (OSError(errno.ENOSPC, "No space", "from.so", None, "to.so"), "left on device: to.so"),
         (BlockingIOError(errno.EAGAIN, "of fork"), "resource temporarily unavailable"),
         (OSError("/t/a.so: failed to map segment from shared object"), "failed to map segment"),
         (FileNotFoundError(2, "No usable temporary directory found in ['/t']"), "No usable"),

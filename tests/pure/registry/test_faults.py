@@ -1,6 +1,7 @@
 """A registry survives what happens to files, and says plainly what it does not survive."""
 
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -78,6 +79,18 @@ def test_a_fault_by_which_sqlite_ends_a_transaction_is_the_one_that_is_named(pat
     monkeypatch.setattr(connect, "version_of", failing)
     with pytest.raises(MachineError, match="input/output error"):
         Registry.open(path)
+
+
+def test_a_file_that_may_not_grow_is_at_its_limit(tmp_path):
+    """SQLite calls that an error of the disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(MachineError, match=r"file too large: .*new\.db") as caught:
+            Registry.open(tmp_path / "new.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "ulimit -f" in caught.value.hint
 
 
 def test_a_folder_without_permission_is_refused_before_any_work():

@@ -113,6 +113,12 @@ def test_memory_beyond_its_own_limit_is_the_functions_fault(worker):
         worker.call("helpers.measure_child:take_memory", words, 5)
 
 
+def test_a_file_beyond_its_own_limit_is_the_functions_fault(worker):
+    words = {"kind": "OSError", "words": (errno.EFBIG, "File too large")}
+    with pytest.raises(WorkerFailure, match="File too large"):
+        worker.call("helpers.measure_child:raise_error", words, 5)
+
+
 @pytest.mark.parametrize("has_own_limit", [True, False])
 def test_memory_that_the_machine_does_not_give_is_the_machines(has_own_limit):
     limited = Worker(RUNS)
