@@ -93,7 +93,7 @@ def explained(path: Path) -> Iterator[None]:
         raise fault(errno.ENOMEM, str(path)) from error
     except OSError as error:
         raise_if_fault(error)
-        hint = "Check the path and its permissions."
+        hint = "Check the path and its permissions, or name another place: --registry."
         raise RegistryError(f"the registry {path}: {error.strerror}", hint) from error
 
 

@@ -76,16 +76,27 @@ def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
     """Our folder below `$XDG_CACHE_HOME` or the like, else below the home directory.
 
     content: what is kept there, for the message. A relative path in the variable is ignored, as the
-    XDG specification demands. UsageError where there is no home directory.
+    XDG specification demands. UsageError where there is no home directory, or HOME is a relative
+    path: the next folder would have another registry.
     """
     variable = f"XDG_{kind}_HOME"
     named = Path(os.environ.get(variable, ""))
     try:
-        base = named if named.is_absolute() else Path.home() / _BELOW_HOME[kind]
+        base = named if named.is_absolute() else _home() / _BELOW_HOME[kind]
     except RuntimeError as error:
         hint = hint or f"Say where to keep them: {variable}=/an/absolute/path."
-        raise UsageError(f"there is no home directory to keep {content} in", hint) from error
+        raise UsageError(f"there is no home directory to keep {content} in{error}", hint) from error
     return base / "ansor-deploy"
+
+
+def _home() -> Path:
+    """The home directory; RuntimeError where none is known. Its text is ", " and a reason, or ""."""
+    said = os.environ.get("HOME")
+    if said is not None and not Path(said).is_absolute():
+        raise RuntimeError(f", as HOME={said} is no absolute path")
+    with suppress(RuntimeError):
+        return Path.home()
+    raise RuntimeError
 
 
 def shipped(name: str) -> Path:

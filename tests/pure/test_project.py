@@ -91,6 +91,15 @@ def test_without_a_data_home(monkeypatch, value):
     assert Project().registry_path() == expected
 
 
+@pytest.mark.parametrize("value", ["", "relative/path"])
+def test_a_home_that_depends_on_the_current_folder_is_none(monkeypatch, value):
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", value)
+    with pytest.raises(UsageError, match=f"HOME={value} is no absolute path") as refused:
+        Project().registry_path()
+    assert "--registry" in refused.value.hint
+
+
 def test_without_any_home():
     # A user whom the system does not know, as containers run their jobs.
     code = """if True:
