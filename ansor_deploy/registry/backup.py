@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from ..errors import RegistryError, UsageError
@@ -24,14 +24,15 @@ def back_up(registry: Path, file: Path) -> Path:
     try:
         with (
             Registry.open(registry, write=False) as source,
-            explained(made),
+            explained(file),
             closing(sqlite3.connect(made, isolation_level=None)) as copy,
         ):
             source.copy_into(copy)
         _check(made, registry)
         made.replace(file)
     finally:
-        made.unlink(missing_ok=True)
+        with suppress(OSError):  # as on a read-only file system, where it was never made
+            made.unlink()
     return file
 
 

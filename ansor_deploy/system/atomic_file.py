@@ -40,7 +40,8 @@ def writing_whole(path: Path, mode: int = 0o666, *, durable: bool = True) -> Ite
                     os.fsync(stream.fileno())
             unfinished.replace(path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only file system says more about the file itself
+            unfinished.unlink()
 
 
 def unfinished_name(path: Path) -> Path:

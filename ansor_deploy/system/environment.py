@@ -90,7 +90,7 @@ def user_folder(kind: Kind, content: str, hint: str = "") -> Path:
 
 
 def _home() -> Path:
-    """The home directory; RuntimeError where none is known. Its text is ", " and a reason, or ""."""
+    """The home directory; RuntimeError where none is known, with the reason as words to append."""
     said = os.environ.get("HOME")
     if said is not None and not Path(said).is_absolute():
         raise RuntimeError(f", as HOME={said} is no absolute path")

@@ -6,6 +6,7 @@ about one of these, a fault is raised first.
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,8 @@ from ..errors import AnsorError, MachineError
 from .limits import address_space_is_short, own_file_limit_reached, own_limit_reached
 
 RESUMES = "what was measured is kept: the same command resumes"
-_SPACE = f"free some, or name another place (TMPDIR, --output, --registry); {RESUMES}"
+_PLACES = "TMPDIR, --output"
+_SPACE = f"free some, or name another place ({_PLACES}, --registry); {RESUMES}"
 _FILES = f"end other programs, or raise the limit: ulimit -n 4096; {RESUMES}"
 _SIZE = (
     "raise the limit of a file's size (ulimit -f unlimited), or write to a file system that takes "
@@ -115,7 +117,11 @@ def _unfit_folder(text: str) -> MachineError | None:
     """The fault of a temporary folder that cannot hold files, or cannot hold executable code."""
     if _NO_CODE in text and address_space_is_short():
         return short_of_addresses()
-    if _NO_CODE in text or _NO_FOLDER in text:
+    if _NO_CODE in text:
+        found = re.search(rf"(\S+): {_NO_CODE}", text)
+        what = f"{_placed(Path(found[1] if found else '?'))} cannot be run where it is: {_NO_CODE}"
+        return MachineError(what, f"name a folder that is not mounted noexec ({_PLACES})")
+    if _NO_FOLDER in text:
         what = f"temporary files cannot be used: {text.strip().splitlines()[0]}"
         return MachineError(what, "set TMPDIR to a folder that can be written to and executed from")
     return None

@@ -52,12 +52,8 @@ _REMEDIES = {
 
 def check_writable(output: Path, *others: Path) -> None:
     """AnsorError if outputs could not be written there; it is asked before the work."""
-    import tempfile
-
     for path in (output, *others):
-        with writing_to(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path)).close()
+        check_folder(path.parent, _prefix(path))
     hint = "give the library's file name: -o out/model.so"
     for path in output_paths(output, header=False):
         if path.is_dir():
@@ -67,6 +63,18 @@ def check_writable(output: Path, *others: Path) -> None:
             raise AnsorError(what, "give another place with -o/--output")
     if output in (manifest_path(output), header_path(output)):
         raise AnsorError(f"{output} is the name of a file that belongs to a library", hint)
+
+
+def check_folder(folder: Path, prefix: str = ".") -> None:
+    """Make a folder; AnsorError if no file can be made there.
+
+    prefix: how the name of a file begins that is made to try it.
+    """
+    import tempfile
+
+    with writing_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.NamedTemporaryFile(dir=folder, prefix=prefix).close()
 
 
 @contextmanager

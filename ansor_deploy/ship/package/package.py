@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,8 +15,8 @@ from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_f
 from ...errors import AnsorError
 from ...system.digest import file_sha256
 from ...system.host import architecture
-from ...system.machine_fault import raise_if_fault
 from ..manifest import Manifest, header_path, manifest_path, provenance_path, read_manifest
+from ..outputs.commit import check_folder, writing_to
 from .archive import pack, stem
 from .elf import needed_glibc
 from .proof import try_program
@@ -56,8 +55,8 @@ def wheels(library: Path, folder: Path, report: Report) -> Package:
     manifest = _whole_manifest(library)
     arch = architecture(manifest.target.triple)
     pinned(arch, "3.11")
-    with _writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    check_folder(folder)
+    with writing_to(folder):
         found = _fetched(arch, report)
         runtime = write_wheel(folder, arch, found)
         report.stage("pack", library.name)
@@ -80,8 +79,9 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
     name, manifest = stem(output), _whole_manifest(library)
     arch = architecture(manifest.target.triple)
     pinned(arch, "3.11")  # refuses architectures for which TVM's runtime is not published
+    check_folder(output.parent)
     temporary = tempfile.TemporaryDirectory(prefix="ansor-deploy-")
-    with _writing(output), temporary as root:
+    with writing_to(output.parent), temporary as root:
         folder = Path(root, name)
         folder.mkdir()
         _add_outputs(library, manifest, folder, kind)
@@ -93,20 +93,8 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
         (folder / "README").write_text(text, encoding="utf-8")
         _add_sums(folder)
         report.stage("pack", output.name)
-        output.parent.mkdir(parents=True, exist_ok=True)
         pack(Path(root), output)
         return Package(output, kind, arch, glibc, _sizes(folder))
-
-
-@contextmanager
-def _writing(output: Path) -> Iterator[None]:
-    """Turn a failure to write into an AnsorError that names the output."""
-    try:
-        yield
-    except OSError as error:
-        raise_if_fault(error)
-        hint = "free some space, or give another place with -o/--output"
-        raise AnsorError(f"cannot be written: {error.strerror or error}", hint, output) from error
 
 
 def _whole_manifest(library: Path) -> Manifest:

@@ -95,7 +95,10 @@ def test_a_full_folder_for_temporary_files_is_named_by_its_variable():
         (OSError(errno.EFBIG, "File too large"), "file too large"),
         (OSError(errno.ENOSPC, "No space", "from.so", None, "to.so"), "left on device: to.so"),
         (BlockingIOError(errno.EAGAIN, "of fork"), "resource temporarily unavailable"),
-        (OSError("/t/a.so: failed to map segment from shared object"), "failed to map segment"),
+        (
+            OSError("Failed to load /t/a.so /t/a.so: failed to map segment from shared object"),
+            "/t/a.so cannot be run where it is: failed to map segment",
+        ),
         (FileNotFoundError(2, "No usable temporary directory found in ['/t']"), "No usable"),
     ],
 )
