@@ -141,8 +141,6 @@ with _environment(XDG_CACHE_HOME=os.sep, TVM_DEVICE_BACKEND_AUTOLOAD="0"), _with
         structural,
         structural_equal,
         structural_hash,
-        structural_map,
-        structural_mutate,
         structural_walk,
     )
     from tvm_ffi.serialization import from_json_graph_str
@@ -208,6 +206,57 @@ def collect(root: Any, *kinds: Any) -> list[Any]:
     found: list[Any] = []
     structural_walk(root, (kinds, found.append))
     return found
+
+
+def _rewritten(rewrite: Callable[..., Any], root: Any, callbacks: Any, **named: Any) -> Any:
+    """What one of TVM's rewrites makes with callbacks that may fail as any function may.
+
+    An exception that TVM's C++ code passes on can end the process, as does what it makes of a
+    callback that returns None. So the rewrite goes on without changes, and raises behind it.
+    """
+    failed: list[BaseException] = []
+
+    def guarded(callback: Callable[..., Any]) -> Callable[..., Any]:
+        def called(node: Any, *rest: Any) -> Any:
+            try:
+                made = node if failed else callback(node, *rest)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                failed.append(error)
+                return node
+            if made is None and node is not None:
+                failed.append(TypeError(f"{_name(callback)} returned None for a {_kind(node)}"))
+            return node if made is None else made
+
+        called.__wrapped__ = callback  # type: ignore[attr-defined] # TVM looks at its parameters
+        return called
+
+    listed = structural._normalize_callbacks(callbacks, api_name="a rewrite")  # noqa: SLF001
+    result = rewrite(root, [(kind, guarded(callback)) for kind, callback in listed], **named)
+    if failed:
+        raise failed.pop()
+    return result
+
+
+def _name(callback: Any) -> str:
+    return getattr(callback, "__qualname__", "a callback")
+
+
+def _kind(node: Any) -> str:
+    return type(node).__name__
+
+
+def structural_map(root: Any, callbacks: Any, order: str = "post") -> Any:
+    """A program with what callbacks return for its nodes, changed or not, as TVM's function.
+
+    callbacks: (type, callback), or several of these; their exceptions are raised here. order: "pre"
+    if parents come before their children.
+    """
+    return _rewritten(structural.structural_map, root, callbacks, order=order)
+
+
+def structural_mutate(root: Any, callbacks: Any) -> Any:
+    """As `structural_map`, with callbacks that get a mutator for the children of their node."""
+    return _rewritten(structural.structural_mutate, root, callbacks)
 
 
 def bindings(function: Any) -> list[Any]:
