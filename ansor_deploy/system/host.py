@@ -6,7 +6,7 @@ cores that this process may use and the cache sizes. The two figures of the roof
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +84,18 @@ def detect_host(
     }
 
 
-def memory_bytes() -> int:
-    """The bytes of this machine's physical memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def memory_bytes(root: Path = Path("/")) -> int:
+    """The bytes of this machine's physical memory, or what a control group grants of it.
+
+    root: where /proc and /sys are.
+    """
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limits = [
+        _text(folder / name)
+        for folder in _groups(root, "memory")
+        for name in ("memory.max", "memory.limit_in_bytes")  # of versions 2 and 1
+    ]
+    return min([machine, *(int(limit) for limit in limits if limit.isdigit())])
 
 
 def architecture(triple: str = "") -> str:
@@ -210,16 +219,18 @@ def _cores(root: Path, cpus: set[int]) -> int:
 
 def _quota(root: Path) -> float:
     """The processor time that control groups grant, in processors; the least over our groups."""
-    quota = math.inf
+    return min(map(_granted, _groups(root, "cpu")), default=math.inf)
+
+
+def _groups(root: Path, controller: str) -> Iterator[Path]:
+    """The folders of the control groups that this process is in, as far as that of a controller."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        base = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        base = root / "sys/fs/cgroup" / (controller if controllers else "")
         inner = base / group.lstrip("/")
-        groups = [path for path in (inner, *inner.parents) if path.is_relative_to(base)]
-        quota = min(quota, *map(_granted, groups))
-    return quota
+        yield from (path for path in (inner, *inner.parents) if path.is_relative_to(base))
 
 
 def _granted(folder: Path) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ansor_deploy.errors import UsageError
-from ansor_deploy.system.host import detect_host
+from ansor_deploy.system.host import detect_host, memory_bytes
 
 V2 = "fpu sse sse2 ssse3 sse4_1 sse4_2 popcnt cx16 lahf_lm"
 V3 = f"{V2} abm avx avx2 bmi1 bmi2 f16c fma movbe"
@@ -105,6 +105,32 @@ def test_a_quota_limits_the_cores(tmp_path, files, cores):
     x86(tmp_path, V3)
     write(tmp_path, files)
     assert detect_host(tmp_path, "x86_64", set(range(8)))["cores"] == cores
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/memory.max": "1048576"}, 1 << 20),
+        (
+            {
+                "proc/self/cgroup": "4:memory:/x\n2:cpu:/y",
+                "sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2097152",
+                "sys/fs/cgroup/cpu/x/memory.limit_in_bytes": "1",
+            },
+            2 << 20,
+        ),
+        ({"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "max"}, None),
+        (
+            {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": "9223372036854771712"},
+            None,
+        ),
+        ({}, None),
+    ],
+)
+def test_a_group_s_limit_is_all_the_memory_there_is(tmp_path, files, granted):
+    write(tmp_path, files)
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert memory_bytes(tmp_path) == (granted or physical)
 
 
 def test_caches(tmp_path):
