@@ -26,6 +26,13 @@ def confine() -> None:
     _baseline()
 
 
+def allow_large_files() -> None:
+    """Take back the limit of files that `confine` has set, for a call that writes a model."""
+    _limited.discard(resource.RLIMIT_FSIZE)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
 def limit_memory(size: int) -> None:
     """From now on, allow 1 GiB and 16 times `size` bytes more than the process began with.
 

@@ -26,11 +26,11 @@ from ...runtime import native
 from ...runtime.interface import of_calls
 from ...runtime.model import Model
 from ...system.child import describe
-from ...system.machine_fault import fault_of
+from ...system.machine_fault import fault_of, killed
 from ...system.worker import Worker, WorkerFailure
 from ..verify.draws import inputs_that_run
 from . import turn as one_turn
-from .peers import name_of, open_peer
+from .peers import CALL_SECONDS, ended, name_of, open_peer
 from .race import Turn
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Local = Model | BareModel
 Side = dict[str, Any]  # what a process loads: of `library_side`, or of `engine_side`
 
-CALL_SECONDS = 600.0  # the limit of a load with its turns
+_THEIRS = b"\1"  # the number of the other side
 COPIED_BYTES = 64 << 20  # larger files are not copied: the places of their pages average out
 GAP_PAGES = 4096  # the largest gap
 _ERRORS = {kind.__name__: kind for kind in (UsageError, ModelError, MachineError)}
@@ -91,12 +91,23 @@ class FreshTurns:
         try:
             found = self._worker.call(what, {**self._payload, **words}, CALL_SECONDS)
         except WorkerFailure as failure:
-            hint = "run it once by itself: ansor-deploy run"
-            raise AnsorError(f"it cannot be timed: {failure.message}", hint) from failure
+            raise self._explained(failure) from failure
+        if name := found.get("ended"):
+            raise self._explained(WorkerFailure("crash", name))
         if "error" in found:
             kind, text, hint = found["error"]
             raise _ERRORS.get(kind, AnsorError)(text, hint)
         return found["answer"]
+
+    def _explained(self, failure: WorkerFailure) -> AnsorError:
+        """The error of turns that ended their process: it blames the side that was at work."""
+        theirs = self._payload["sides"][1]
+        if failure.message == "SIGKILL":
+            return killed("it cannot be timed: a process of the race was killed")
+        if "engine" in theirs and _active(self._payload).read_bytes() == _THEIRS:
+            return ended(theirs["engine"], failure)
+        hint = "run it once by itself: ansor-deploy run"
+        return AnsorError(f"it cannot be timed: {failure.message}", hint)
 
 
 @contextmanager
@@ -128,7 +139,29 @@ def fresh_turns(
         ) as place,
         closing(Worker(__name__)) as worker,
     ):
-        yield FreshTurns(worker, {**payload, "folder": str(Path(place).absolute())})
+        payload["folder"] = str(Path(place).absolute())
+        _active(payload).write_bytes(_THEIRS)  # it is imported first
+        yield FreshTurns(worker, payload)
+
+
+class _Noted:
+    """A side of a race that notes when it is at work, for who asks after a crash.
+
+    mark: writes it, for the side of this number.
+    """
+
+    def __init__(self, side: one_turn.Timed, number: int, mark: mmap.mmap) -> None:
+        self._side, self._number, self._mark = side, number, mark
+
+    def times(self, inputs: dict[str, Any], runs: int) -> list[float]:
+        """As the side's own."""
+        self._mark[0] = self._number
+        return self._side.times(inputs, runs)
+
+
+def _active(payload: dict[str, Any]) -> Path:
+    """A file of one byte: the number of the side that is at work."""
+    return Path(payload["folder"], "active")
 
 
 def prepare(payload: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +174,7 @@ def prepare(payload: dict[str, Any]) -> dict[str, Any]:
 def turns(payload: dict[str, Any]) -> dict[str, Any]:
     """In a fork of this process: load both sides, and let them run in turns.
 
-    RuntimeError where a signal has ended the fork.
+    The answer has "ended" and the signal's name where one has ended the fork.
     """
     reading, writing = os.pipe()
     if (copy := os.fork()) == 0:
@@ -156,7 +189,7 @@ def turns(payload: dict[str, Any]) -> dict[str, Any]:
     status = os.waitpid(copy, 0)[1]
     if not text:
         names = {one.value: one.name for one in signal.Signals}
-        raise RuntimeError(f"ended by {names.get(os.WTERMSIG(status), status)}")
+        return {"ended": names.get(os.WTERMSIG(status), str(status))}
     return dict(json.loads(text))
 
 
@@ -174,18 +207,23 @@ def _answered(function: Any, payload: dict[str, Any]) -> dict[str, Any]:
 def _turns(payload: dict[str, Any]) -> dict[str, Any]:
     began, first = time.monotonic(), payload["ours_first"]
     gap = mmap.mmap(-1, mmap.PAGESIZE * random.randint(1, GAP_PAGES))  # noqa: S311 - no secret
+    with _active(payload).open("r+b") as file:
+        mark = mmap.mmap(file.fileno(), 1)
     opened: dict[int, Any] = {}
     for number, at in enumerate((0, 1) if first else (1, 0)):
+        mark[0] = at
         opened[at] = _opened(payload["sides"][at], Path(payload["folder"], f"{number}.so"))
     library, other = opened[0], opened[1]
+    mark[0] = 0
     feeds = [
         inputs_that_run(library, library.interfaces[at], payload["seed"])
         for at in payload["shapes"]
     ]
-    one_turn.warm(opened.values(), feeds)
+    sides = _Noted(library, 0, mark), _Noted(other, 1, mark)
+    one_turn.warm(sides, feeds)
     loaded, found = time.monotonic(), list[tuple[Any, ...]]()
     while not found or (len(found) < payload["turns"] and time.monotonic() < payload["until"]):
-        taken = one_turn.take((library, other), feeds, ours_first=first, pause=payload["pause"])
+        taken = one_turn.take(sides, feeds, ours_first=first, pause=payload["pause"])
         found.append((taken.ours, taken.theirs, taken.reference, taken.shapes))
         first = random.random() < 0.5  # noqa: S311 - no secret
     gap.close()

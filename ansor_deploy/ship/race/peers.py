@@ -9,18 +9,23 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, UsageError
+from ...runtime.tensors import in_memory, memory_bytes
+from ...system.limits import allow_large_files
 from ...system.machine_fault import raise_if_fault
+from ...system.worker import Worker, WorkerFailure
 from ..verify.onnx_runtime import open_session, profile_nodes, version
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+CALL_SECONDS = 600.0  # the limit of loading a model, with a few runs
 Call = Callable[[dict[str, "np.ndarray"]], Any]
 
 
@@ -80,29 +85,74 @@ def profile_parts(
 ) -> tuple[str, list[EngineNode]]:
     """ONNX Runtime's name, and its time for each node of its optimised graph of a model.
 
-    ModelError if it refuses the model.
+    ModelError if it refuses the model, or crashes with it, which ends a process of its own.
     """
     from ...model.graph.nodes import computed_by, with_names
     from ...model.onnx.written import write_model
 
     named = with_names(model)
-    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder:
-        path = Path(folder, "optimized.onnx")
-        try:
-            taken = profile_nodes(write_model(named, Path(folder)), threads, inputs, seconds, path)
-        except Exception as error:
-            raise _refused("onnxruntime", "refuses", error) from error
-        computes = computed_by(named, path)
+    with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as place:
+        folder = Path(place)
+        words = {
+            "threads": threads,
+            "seconds": seconds,
+            "optimized": str(folder / "optimized.onnx"),
+        }
+        words |= {"model": str(write_model(named, folder)), "memory": str(folder / "inputs")}
+        name, taken = _profiled(words, inputs)
+        computes = computed_by(named, Path(words["optimized"]))
     parts = [
         EngineNode(name, op, took, tuple(node.name for node in computes.get(name, ())))
         for name, (op, took) in taken.items()
     ]
-    return _onnxruntime_name(), parts
+    return name, parts
 
 
-def _refused(engine: str, what: str, error: Exception) -> ModelError:
+def _profiled(words: dict[str, Any], inputs: dict[str, np.ndarray]) -> Any:
+    """The answer of `profiled`, for inputs that are left in the file "memory"."""
+    import numpy as np
+
+    kinds = [(one.shape, one.dtype.name) for one in inputs.values()]
+    memory = np.memmap(words["memory"], np.uint8, "w+", shape=max(1, memory_bytes(kinds)))
+    for part, one in zip(in_memory(memory, kinds), inputs.values(), strict=True):
+        part[...] = one
+    payload = {**words, "inputs": list(inputs), "kinds": kinds}
+    try:
+        with closing(Worker(__name__)) as worker:
+            found = worker.call(f"{__name__}:profiled", payload, words["seconds"] + CALL_SECONDS)
+    except WorkerFailure as failure:
+        raise ended("onnxruntime", failure) from failure
+    if "refused" in found:
+        raise _refused("onnxruntime", "refuses", found["refused"])
+    return found["answer"]
+
+
+def profiled(payload: dict[str, Any]) -> dict[str, Any]:
+    """In a child process: ONNX Runtime's name and what `profile_nodes` finds, or its refusal."""
+    import numpy as np
+
+    allow_large_files()  # the optimised graph has all weights
+    arrays = in_memory(np.memmap(payload["memory"], np.uint8, "r"), payload["kinds"])
+    inputs = dict(zip(payload["inputs"], arrays, strict=True))
+    paths = Path(payload["model"]), Path(payload["optimized"])
+    try:
+        words = paths[0], payload["threads"], inputs, payload["seconds"], paths[1]
+        return {"answer": [_onnxruntime_name(), profile_nodes(*words)]}
+    except Exception as error:  # noqa: BLE001 - any exception of ONNX Runtime refuses the model
+        raise_if_fault(error)
+        return {"refused": str(error)}
+
+
+def ended(engine: str, failure: WorkerFailure) -> ModelError:
+    """The error of an engine that has ended its process, or had to be ended."""
+    how = {"crash": "crashes with", "timeout": "does not end with"}.get(failure.kind, "fails with")
+    return _refused(engine, how, failure.message)
+
+
+def _refused(engine: str, what: str, error: Exception | str) -> ModelError:
     """The error with an engine's message in one line; a fault of the machine is raised instead."""
-    raise_if_fault(error)
+    if isinstance(error, Exception):
+        raise_if_fault(error)
     return ModelError(f"{engine} {what} the model: {' '.join(str(error).split())}")
 
 

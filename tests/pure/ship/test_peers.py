@@ -1,5 +1,7 @@
 """Other engines, and ONNX Runtime itself as one."""
 
+import sys
+
 import numpy as np
 import onnx
 import pytest
@@ -8,6 +10,7 @@ from helpers import graphs
 from ansor_deploy.errors import ModelError, UsageError
 from ansor_deploy.ship.race import peers
 from ansor_deploy.ship.race.peers import open_peer
+from ansor_deploy.system.worker import Worker
 
 
 def test_onnx_runtime_is_a_peer(tmp_path):
@@ -30,6 +33,22 @@ def test_inputs_that_an_engine_refuses():
     peer = open_peer("onnxruntime", graphs.batches().SerializeToString(), 1)
     with pytest.raises(ModelError, match=r"ONNX Runtime 1\..* cannot run the model: .*rank"):
         peer.times({"x": np.ones(3, np.float32)}, 1)
+
+
+CRASHING = """
+import os
+import onnxruntime
+onnxruntime.InferenceSession = lambda *words, **more: os.abort()
+"""
+
+
+def test_an_engine_that_ends_its_process_while_it_is_profiled(tmp_path, monkeypatch):
+    (tmp_path / "crashing.py").write_text(CRASHING)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(peers, "Worker", lambda preload: Worker("crashing"))
+    feed = {"x": np.ones((2, 3, 8, 8), np.float32)}
+    with pytest.raises(ModelError, match="onnxruntime crashes with the model: SIGABRT"):
+        peers.profile_parts(graphs.batches(), 1, feed, 0.0)
 
 
 def test_an_engine_that_is_not_installed(monkeypatch):

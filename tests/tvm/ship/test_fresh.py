@@ -9,7 +9,7 @@ from helpers import graphs
 from helpers.built import HOST
 
 from ansor_deploy.codegen.model import compile_model
-from ansor_deploy.errors import AnsorError, ModelError
+from ansor_deploy.errors import AnsorError, MachineError, ModelError
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.runtime.model import Model
 from ansor_deploy.ship.race import fresh
@@ -71,10 +71,41 @@ def test_what_cannot_be_loaded_is_an_error(library, tmp_path):
         turns.take(ours_first=True)
 
 
+class Within:
+    """A worker that is this process. ends: the number of the signal that ends a turn."""
+
+    def __init__(self, ends):
+        self.ends = ends
+
+    def call(self, function, payload, seconds):
+        if function.endswith("prepare"):
+            return {"answer": "ONNX Runtime"}
+        return fresh.turns({**payload, "ends": self.ends})
+
+
+@pytest.mark.parametrize(
+    ("number", "at", "kind", "says"),
+    [
+        (5, b"\1", ModelError, "onnxruntime crashes with the model: SIGTRAP"),
+        (5, b"\0", AnsorError, "it cannot be timed: SIGTRAP"),
+        (9, b"\1", MachineError, "a process of the race was killed"),
+    ],
+)
+def test_who_ends_a_turn_is_named(tmp_path, monkeypatch, number, at, kind, says):
+    monkeypatch.setattr(
+        fresh, "_turns", lambda words: fresh.os.kill(fresh.os.getpid(), words["ends"])
+    )
+    (tmp_path / "active").write_bytes(at)
+    sides = [{}, {"engine": "onnxruntime"}]
+    turns = fresh.FreshTurns(Within(number), {"folder": tmp_path, "sides": sides})
+    with pytest.raises(kind, match=says) as raised:
+        turns.take(ours_first=True)
+    assert type(raised.value) is kind
+
+
 def test_a_crash_takes_down_no_more_than_its_turn(monkeypatch):
     monkeypatch.setattr(fresh, "_turns", lambda payload: fresh.os.kill(fresh.os.getpid(), 9))
-    with pytest.raises(RuntimeError, match="ended by SIGKILL"):
-        fresh.turns({})
+    assert fresh.turns({}) == {"ended": "SIGKILL"}
     monkeypatch.setattr(fresh, "_turns", lambda payload: payload["echo"])
     assert fresh.turns({"echo": "here"}) == {"answer": "here"}
 
