@@ -93,7 +93,7 @@ def profile_parts(
     named = with_names(model)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as place:
         folder = Path(place)
-        words = {
+        words: dict[str, Any] = {
             "threads": threads,
             "seconds": seconds,
             "optimized": str(folder / "optimized.onnx"),
