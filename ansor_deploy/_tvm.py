@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import AnsorError
-from .system import tvm_pairing
+from .system import heap, tvm_pairing
 from .system.environment import version
 
 if TYPE_CHECKING:
@@ -158,6 +158,8 @@ def _without_type_checks(schedule: Any) -> None:
 
 
 _without_type_checks(tvm.s_tir.Schedule)
+
+heap.keep_freed_blocks()  # which the steps of a schedule take and free
 
 # Each walk and rewrite of a program looks up the types of its callbacks in their annotations. That
 # takes a tenth of the time of a search's step, so the look-ups are cached.
