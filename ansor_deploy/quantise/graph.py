@@ -109,9 +109,26 @@ def ready(proto: ModelProto, folder: Path) -> Ready:
     onnx.save(named, source)
     quant_pre_process(str(source), str(path), skip_symbolic_shape=True)
     made = with_names(onnx.load(path))
+    _give_own_biases(made.graph)
     onnx.save(made, path)
     makers = {name: node.name for node in named.graph.node for name in node.output}
     return Ready(path, made, computed_by(named, path), makers)
+
+
+def _give_own_biases(graph: onnx.GraphProto) -> None:
+    """Give each node a bias of its own, since every bias has the scales of its node's operands.
+
+    The quantiser would do so itself, under names that the graph may have: "b1" and a 2 are "b12".
+    """
+    weights = {one.name: one for one in graph.initializer}
+    seen = set[str]()
+    for node in graph.node:
+        bias = node.input[2] if len(node.input) > 2 else ""  # noqa: PLR2004 - the operand's place
+        if bias in weights and bias in seen:
+            node.input[2] = f"{bias}:{node.name}"
+            graph.initializer.add().CopyFrom(weights[bias])
+            graph.initializer[-1].name = node.input[2]
+        seen.add(bias)
 
 
 def _in_opset(proto: ModelProto) -> ModelProto:

@@ -57,6 +57,15 @@ def test_a_kept_layer_has_float_weights_and_others_bytes(tmp_path):
     assert zeros == {onnx.TensorProto.UINT8}
 
 
+def test_two_layers_with_one_bias_get_one_each_under_names_that_are_free(tmp_path):
+    """The quantiser would name the second one b0, as a tensor is called."""
+    constants = {"b": randn(0, 4), "v": randn(1, 4, 4, 1, 1), "w": randn(2, 4, 4, 1, 1)}
+    nodes = [node("Conv", "x v b", "a"), node("Sigmoid", "a", "b0"), node("Conv", "b0 w b", "y")]
+    made = compared(tmp_path, model(nodes, {"x": (1, 4, 8, 8)}, constants=constants))
+    _, (distance,) = made.distances(SAMPLES)
+    assert distance.rms < 0.1
+
+
 def test_batch_norms_fold_and_their_layer_goes_by_either_name(tmp_path):
     constants = {"w": randn(0, 4, 4, 3, 3), **dict.fromkeys("sbmv", np.ones(4, "float32"))}
     nodes = [
