@@ -123,7 +123,7 @@ def _give_own_biases(graph: onnx.GraphProto) -> None:
     weights = {one.name: one for one in graph.initializer}
     seen = set[str]()
     for node in graph.node:
-        bias = node.input[2] if len(node.input) > 2 else ""  # noqa: PLR2004 - the operand's place
+        bias = node.input[2] if len(node.input) > 2 else ""
         if bias in weights and bias in seen:
             node.input[2] = f"{bias}:{node.name}"
             graph.initializer.add().CopyFrom(weights[bias])
