@@ -30,6 +30,8 @@ def read_json(artifact: Path) -> dict[str, Any]:
         content = read_regular(path, _MOST_BYTES)
         manifest: dict[str, Any] = json.loads(content or b"{}")
     except FileNotFoundError as error:
+        if not artifact.exists():
+            raise AnsorError("there is no such library", "check the path", artifact) from error
         hint = f"copy it along with the library, or {rebuild}"
         raise AnsorError(f"the manifest of {artifact.name} is missing", hint, path) from error
     except (OSError, ValueError, RecursionError) as error:

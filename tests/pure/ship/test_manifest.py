@@ -69,3 +69,9 @@ def test_one_that_a_shell_has_emptied_says_so(library):
     with pytest.raises(AnsorError, match="it is empty") as caught:
         read_manifest(library)
     assert f"> {library.stem}.json" in caught.value.hint
+
+
+def test_a_library_that_is_not_there_is_missed_and_not_its_manifest(library):
+    library.unlink()
+    with pytest.raises(AnsorError, match=r"m\.so: there is no such library"):
+        read_manifest(library)
