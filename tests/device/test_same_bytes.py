@@ -33,10 +33,12 @@ def test_a_board_makes_the_same_bytes(name, emulated, tmp_path):
         np.testing.assert_array_equal(have.view(np.uint8), want.view(np.uint8))
 
 
-def test_so_it_does_where_convolutions_are_by_tiles(emulated, tmp_path):
+@pytest.mark.parametrize("channels", [64, 3])
+def test_so_it_does_where_convolutions_are_by_tiles_or_runs(channels, emulated, tmp_path):
     nodes = [node("Conv", "x w", "y", pads=[1, 1, 1, 1])]
-    weight = graphs.randn(0, 64, 64, 3, 3) / np.float32(17)
-    proto = quantised(graphs.model(nodes, {"x": (1, 64, 14, 14)}, constants={"w": weight}), "qdq")
+    weight = graphs.randn(0, 64, channels, 3, 3) / np.float32(17)
+    shape = (1, channels, 14, 14)
+    proto = quantised(graphs.model(nodes, {"x": shape}, constants={"w": weight}), "qdq")
     feed = graphs.random_feeds(proto)
     (made,) = on_board(proto, feed, emulated, tmp_path / "net.so")
     (want,) = built.run(proto, feed)

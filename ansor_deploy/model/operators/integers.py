@@ -6,8 +6,9 @@ The first sum is over the bytes as they are, w signed and x unsigned or signed, 
 multiply them (`marks/dot.py`). The second is known when the model is built, and the third is zero
 where weights are symmetric. A convolution's border holds the zero point, so that each of its sums
 has all the taps. A processor that multiplies 16 bits gets x - xz, widened before it is multiplied,
-which makes one sum of the first two. Weights that are not constant, and sums over few channels, are
-multiplied in float32 where that is exact.
+which makes one sum of the first two. Where pixels have fewer than four channels, a line of taps is
+one run of steps, so that no pixel is filled up with zeros. Weights that are not constant, and sums
+over few channels, are multiplied in float32 where that is exact.
 
 x may be signed 16-bit integers if the caller knows that no sum overflows.
 """
@@ -22,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from ..._lazy_tvm import relax
-from ...marks.dot import STEPS, current_has_dot, current_is_signed, current_widens
+from ...marks.dot import PAIR, STEPS, current_has_dot, current_is_signed, current_widens
 from .converting import Call
-from .integer_loops import multiplied, of_lines
+from .integer_loops import multiplied, of_lines, of_runs
 from .operator import Operator
 from .signs import constant, int32, number, signed, unsigned
 
@@ -220,13 +221,28 @@ def _excess(weight: np.ndarray) -> np.ndarray:
 
 def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:
     """Sums of bytes minus their zero point, with channels padded to whole groups of four."""
-    missing, widened = -weight.shape[-2] % STEPS, current_widens() and not is_words(data)
-    filled = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
+    widened = current_widens() and not is_words(data)
     given = "int16" if widened else str(data.ty.dtype)
-    made = partial(multiplied, window=window, given=given)
+    loops, steps, filled = multiplied, STEPS, weight
+    if _has_short_pixels(weight, window):
+        *_, width, _, outputs = weight.shape
+        filled = weight.reshape(*weight.shape[:-3], -1, outputs)  # a line of taps is one run
+        loops = partial(of_runs, width=width)
+        steps = PAIR if widened else STEPS
+    missing = -filled.shape[-2] % steps
+    filled = np.pad(filled, [(0, 0)] * (filled.ndim - 2) + [(0, missing), (0, 0)])
+    made = partial(loops, window=window, given=given)
     total = computed(call, made, data, zero, filled.astype(np.int8))
     columns = weight.sum(tuple(range(weight.ndim - 1)))
     return total if widened else _less(call, total, zero, columns)
+
+
+def _has_short_pixels(weight: np.ndarray, window: Window) -> bool:
+    """Whether lines of taps are contiguous and have fewer steps than pixels padded to four."""
+    if not window.strides or window.groups > 1 or window.dilations[-1] > 1:
+        return False
+    *_, taps, depth, _ = weight.shape
+    return bool(depth < STEPS and taps > 1)
 
 
 def _row_sums(call: Call, data: Any, zero: Any, weight: np.ndarray, window: Window) -> Any:

@@ -10,6 +10,7 @@ from helpers.graphs import node, typed
 from helpers.together import Together
 from onnx import TensorProto, helper, numpy_helper
 
+from ansor_deploy._tvm import collect, elements, tvm
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
@@ -101,6 +102,40 @@ def test_a_border_is_the_zero_point(name, bordered):
     models, made = bordered
     wanted = centred(models[name], made.feeds[name]["x"])
     np.testing.assert_array_equal(made.outputs(name)[0], wanted)
+
+
+# Of each convolution of few channels, the steps that its weights have for a result, with AVX2.
+FEW_CHANNELS = {
+    "in steps": ((16, 3, 3, 3), {"pads": [1, 0, 1, 2], "strides": [2, 2]}, 3 * 10),
+    "of odd ends": ((24, 3, 7, 7), {"auto_pad": "SAME_LOWER", "strides": [2, 3]}, 7 * 22),
+    "of dilated lines": ((16, 2, 2, 3), {"dilations": [3, 1], "pads": [1, 2, 3, 0]}, 2 * 6),
+    "of one channel": ((16, 1, 3, 5), {"pads": [1] * 4}, 3 * 6),
+}
+
+
+@pytest.mark.parametrize("name", ["VNNI", "AVX2"])
+def test_taps_of_few_channels_are_summed_up_as_one_run_of_a_line(name):
+    """No pixel is filled up to four channels, which would multiply as many zeros."""
+    models, made = fed(
+        {
+            one: integers(node("ConvInteger", "x w xz wz", "o", **given), extreme(*size), 2,
+                          size[1], 9, 11, xz=np.uint8(131), wz=np.int8(0))
+            for one, (size, given, _) in FEW_CHANNELS.items()
+        },
+        target := here(name),
+    )  # fmt: skip
+    for one, (size, _, steps) in FEW_CHANNELS.items():
+        wanted = centred(models[one], made.feeds[one]["x"])
+        np.testing.assert_array_equal(made.outputs(one)[0], wanted)
+        if name == "AVX2":
+            assert steps * size[0] in weights(models[one], target)
+
+
+def weights(proto, target):
+    """The numbers of elements of a model's constants of signed bytes."""
+    main = built.imported(proto, target).mod["main"]
+    found = [elements(one) for one in collect(main, tvm.ir.GenericConst)]
+    return [one.size for one in found if one.dtype == np.int8]
 
 
 @pytest.mark.parametrize("name", ["VNNI", "AVX-VNNI", "AVX2"])
