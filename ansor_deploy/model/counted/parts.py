@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -146,18 +146,29 @@ def _beside(step: Step, names: list[str], axis: int) -> tuple[list[str], Axes]:
 
 
 def split(step: Step) -> list[tuple[str, Axes]] | None:
-    """Parts along an axis that is not counted."""
+    """Parts along an axis, of sizes that are given, or of one size."""
     shape = step.known_shape(step.input(0))
-    if not shape or (axis := step.attribute("axis", 0) % len(shape)) in step.axes(0):
+    if not shape:
         return None
-    sizes = step.listed(1, "split") if step.input(1) or step.attribute("split") else None
+    axis = step.attribute("axis", 0) % len(shape)
+    whole = step.dims(0)[axis]
+    sizes = step.attribute("split") or step.values(1)
+    if sizes is None and not step.input(1):
+        count = len(step.node.output)
+        each = step.divided(whole + (count - 1), count)
+        sizes = [each] * (count - 1)
     if sizes is None:
-        each = -(-shape[axis] // len(step.node.output))
-        ends = [min(shape[axis], each * at) for at in range(len(step.node.output) + 1)]
-    else:
-        ends = [0, *np.cumsum(sizes).tolist()]
-    parts = pairwise(ends)
-    return [(step.slice(step.input(0), axis, a, b), step.axes(0)) for a, b in parts]
+        return None
+    ends = [0, *accumulate(sizes)][: len(step.node.output)]
+    return [_piece(step, axis, *pair) for pair in pairwise([*ends, whole])]
+
+
+def _piece(step: Step, axis: int, begin: Number, end: Number) -> tuple[str, Axes]:
+    """What lies between two places along an axis, and what counts of it."""
+    begin, end = (chosen(step, "Min", at, step.dims(0)[axis]) for at in (begin, end))
+    name, number = part(step, step.input(0), axis, begin, end)
+    own = {at: n for at, n in step.axes(0).items() if at != axis}
+    return name, {**own, **({axis: number} if isinstance(number, Sum) else {})}
 
 
 def padded(step: Step) -> list[tuple[str, Axes]] | None:

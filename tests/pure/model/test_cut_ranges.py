@@ -42,6 +42,27 @@ def test_rows_from_one_on_that_data_choose(behind):
     check(nodes, ROWS, (12, 7, 1), {name: np.array(of) for name, of in constants.items()})
 
 
+def test_the_last_rows_are_split_off_by_how_many_there_are():
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Sub", "n five", "rest"),
+        node("Concat", "five rest", "s", axis=0),
+        node("Split", "x s", "a b", axis=1),
+        node("ReduceSum", "b one", "c"),
+        node("Add", "a c", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 5), {"five": np.array([5]), "one": np.array([1])})
+
+
+def test_rows_in_equal_parts():
+    nodes = [
+        node("Split", "x", "a b c", axis=1, num_outputs=3),
+        node("ReduceSum", "c one", "d"),
+        node("Sub", "a d", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 5), {"one": np.array([1])}, opset=18)
+
+
 def test_steps_of_a_loop_over_rows_are_written_out():
     step = helper.make_graph(
         [
