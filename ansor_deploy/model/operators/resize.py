@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import floor
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ..graph.graph import BYTES, FLOATS
 from .emitter import Emitter
@@ -35,7 +35,7 @@ def resize(emit: Emitter) -> str | None:
     if not axes:
         return emit.input(0)
     if _is_plain(emit, manner, axes):
-        return None
+        return _named_once(emit)
     kind = emit.dtype(emit.input(0))
     if manner.mode == "nearest" or kind in FLOATS:
         return _resampled(emit, emit.input(0), axes, manner, kind)
@@ -140,6 +140,25 @@ def _extents(emit: Emitter, shape: list[int]) -> tuple[list[np.float32], list[in
 
 def _constant(emit: Emitter, index: int) -> np.ndarray | None:
     return emit.constant_input(index) if emit.input(index) else None
+
+
+def _named_once(emit: Emitter) -> str | None:
+    """The same node without an empty list beside its scales or sizes, which TVM does not expect.
+
+    None if there is no such list.
+    """
+    given = [emit.input(at) for at in range(4)]
+    if not given[2] or not given[3]:
+        return None
+    given = [
+        *given[:2],
+        *(
+            one if emit.constant_input(at).size else ""
+            for at, one in ((2, given[2]), (3, given[3]))
+        ),
+    ]
+    words = {one.name: helper.get_attribute_value(one) for one in emit.node.attribute}
+    return emit("Resize", *given, **words)
 
 
 def _is_plain(emit: Emitter, manner: Manner, axes: list[Axis]) -> bool:

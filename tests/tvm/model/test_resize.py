@@ -35,10 +35,20 @@ MANNERS = [
 
 @pytest.fixture(scope="module")
 def images():
-    return Together({at: resized((2, 3, 4, 6), **how) for at, how in enumerate(MANNERS)})
+    made = {at: resized((2, 3, 4, 6), **how) for at, how in enumerate(MANNERS)}
+    return Together({**made, "both": with_empty_lists()})
 
 
-@pytest.mark.parametrize("at", range(len(MANNERS)))
+def with_empty_lists():
+    """As exporters of opset 11 write it, which has to name a region and scales beside sizes."""
+    none = np.zeros(0, np.float32)
+    constants = {"none": none, "s": np.array((2, 3, 8, 12))}
+    words = {"nearest_mode": "floor", ALIGNED: "asymmetric"}
+    nodes = [node("Resize", "x none none s", "y", **words)]
+    return model(nodes, {"x": (2, 3, 4, 6)}, constants=constants, opset=14)
+
+
+@pytest.mark.parametrize("at", [*range(len(MANNERS)), "both"])
 def test_like_onnx_runtime(at, images):
     images.assert_like_oracle(at)
 
@@ -61,6 +71,7 @@ def test_as_exporters_write_it():
 
 def test_whole_upscaling_of_images_stays_one_operator():
     assert ops(canonicalize(resized((1, 2, 4, 4), scales=(1, 1, 2, 2)))) == ["Resize"]
+    assert ops(canonicalize(with_empty_lists())) == ["Resize"]
 
 
 def of_kind(kind, shape, **attributes):
