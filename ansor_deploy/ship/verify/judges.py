@@ -101,6 +101,7 @@ class _Outputs:
         if second is None or _are_right(verdicts):
             return verdicts
         *noisy, other = noisy
+        other = {name: other[name] for name in one.expected}
         others = replace(one, expected=other).judged([*noisy, one.expected])
         return others if _are_right(others) else verdicts
 
