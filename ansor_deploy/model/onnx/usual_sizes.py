@@ -24,6 +24,7 @@ _PAST = 127  # tokens before that of a step; 128 with it
 _PASTS = (_PAST, 31, 7, 1)  # shorter ones for models with fewer positions
 _ROWS = 2  # the axis of rows in a cache (batch, heads, rows, width)
 _HEAD = (64, 128, 32, 96)  # widths of attention heads
+_ROTARY_TABLE = {"GroupQueryAttention": 7, "RotaryEmbedding": 2}  # the input that is one
 _UNNAMED = ("?", "unk__")  # begin the names of axes to which a file or tf2onnx gave none
 _LARGEST = 1 << 14  # the largest side of an image that is believed in a file's metadata
 _COLOURS = (1, 3)  # numbers of colour channels
@@ -88,9 +89,10 @@ class Usual:
         """Sizes of keys and values (batch, heads, past, width); rotary tables have half a width."""
         if at != 3:
             return _PASTS
-        caches = {n.input[7] for n in self._nodes if _rotates(n.op_type, len(n.input))}
-        known = (2 * t.dims[-1] for t in self._proto.graph.initializer if t.name in caches)
-        return (*known, *_HEAD)
+        read = ((n.input, _ROTARY_TABLE.get(n.op_type, len(n.input))) for n in self._nodes)
+        tables = {names[place] for names, place in read if place < len(names)}
+        known = {2 * t.dims[-1] for t in self._proto.graph.initializer if t.name in tables}
+        return (*sorted(known), *_HEAD)
 
     def _image(self, value: ValueInfoProto, at: int) -> Sizes:
         shape = declared_shape(value) or ()
@@ -260,10 +262,6 @@ def _is_batch_of_state(value: ValueInfoProto, at: int) -> bool:
 
 def _is_integer(value: ValueInfoProto) -> bool:
     return value.type.tensor_type.elem_type in (TensorProto.INT64, TensorProto.INT32)
-
-
-def _rotates(operator: str, inputs: int) -> bool:
-    return operator == "GroupQueryAttention" and inputs > 7
 
 
 def _is_table(tensor: TensorProto) -> bool:

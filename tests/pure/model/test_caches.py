@@ -12,6 +12,7 @@ from ansor_deploy.model.caches import Opened, assumed_rows, found_caches
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import caches
 from ansor_deploy.model.graph import fold
+from ansor_deploy.model.onnx.sizes import proposals
 from ansor_deploy.runtime.context import Counted
 
 
@@ -146,3 +147,13 @@ def test_what_has_no_such_cache_is_refused():
     assert "no caches to keep" in refused(dense(4, 4))
     assert "is not one open size with one name" in refused(appending((1, 2, 3, 4), (1, 2, 1, 4)))
     assert "too small for a model that adds 1 in a step" in refused(llama(**TINY), rows=1)
+
+
+def test_a_cache_is_as_wide_as_the_rotary_table_says():
+    rotate = node("RotaryEmbedding", "k ids cos sin", "r")
+    rotate.domain = "com.microsoft"
+    nodes = [rotate, node("Concat", "past.0.key r", "y", axis=2)]
+    inputs = {"k": (1, 4, 1, 12), "ids": (1, 1), "past.0.key": (1, 4, "past", "width")}
+    tables = {name: randn(at, 32, 6) for at, name in enumerate(("cos", "sin"))}
+    proto = model(nodes, inputs, constants=tables)
+    assert next(proposals(proto, {})) == {"past.0.key": (1, 4, 127, 12)}
