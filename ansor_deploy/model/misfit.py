@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby, zip_longest
 from math import prod
@@ -13,10 +13,11 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
 
 from ..errors import ModelError
-from .graph.fold import sort_and_fold
+from .graph.constant_room import Room
+from .graph.fold import check_left_out, sort_and_fold
 from .graph.graph import CONTRADICTION, Graph, is_op, optional_input
 from .onnx.bind import bind_shapes
-from .onnx.skeleton import attribute, domain_of, name_of, skeleton
+from .onnx.skeleton import attribute, domain_of, name_of, skeleton, tensors
 from .operators.contractions import labels
 from .reach import reached
 
@@ -74,8 +75,16 @@ class Trials:
     def _trial(self, shapes: Mapping[str, Shape]) -> _Trial:
         key = tuple(sorted(shapes.items()))
         if key not in self._done:
-            self._done[key] = _tried(self._lean, shapes)
+            self._done[key] = _tried(self._lean, shapes, self._room.empty(), self._weights)
         return self._done[key]
+
+    @cached_property
+    def _room(self) -> Room:
+        return Room(tensors(self.proto.graph))
+
+    @cached_property
+    def _weights(self) -> set[str]:
+        return {tensor.name for tensor in self.proto.graph.initializer}
 
     @cached_property
     def _lean(self) -> ModelProto:
@@ -85,8 +94,7 @@ class Trials:
 def _lean(proto: ModelProto) -> ModelProto:
     """The model without its weights, and with constants for what follows from constants."""
     bare = inliner.inline_local_functions(skeleton(proto))
-    graph = Graph.of(bare)
-    graph.growth = _GROWTH
+    graph = _sketch(bare)
     try:
         sort_and_fold(graph)
     except ModelError:  # it says nothing of the shapes that are to be tried
@@ -99,15 +107,17 @@ def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
 
     Weights are left out, so this is fast for a model of any size.
     """
-    return _tried(proto, shapes).why
+    return Trials(proto).misfit(shapes)
 
 
-def _tried(proto: ModelProto, shapes: Mapping[str, Shape]) -> _Trial:
+def _tried(
+    proto: ModelProto, shapes: Mapping[str, Shape], room: Room, weights: Collection[str]
+) -> _Trial:
     try:
         graph = _bare(proto, shapes)
     except ModelError as error:
         return _Trial(error.text, 0, ("", []))
-    why = _contradiction(graph)
+    why = _contradiction(graph, room, weights)
     largest = max(map(prod, graph.shapes.values()), default=0)
     why = next(_faults(graph), why)  # faults come before what follows from them
     return _Trial(why, largest, next(_clashes(graph), ("", [])))
@@ -143,8 +153,12 @@ def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
     bare = inliner.inline_local_functions(skeleton(proto))
     for node in bare.graph.node:
         _infer_as_cast(node)
-    graph = Graph.of(bind_shapes(bare, shapes))
-    graph.growth = _GROWTH
+    return _sketch(bind_shapes(bare, shapes))
+
+
+def _sketch(proto: ModelProto) -> Graph:
+    graph = Graph.of(proto)
+    graph.growth, graph.is_sketch = _GROWTH, True
     return graph
 
 
@@ -167,10 +181,11 @@ def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
     return fits
 
 
-def _contradiction(graph: Graph) -> str:
+def _contradiction(graph: Graph, room: Room, weights: Collection[str]) -> str:
     try:
         sort_and_fold(graph)
         graph.infer(strict=True)
+        check_left_out(graph, room, weights)
     except ModelError as error:
         return "" if _UNTYPED in error.text else error.text.removeprefix(CONTRADICTION)
     return ""

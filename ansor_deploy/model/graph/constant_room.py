@@ -5,6 +5,8 @@ multiple of the bytes in the model's file, as where 4-bit weights become floats,
 beside that, for masks and tables of positions.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable
 
 from onnx import TensorProto
@@ -26,6 +28,12 @@ class Room:
         self._filled = 0
         self._taken: dict[str, int] = {}
         self._sum = 0
+
+    def empty(self) -> Room:
+        """The room of the same file, with nothing in it."""
+        made = Room(())
+        made._own = self._own
+        return made
 
     def fill(self, node: str, size: int) -> None:
         """Count what a ConstantOfShape makes; ModelError if they make too many bytes."""

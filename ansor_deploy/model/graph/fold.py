@@ -6,7 +6,7 @@ that the same model gives the same bytes on every host; tanh and its like differ
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from ..onnx.skeleton import attribute, name_of, uses
 from .branches import hoist_constants
 from .cleanup import drop_dead, sort_nodes
 from .constant_math import OPERATORS, evaluate
+from .constant_room import Room
 from .empty import fold_empty
-from .graph import FLOATS, Graph, is_op, optional_input
+from .graph import FLOATS, GROWTH, Graph, is_op, optional_input
 from .one_node import infer_node
 from .subgraph import resolve_branches
 
@@ -84,6 +85,53 @@ def check_unfolded(graph: Graph) -> None:
             graph.room.check(name_of(node), size)
         else:
             computed.update(node.output)
+
+
+def check_left_out(graph: Graph, room: Room, weights: Collection[str]) -> None:
+    """ModelError if there is no room for the constants that a sketch leaves out.
+
+    graph: a sketch that is folded. room: that of the model. weights: the model's constants that are
+    inputs of the sketch.
+    """
+    folded, left, made = weights | graph.constants.keys(), list[NodeProto](), set[str]()
+    readers = Counter(name for node in graph.nodes for name in uses(node))
+    for node in graph.nodes:
+        read = uses(node)
+        if not read or not read <= folded | made:
+            continue
+        if not read <= folded or not _would_fold(graph, node):
+            left.append(node)
+            made.update(node.output)
+            continue
+        size = _made_bytes(graph, node)
+        if is_op(node, "ConstantOfShape"):
+            room.fill(name_of(node), size)
+        room.take(node.output[0], size)
+        folded |= {*node.output}
+        readers.subtract(read)
+        for name in read:
+            if not readers[name]:
+                room.free(name)
+    _check_left(graph, room, left)
+
+
+def _check_left(graph: Graph, room: Room, left: Sequence[NodeProto]) -> None:
+    """ModelError if there is no room for what TVM computes for other nodes from constants.
+
+    Results that only such nodes read are not counted, since passes may drop them.
+    """
+    apart, size = {id(node) for node in left}, 0
+    wanted = {name for node in graph.nodes if id(node) not in apart for name in uses(node)}
+    for node in left:
+        size += _made_bytes(graph, node) * (not wanted.isdisjoint(node.output))
+        room.check(name_of(node), size)
+
+
+def _would_fold(graph: Graph, node: NodeProto) -> bool:
+    """Whether a node of constants that a sketch leaves out is folded in the model itself."""
+    made = sum(_bytes(graph, name) for name in node.output if name)
+    small = is_op(node, "ConstantOfShape") or made <= max(GROWTH, _given(graph, node))
+    return is_op(node, *_EXACT) and small
 
 
 def _folded(graph: Graph) -> bool:
@@ -160,14 +208,17 @@ def _is_rounded(node: NodeProto, given: list[TensorProto]) -> bool:
 
 def _is_sensible(graph: Graph, node: NodeProto) -> bool:
     """Whether the result is no larger than the inputs, or small anyway."""
-    if node.op_type == "ConstantOfShape":
+    if node.op_type == "ConstantOfShape" and not graph.is_sketch:
         return True
     if node.op_type in _SHRINKING:
         rank = len(graph.shapes.get(node.input[0], ()))  # NonZero gives an index for each axis
         return _bytes(graph, node.input[0]) * max(1, rank) <= graph.growth
     made = sum(_bytes(graph, name) for name in node.output if name)
-    given = sum(_bytes(graph, name) for name in set(node.input) if name)
-    return made <= max(graph.growth, given)
+    return made <= graph.growth or (not graph.is_sketch and made <= _given(graph, node))
+
+
+def _given(graph: Graph, node: NodeProto) -> float:
+    return sum(_bytes(graph, name) for name in set(node.input) if name)
 
 
 def _bytes(graph: Graph, name: str) -> float:

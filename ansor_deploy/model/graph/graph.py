@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 BYTES = (TensorProto.UINT8, TensorProto.INT8)
-_GROWTH = 16 << 20  # bytes that an operator may make from fewer bytes
+GROWTH = 16 << 20  # bytes that an operator may make from fewer bytes
 # The domain of our own operators, which no file has.
 OWN = "ansor"
 CONTRADICTION = "shapes or types contradict each other: "
@@ -55,7 +55,8 @@ class Graph:
 
     nodes: in topological order, except for those that a pass appended. constants: by name; no node
     makes them. room: for those that are computed. growth: how many bytes are computed from fewer
-    bytes, at most. dtypes, shapes: inferred ONNX element types and static shapes. aliases: for
+    bytes, at most. is_sketch: whether only shapes are wanted, so that nothing larger than `growth`
+    is computed. dtypes, shapes: inferred ONNX element types and static shapes. aliases: for
     names that passes made, the name of a tensor that holds the same, or that it stands for.
     foreign: the tensors that `foreign.py` notes. lengths: of results of which a run decides how
     much counts; they are further results of the graph. context: of a model with caches that a
@@ -66,7 +67,8 @@ class Graph:
     nodes: list[NodeProto]
     constants: dict[str, TensorProto]
     room: Room
-    growth: int = _GROWTH
+    growth: int = GROWTH
+    is_sketch: bool = False
     dtypes: dict[str, int] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)

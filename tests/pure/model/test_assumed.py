@@ -322,6 +322,27 @@ def test_tables_that_say_nothing_of_shapes_are_not_computed(monkeypatch):
         assert [one.output[0] for one in made if one.op_type == "Sub"] == computed
 
 
+@pytest.mark.parametrize(
+    ("size", "chained", "fits"),
+    [(1000, False, True), (1400, False, False), (2000, False, False), (1400, True, True)],
+)
+def test_tables_that_exceed_the_room_together_do_not_fit(size, chained, fits):
+    """Of 1400 x 1400 each is computed, of 2000 x 2000 none; in a chain one is needed at a time."""
+    nodes = [node("Shape", "x", "n", start=1), node("Concat", "n n", "s", axis=0)]
+    if chained:
+        nodes += [
+            node("Expand", "c0 s", "t0"),
+            *(node("Neg", f"t{i}", f"t{i + 1}") for i in range(20)),
+        ]
+        nodes.append(node("Add", "x t20", "y"))
+    else:
+        nodes += [node("Expand", f"c{i} s", f"t{i}") for i in range(20)]
+        nodes.append(node("Sum", " ".join(["x", *(f"t{i}" for i in range(20))]), "y"))
+    constants = {f"c{i}": np.array(i, np.float32) for i in range(20)}
+    fault = misfit(model(nodes, {"x": (1, "n")}, constants=constants), {"x": (1, size)})
+    assert ("more than 128 MiB" not in fault) == fits
+
+
 def test_channels_of_sound_are_those_that_a_convolution_reads():
     constants = {"one": np.ones(1, np.float32), "w": randn(0, 4, 1, 9)}
     nodes = [node("InstanceNormalization", "x one one", "n"), node("Conv", "n w", "y", strides=[4])]
