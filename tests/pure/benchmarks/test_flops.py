@@ -1,6 +1,9 @@
 """The operation counts behind the benchmarks' share of peak."""
 
+import numpy as np
 import pytest
+from helpers.graphs import model as ops_model
+from helpers.graphs import node
 from onnx import TensorProto, helper
 
 from benchmarks.networks import zoo
@@ -30,6 +33,25 @@ def test_gemm_and_batched_matmul():
     outputs = [helper.make_tensor_value_info(n, f, s) for n, s in made.items()]
     model = helper.make_model(helper.make_graph(nodes, "products", given, outputs))
     assert count_flops(model) == 2 * (72 * 5 + 18 * 7)
+
+
+def test_sizes_that_the_model_computes():
+    constants = {"one": np.array([1]), "rows": np.array([5]), "w": np.ones((5, 3), np.float32)}
+    nodes = [
+        node("Shape", "x", "s", start=1),
+        node("Mul", "s one", "n"),
+        node("Concat", "n rows", "shape", axis=0),
+        node("Reshape", "x shape", "r"),
+        node("MatMul", "r w", "y"),
+    ]
+    assert count_flops(ops_model(nodes, {"x": (5, 5)}, constants=constants)) == 2 * 15 * 5
+
+
+def test_unknown_size_is_named():
+    nodes = [node("NonZero", "x", "n"), node("Cast", "n", "f", to=1), node("MatMul", "f w", "y")]
+    unknown = ops_model(nodes, {"x": (3, 4)}, constants={"w": np.ones((9, 3), np.float32)})
+    with pytest.raises(ValueError, match="of node y"):
+        count_flops(unknown)
 
 
 @pytest.mark.slow
