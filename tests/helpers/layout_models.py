@@ -47,6 +47,21 @@ def both(*nodes: onnx.NodeProto, **inputs: tuple[int, ...]) -> onnx.ModelProto:
     return model([CONV, *nodes], {**IMAGE, **inputs}, constants={"w": WEIGHTS["w"]})
 
 
+def shuffled(*behind: onnx.NodeProto) -> onnx.ModelProto:
+    """The channels of a convolution in two groups, `s`, which change places, and these nodes."""
+    split, back = np.array([2, 2, 4, 7, 6]), np.array([2, 8, 7, 6])
+    return after(
+        node("Reshape", "c split", "s"),
+        node("Transpose", "s", "t", perm=[0, 2, 1, 3, 4]),
+        node("Reshape", "t back", "r"),
+        *behind,
+        split=split,
+        back=back,
+        one=np.array([1]),
+        p=randn(3, 4, 8, 1, 1),
+    )
+
+
 def squeeze_excite() -> onnx.ModelProto:
     return after(
         node("GlobalAveragePool", "c", "g"),
@@ -220,4 +235,25 @@ def _rearranging() -> dict[str, onnx.ModelProto]:
     }
 
 
-MODELS = {**_convolutions(), **_pools(), **_elementwise(), **_reductions(), **_rearranging()}
+def _shuffling() -> dict[str, onnx.ModelProto]:
+    return {
+        "shuffled": shuffled(node("Conv", "r p", "y")),
+        "shuffled twice": shuffled(
+            node("ReduceSum", "s one", "m", keepdims=0),
+            node("Transpose", "s", "u", perm=[0, 2, 1, 4, 3]),
+            node("ReduceMax", "u", "v", axes=[0, 1, 2, 4], keepdims=0),
+            node("Conv", "r p", "q"),
+            node("Add", "m q", "a"),
+            node("Add", "a v", "y"),
+        ),
+    }
+
+
+MODELS = {
+    **_convolutions(),
+    **_pools(),
+    **_elementwise(),
+    **_reductions(),
+    **_rearranging(),
+    **_shuffling(),
+}

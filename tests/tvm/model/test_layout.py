@@ -162,6 +162,12 @@ def test_channels_that_are_split_resized_and_joined_are_not_transposed(mode):
     built.assert_like_oracle(proto)
 
 
+def test_a_shuffle_of_channels_is_computed_where_they_lie():
+    # Once, for the groups: the image is transposed neither before that nor after it.
+    calls = built.count_ops(MODELS["shuffled"])
+    assert max(name.count("transpose") for name in calls) == 1
+
+
 def test_bert_has_its_bias_residual_and_gelu_in_its_products():
     calls = built.count_ops(zoo.bert(layers=2, hidden=64, heads=4, sequence=16, vocabulary=100))
     assert sum(calls[name] for name in named(calls, "matmul", "erf")) == 2
