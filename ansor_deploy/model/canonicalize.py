@@ -18,6 +18,7 @@ from .graph.cleanup import (
     split_variadic,
 )
 from .graph.clips import scalar_clips
+from .graph.concatenated import split_at_parts
 from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.gates import multiply_gates
@@ -87,6 +88,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     share_heads,
     drop_dead,
     turn_caches,
+    split_at_parts,
     fold_affine,
     add_up_convolutions,
     *_TIDY,

@@ -14,6 +14,7 @@ which is worth its compilation unless parts are tiny, such as the steps of a rec
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tvm
@@ -63,24 +64,23 @@ class _InPlace(Renaming):
 
 
 class _Uses:
-    """The makers and readers of the tensors of a module's `main`, as TVM's patterns.
+    """How tensors of a module's `main` are made, as TVM's patterns, and which tensors need them.
 
-    None stands for one that is no kernel.
+    A pattern is None for a tensor that no kernel makes. A reader is None for the caller of `main`.
     """
 
     def __init__(self, mod: tvm.IRModule) -> None:
         self._mod = mod
         self._makers: dict[Any, int | None] = {}
         self._operands: dict[Any, list[Any]] = {}
-        self._readers: dict[Any, list[int | None]] = defaultdict(list)
+        self._readers: dict[Any, list[Any]] = defaultdict(list)
         main = mod["main"]
         for binding in bindings(main):
             value = binding.value
-            pattern = self._pattern(value)
-            self._makers[binding.var] = pattern
+            self._makers[binding.var] = self._pattern(value)
             self._operands[binding.var] = operands = collect(value, relax.Var)
             for operand in operands:
-                self._readers[operand].append(pattern)
+                self._readers[operand].append(binding.var)
         for result in collect(main.body.body, relax.Var):
             self._readers[result].append(None)
 
@@ -95,26 +95,40 @@ class _Uses:
         lost = sum(map(_elements, parts)) - gained if joins else 0
         return gained > lost and gained >= _LEAST * len(parts)
 
-    def _is_fused(self, readers: list[int | None]) -> bool:
+    def _is_fused(self, readers: list[Any]) -> bool:
         """Whether the only reader of a value is a function that can be fused with its maker."""
-        return len(readers) == 1 and readers[0] is not None and readers[0] <= INJECTIVE
+        pattern = self._makers.get(readers[0]) if len(readers) == 1 else None
+        return pattern is not None and pattern <= INJECTIVE
 
     def _is_fixed(self, part: Any) -> bool:
         """Whether a kernel writes a part to memory in any case, and only kernels read it."""
         pattern, readers = self._makers.get(part), self._readers[part]
-        if pattern is None or None in readers:
+        if pattern is None or any(self._makers.get(reader) is None for reader in readers):
             return False
         return pattern > INJECTIVE or len(readers) > 1 or self._is_epilogue(part)
 
     def _is_epilogue(self, var: Any) -> bool:
-        """Whether a value is computed in the kernel of a contraction."""
-        pattern = self._makers.get(var)
-        if pattern is None or len(self._readers[var]) > 1:
-            return False
-        if pattern > BROADCAST:
-            return pattern == WITH_EPILOGUE
-        operands = self._operands[var]
-        return any(_elements(o) == _elements(var) and self._is_epilogue(o) for o in operands)
+        """Whether a value is computed in the kernel of a contraction.
+
+        What is computed on the way may have several readers if all of them are on it, too: a swish
+        multiplies a convolution's result by a sigmoid of it.
+        """
+        on_the_way = self._before(var, lambda operand: True)
+        alone = self._before(var, lambda operand: on_the_way.issuperset(self._readers[operand]))
+        return any(self._makers.get(one) == WITH_EPILOGUE for one in alone)
+
+    def _before(self, var: Any, chosen: Callable[[Any], bool]) -> set[Any]:
+        """A value and the operands of as many elements, found through what can be an epilogue."""
+        found, ahead = {var}, [var]
+        while ahead:
+            one = ahead.pop()
+            pattern = self._makers.get(one)
+            if pattern is not None and pattern <= BROADCAST:
+                same = {o for o in self._operands[one] if _elements(o) == _elements(var)}
+                new = {operand for operand in same - found if chosen(operand)}
+                found |= new
+                ahead += new
+        return found
 
     def _pattern(self, value: Any) -> int | None:
         func = self._callee(value)

@@ -116,6 +116,20 @@ def test_tiny_parts_are_concatenated_by_one_kernel():
     assert len(built.count_ops(proto)) == 2
 
 
+def test_swishes_are_written_in_place():
+    swishes = [
+        (node("Conv", f"x w{name}", name), node("Sigmoid", name, f"s{name}")) for name in ("a", "b")
+    ]
+    nodes = [one for pair in swishes for one in pair]
+    nodes += [node("Mul", "a sa", "c"), node("Mul", "b sb", "d"), concat("e", "c d")]
+    nodes += [node("Conv", "e wf", "f"), node("MaxPool", "e", "p", kernel_shape=[1, 1])]
+    nodes += [node("Concat", "f p", "y", axis=1)]
+    shapes = {"wa": (16, 16, 1, 1), "wb": (16, 16, 1, 1), "wf": (8, 32, 1, 1)}
+    constants = {name: randn(seed, *shape) for seed, (name, shape) in enumerate(shapes.items())}
+    proto = model(nodes, IMAGE, constants=constants)
+    assert not any("concatenate" in name for name in built.count_ops(proto))
+
+
 def test_rotated_halves_stay_in_the_kernel_that_reads_them():
     begins = {"zero": [0], "half": [8], "end": [16], "last": [-1]}
     nodes = [
