@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from onnx import NodeProto
 
-from .operators.sliding import Windows, windows
+from .graph.sliding import Windows, windows
 
 
 def conv_integer(

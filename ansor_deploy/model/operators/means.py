@@ -15,9 +15,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ..graph.graph import Shape
+from ..graph.sliding import Windows, windows
 from .emitter import Emitter
 from .quantization import FLOAT, after_zero, centred, parameter, requantise
-from .sliding import Windows, windows
 
 Ends = tuple[str, str]  # the names of a scale and a zero point
 
