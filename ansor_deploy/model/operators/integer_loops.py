@@ -67,8 +67,8 @@ def _at(place: tuple[Any, ...], sizes: list[int]) -> Any:
     return row
 
 
-def of_runs(data: Any, zero: Any, weight: Any, *, window: Window, given: str, width: int) -> Any:
-    """Dot products of bytes over lines of taps, each of which is one run of steps in memory.
+def of_runs(data: Any, zero: Any, weight: Any, *, window: Window, width: int) -> Any:
+    """Dot products, in 16 bits, over lines of taps, each of which is one run of steps in memory.
 
     weight: [taps except along the last axis, run, out]. width: the taps along the last axis. Steps
     of a run behind these are multiplied by zeros.
@@ -76,7 +76,7 @@ def of_runs(data: Any, zero: Any, weight: Any, *, window: Window, given: str, wi
     *taps, run, columns = map(int, weight.shape)
     first, *sizes, depth = map(int, data.shape)
     whole = [b + n + a for b, n, a in zip(window.before, sizes, window.after, strict=True)]
-    lines = _padded_lines(data, zero, run - width * depth, window, given)
+    lines = _padded_lines(data, zero, run - width * depth, window)
     over = [tvm.te.reduce_axis((0, extent)) for extent in (*taps, run)]
 
     def element(image: Any, *at: Any) -> Any:
@@ -89,14 +89,12 @@ def of_runs(data: Any, zero: Any, weight: Any, *, window: Window, given: str, wi
     return tvm.te.compute((first, *made, columns), element, name="sums")
 
 
-def _padded_lines(data: Any, zero: Any, more: int, window: Window, dtype: str) -> Any:
-    """The data with a border of zero points, and pixels and channels of a line as one axis.
+def _padded_lines(data: Any, zero: Any, more: int, window: Window) -> Any:
+    """The data minus its zero point in 16 bits, with a border and a line's pixels as one axis.
 
     more: elements behind each line.
     """
     first, *sizes, depth = map(int, data.shape)
-    centred = dtype not in (*BYTES, str(data.dtype))
-    border = tirx.const(0, dtype) if centred else _as(zero, dtype)
     before, after = [list(one) for one in (window.before, window.after)]
     shape = [b + n + a for b, n, a in zip(before, sizes, after, strict=True)]
     shape[-1] = shape[-1] * depth + more
@@ -106,11 +104,11 @@ def _padded_lines(data: Any, zero: Any, more: int, window: Window, dtype: str) -
 
     def element(image: Any, *at: Any) -> Any:
         *place, along = [one - less for one, less in zip(at, before, strict=True)]
-        value = data(image, *place, along // depth, along % depth)
-        if centred:
-            value = (value.astype("int16") - _as(zero, "int16")).astype(dtype)
+        byte = data(image, *place, along // depth, along % depth)
+        value = byte.astype("int16") - _as(zero, "int16")
         ends = zip(at, before, after, extents, strict=True)
         inside = [c for one, b, a, n in ends for c in _within(one, b, a, n)]
+        border = tirx.const(0, "int16")
         return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
 
     return tvm.te.compute((first, *shape), element, name="pad")

@@ -6,9 +6,9 @@ The first sum is over the bytes as they are, w signed and x unsigned or signed, 
 multiply them (`marks/dot.py`). The second is known when the model is built, and the third is zero
 where weights are symmetric. A convolution's border holds the zero point, so that each of its sums
 has all the taps. A processor that multiplies 16 bits gets x - xz, widened before it is multiplied,
-which makes one sum of the first two. Where pixels have fewer than four channels, a line of taps is
-one run of steps, so that no pixel is filled up with zeros. Weights that are not constant, and sums
-over few channels, are multiplied in float32 where that is exact.
+which makes one sum of the first two; where pixels have fewer than four channels, a line of taps is
+one run of steps there, so that no pixel is filled up with zeros. Weights that are not constant, and
+sums over few channels, are multiplied in float32 where that is exact.
 
 x may be signed 16-bit integers if the caller knows that no sum overflows.
 """
@@ -223,18 +223,21 @@ def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: W
     """Sums of bytes minus their zero point, with channels padded to whole groups of four."""
     widened = current_widens() and not is_words(data)
     given = "int16" if widened else str(data.ty.dtype)
-    loops, steps, filled = multiplied, STEPS, weight
-    if _has_short_pixels(weight, window):
+    if widened and _has_short_pixels(weight, window):
         *_, width, _, outputs = weight.shape
-        filled = weight.reshape(*weight.shape[:-3], -1, outputs)  # a line of taps is one run
-        loops = partial(of_runs, width=width)
-        steps = PAIR if widened else STEPS
-    missing = -filled.shape[-2] % steps
-    filled = np.pad(filled, [(0, 0)] * (filled.ndim - 2) + [(0, missing), (0, 0)])
-    made = partial(loops, window=window, given=given)
+        line = weight.reshape(*weight.shape[:-3], -1, outputs)  # a line of taps is one run
+        filled, made = _filled(line, PAIR), partial(of_runs, window=window, width=width)
+    else:
+        filled, made = _filled(weight, STEPS), partial(multiplied, window=window, given=given)
     total = computed(call, made, data, zero, filled.astype(np.int8))
     columns = weight.sum(tuple(range(weight.ndim - 1)))
     return total if widened else _less(call, total, zero, columns)
+
+
+def _filled(weight: np.ndarray, steps: int) -> np.ndarray:
+    """The weight with zeros on its last axis but one, up to a multiple of these steps."""
+    missing = -weight.shape[-2] % steps
+    return np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, missing), (0, 0)])
 
 
 def _has_short_pixels(weight: np.ndarray, window: Window) -> bool:
