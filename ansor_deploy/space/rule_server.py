@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from functools import cache, lru_cache, wraps
@@ -16,7 +15,7 @@ from typing import Any
 from .._tvm import tvm
 from ..errors import UsageError
 from ..system.child import ask
-from ..system.limits import limit_memory, limit_processor
+from ..system.limits import limit_files, limit_memory, limit_processor
 from ..target import Target, target_of
 from .derivation import derive as derive_here
 from .question import Chooser, Decision, Question
@@ -34,7 +33,7 @@ def _limited(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
     def call(payload: dict[str, Any]) -> Any:
         limit_memory(0)
         limit_processor(payload["seconds"])
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
+        limit_files(_FILE_BYTES)
         return function(payload)
 
     return call

@@ -10,7 +10,7 @@ from pathlib import Path
 _FILE_BYTES = 1 << 30  # more than any call writes, and less than endless printing writes in seconds
 _MARGIN_BYTES = 1 << 30  # for stacks and heaps of threads
 _TIMES = 16  # how many times the data's size is allowed
-_limited: set[int] = set()  # the limits that this process has set
+_limits: dict[int, int] = {}  # that this process has set itself
 
 
 def go_first() -> None:
@@ -22,13 +22,18 @@ def go_first() -> None:
 def confine() -> None:
     """Allow no core files, and files of at most 1 GiB."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
+    limit_files(_FILE_BYTES)
     _baseline()
+
+
+def limit_files(size: int) -> None:
+    """From now on, allow files of at most so many bytes; a write beyond that fails."""
+    _limit(resource.RLIMIT_FSIZE, size)
 
 
 def allow_large_files() -> None:
     """Take back the limit of files that `confine` has set, for a call that writes a model."""
-    _limited.discard(resource.RLIMIT_FSIZE)
+    _limits.pop(resource.RLIMIT_FSIZE, None)
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
@@ -56,7 +61,7 @@ def limit_processor(seconds: float) -> None:
 
 def _limit(what: int, most: int) -> None:
     """Set one of this process's limits, at most as high as the user's own limit."""
-    _limited.add(what)
+    _limits[what] = most
     hard = resource.getrlimit(what)[1]
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
@@ -66,16 +71,15 @@ def own_limit_reached() -> bool:
 
     Asked after an allocation has failed.
     """
-    return resource.RLIMIT_DATA in _limited and _has_room()
+    return resource.RLIMIT_DATA in _limits and _has_room()
 
 
 def own_file_limit_reached() -> bool:
-    """Whether a file was refused for its size by `confine`, and not by the machine.
+    """Whether a file was refused for its size by `limit_files`, and not by the machine.
 
     Asked after a write has failed.
     """
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    return resource.RLIMIT_FSIZE in _limited and limit == _FILE_BYTES
+    return _limits.get(resource.RLIMIT_FSIZE) == file_limit()
 
 
 def file_limit() -> float:

@@ -153,7 +153,7 @@ def test_its_loader_refuses_in_words(shop, tmp_path):
 
     assert ran("net.so", "x=none.npy")[0] == 2
     code, said = ran("other.so")
-    assert (code, "is missing" in said) == (1, True)
+    assert (code, "there is no such library" in said) == (1, True)
     manifest = json.loads((place / "net.json").read_text())
     del manifest["target"]["cores"]
     (place / "net.json").write_text(json.dumps(manifest))
