@@ -23,7 +23,7 @@ from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.gates import multiply_gates
 from .graph.graph import Graph
-from .graph.pads import pad_in_convolutions
+from .graph.pads import pad_in_windows
 from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
 from .graph.turned_caches import turn_caches
@@ -89,7 +89,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     share_heads,
     drop_dead,
     turn_caches,
-    pad_in_convolutions,
+    pad_in_windows,
     split_at_parts,
     fold_affine,
     add_up_convolutions,

@@ -1,7 +1,7 @@
 """Zeros around an image become the padding of the convolution that reads it, in numbers.
 
     Conv(Pad(x, p), w)                 -->  Conv(x, w, pads = p)
-    Conv(x, w, auto_pad = SAME_UPPER)  -->  Conv(x, w, pads = ..)
+    Conv(x, w, auto_pad = SAME_UPPER)  -->  Conv(x, w, pads = ..)      MaxPool likewise
 
 Exporters write TensorFlow's and Keras's paddings so. A kernel for them would copy the image, where
 the convolution only skips what lies outside.
@@ -19,38 +19,39 @@ from .graph import Graph, is_op, optional_input
 from .sliding import windows
 
 
-def pad_in_convolutions(graph: Graph) -> None:
-    """Let convolutions pad with zeros themselves, and read the image without them."""
+def pad_in_windows(graph: Graph) -> None:
+    """Give paddings of convolutions and maxima in numbers, and zeros around an image as such."""
     producers = graph.producers()
-    for conv in [node for node in graph.nodes if is_op(node, "Conv")]:
-        if not _in_numbers(graph, conv):
-            continue
-        pad = producers.get(conv.input[0])
+    for node in [node for node in graph.nodes if is_op(node, "Conv", "MaxPool")]:
+        known = _in_numbers(graph, node)
+        pad = producers.get(node.input[0]) if known and is_op(node, "Conv") else None
         widths = _zeros(graph, pad) if pad is not None and is_op(pad, "Pad") else None
         if pad is not None and widths is not None:
-            _pad(conv, widths)
-            conv.input[0] = pad.input[0]
+            _pad(node, widths)
+            node.input[0] = pad.input[0]
 
 
-def _in_numbers(graph: Graph, conv: NodeProto) -> bool:
-    """Whether the padding of a convolution could be given in numbers."""
-    how = attribute(conv, "auto_pad", "NOTSET")
-    shape, weight = (graph.shapes.get(name) for name in conv.input[:2])
-    if how.startswith("SAME"):
-        if shape is None or weight is None:
-            return False
-        axes = windows(conv, shape[2:], weight[2:])
-        _pad(conv, np.array([[one.before for one in axes], [one.after for one in axes]]))
+def _in_numbers(graph: Graph, node: NodeProto) -> bool:
+    """Whether the padding of a node could be given in numbers."""
+    if not attribute(node, "auto_pad", "NOTSET").startswith("SAME"):
+        return True
+    shapes = [graph.shapes.get(name) for name in node.input[:2]]
+    if None in shapes:
+        return False
+    kernel = attribute(node, "kernel_shape") or graph.shapes[node.input[1]][2:]
+    axes = windows(node, graph.shapes[node.input[0]][2:], kernel)
+    _pad(node, np.array([[one.before for one in axes], [one.after for one in axes]]))
     return True
 
 
-def _pad(conv: NodeProto, widths: np.ndarray) -> None:
-    """Add zeros before and behind each axis, of shape (2, axes), to a convolution's own."""
-    given = attribute(conv, "auto_pad", "NOTSET") == "NOTSET" and attribute(conv, "pads")
+def _pad(node: NodeProto, widths: np.ndarray) -> None:
+    """Add padding before and behind each axis, of shape (2, axes), to what a node has."""
+    given = attribute(node, "auto_pad", "NOTSET") == "NOTSET" and attribute(node, "pads")
     own = np.reshape(given or [0] * widths.size, widths.shape)
-    for entry in [entry for entry in conv.attribute if entry.name in ("pads", "auto_pad")]:
-        conv.attribute.remove(entry)
-    conv.attribute.append(helper.make_attribute("pads", (own + widths).reshape(-1).tolist()))
+    # A padding by name leaves no rest of which half a window could be made.
+    for entry in [one for one in node.attribute if one.name in ("pads", "auto_pad", "ceil_mode")]:
+        node.attribute.remove(entry)
+    node.attribute.append(helper.make_attribute("pads", (own + widths).reshape(-1).tolist()))
 
 
 def _zeros(graph: Graph, pad: NodeProto) -> np.ndarray | None:

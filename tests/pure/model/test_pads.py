@@ -57,6 +57,15 @@ def test_padding_by_name_is_in_numbers(how, steps):
     assert "auto_pad" not in {entry.name for entry in found.graph.node[0].attribute}
 
 
+@pytest.mark.parametrize("ceil", [0, 1])
+def test_maxima_are_padded_in_numbers(ceil):
+    same = {"auto_pad": "SAME_UPPER", "kernel_shape": [3, 2], "strides": [2, 3]}
+    proto = model([node("MaxPool", "x", "y", ceil_mode=ceil, **same)], {"x": (1, 3, 7, 8)})
+    found = canonicalize(proto)
+    assert_same(proto, found)
+    assert {"auto_pad", "ceil_mode"}.isdisjoint(one.name for one in found.graph.node[0].attribute)
+
+
 def test_channels_stay():
     assert "Pad" in after(node("Pad", "x channels", "p"), node("Conv", "p v", "y"))
 
