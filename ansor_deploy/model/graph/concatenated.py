@@ -56,7 +56,7 @@ def split_at_parts(graph: Graph) -> None:
         if _of_layers(graph, node, consumers, producers):
             region = _region(graph, node, consumers)
             if region is not None and (values := _values_of_parts(graph, region)) is not None:
-                _split(graph, region, values)
+                _put_in_front(graph, region, values)
     _give_parts(graph)
 
 
@@ -158,10 +158,7 @@ def _by_element(graph: Graph, node: NodeProto, inside: set[str], shape: Shape) -
 
 
 def _values_of_parts(graph: Graph, region: _Region) -> dict[str, list[np.ndarray]] | None:
-    """What each constant of the region is for each part; None if that depends on the node.
-
-    A constant that has the same values for all parts is left out.
-    """
+    """What each constant of the region is for each part; None if nodes differ about that."""
     found: dict[str, list[np.ndarray]] = {}
     rank = len(graph.shapes[region.result])
     for node in region.nodes:
@@ -189,7 +186,7 @@ def _cut(value: np.ndarray, region: _Region, last: int) -> list[np.ndarray] | No
     return np.split(value, np.cumsum(region.sizes)[:-1], axis)
 
 
-def _split(graph: Graph, region: _Region, values: dict[str, list[np.ndarray]]) -> None:
+def _put_in_front(graph: Graph, region: _Region, values: dict[str, list[np.ndarray]]) -> None:
     """Put the region in front of the concatenation, once for each part."""
     parts, made = list[str](), list[NodeProto]()
     for at, part in enumerate(region.concat.input):
