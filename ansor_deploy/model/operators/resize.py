@@ -150,13 +150,9 @@ def _named_once(emit: Emitter) -> str | None:
     given = [emit.input(at) for at in range(4)]
     if not given[2] or not given[3]:
         return None
-    given = [
-        *given[:2],
-        *(
-            one if emit.constant_input(at).size else ""
-            for at, one in ((2, given[2]), (3, given[3]))
-        ),
-    ]
+    for at in (2, 3):
+        if not emit.constant_input(at).size:
+            given[at] = ""
     words = {one.name: helper.get_attribute_value(one) for one in emit.node.attribute}
     return emit("Resize", *given, **words)
 
