@@ -22,13 +22,15 @@ def go_first() -> None:
 def confine() -> None:
     """Allow no core files, and files of at most 1 GiB."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    limit_files(_FILE_BYTES)
+    _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
     _baseline()
 
 
 def limit_files(size: int) -> None:
-    """From now on, allow files of at most so many bytes; a write beyond that fails."""
+    """Allow files of at most so many bytes until this process ends; a write beyond that fails."""
     _limit(resource.RLIMIT_FSIZE, size)
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
 def allow_large_files() -> None:
@@ -75,7 +77,7 @@ def own_limit_reached() -> bool:
 
 
 def own_file_limit_reached() -> bool:
-    """Whether a file was refused for its size by `limit_files`, and not by the machine.
+    """Whether a file was refused for its size by this process's own limit, not by the machine.
 
     Asked after a write has failed.
     """
