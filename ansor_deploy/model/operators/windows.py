@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ..graph.graph import FLOATS
+from ..graph.sliding import windows
 from .emitter import Emitter
 from .operator import REAL, Operator
 
@@ -143,7 +144,8 @@ def _flat_places(
     """(place in a channel of each element of each window, whether it is inside)."""
     kernel = tuple(emit.attribute("kernel_shape"))
     emit.room_for(*made, *kernel)
-    return _places(_window(emit, kernel, _begins(emit, kernel, sizes, made)), sizes, made)
+    begins = tuple(one.before for one in windows(emit.node, sizes, kernel))
+    return _places(_window(emit, kernel, begins), sizes, made)
 
 
 def _places(
@@ -164,18 +166,6 @@ def _crossed(left: np.ndarray, right: np.ndarray, join: np.ufunc) -> np.ndarray:
     """Windows and their elements, combined with those along one more axis."""
     joined = join(left[:, None, :, None], right[None, :, None, :])
     return joined.reshape(len(left) * len(right), -1)
-
-
-def _begins(
-    emit: Emitter, kernel: tuple[int, ...], sizes: list[int], made: tuple[int, ...]
-) -> tuple[int, ...]:
-    how = emit.attribute("auto_pad", "NOTSET")
-    if how in ("NOTSET", "VALID"):
-        return _pads(emit, len(kernel))[: len(kernel)]
-    window = _window(emit, kernel, (0,) * len(kernel))
-    reach = zip(made, window.strides, window.spans, sizes, strict=True)
-    total = [max((m - 1) * s + span - n, 0) for m, s, span, n in reach]
-    return tuple(n // 2 if how == "SAME_UPPER" else n - n // 2 for n in total)
 
 
 OPERATORS = (
