@@ -48,15 +48,14 @@ class _Region:
 
 def split_at_parts(graph: Graph) -> None:
     """Compute what follows a concatenation of layers' results on each of its parts."""
-    if not any(is_op(node, "Concat") for node in graph.nodes):
-        return
-    graph.infer()
     consumers, producers = graph.consumers(), graph.producers()
-    for node in [node for node in graph.nodes if is_op(node, "Concat")]:
-        if _of_layers(graph, node, consumers, producers):
-            region = _region(graph, node, consumers)
-            if region is not None and (values := _values_of_parts(graph, region)) is not None:
-                _put_in_front(graph, region, values)
+    concats = [node for node in graph.nodes if is_op(node, "Concat")]
+    if found := [node for node in concats if _of_layers(graph, node, consumers, producers)]:
+        graph.infer()
+    for node in found:
+        region = _region(graph, node, consumers)
+        if region is not None and (values := _values_of_parts(graph, region)) is not None:
+            _put_in_front(graph, region, values)
     _give_parts(graph)
 
 
