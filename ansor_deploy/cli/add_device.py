@@ -18,7 +18,7 @@ from ..system.words import count
 from .declare import existing_file
 from .device_steps import examine, install, trust, way_to
 from .helptext import Command, with_examples
-from .output import say, tell
+from .output import json_option, say, tell
 from .requests import chosen_target
 
 _NAMELESS = "device"
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     metavar="HOST",
     help="Go through this device or [USER@]HOST[:PORT]; separate several by commas.",
 )
+@json_option
 def add_command(
     address: str,
     name: str,
@@ -67,6 +68,7 @@ def add_command(
     yes: bool,
     identity: Path | None,
     jump: str,
+    as_json: bool,
 ) -> int:
     """Make a board ready to be measured on.
 
@@ -95,7 +97,7 @@ def add_command(
     refuse_misfit(device.name, facts, known)
     inventory.put(device)
     install(device.name, known, connecting)
-    return concluded(device, known, inventory)
+    return concluded(device, known, inventory, as_json=as_json)
 
 
 @contextmanager
@@ -120,9 +122,9 @@ def lasting(target: str) -> str:
     return str(Path(target).resolve()) if target.endswith(".toml") else target
 
 
-def concluded(device: Device, target: Target, inventory: Inventory) -> int:
+def concluded(device: Device, target: Target, inventory: Inventory, *, as_json: bool) -> int:
     """Return the exit code of the doctor's checks; quarantine a board that fails one."""
-    checks = examine(device.name, target, way_to(device, inventory), as_json=False)
+    checks = examine(device.name, target, way_to(device, inventory), as_json=as_json)
     if fails := [f"{check.name}: {check.found}" for check in checks if check.level == "FAIL"]:
         inventory.quarantine(device.name, f"the doctor found {'; '.join(fails)}")
         say(

@@ -8,7 +8,7 @@ import click
 from msgspec import Struct
 
 from ..errors import DeviceError
-from ..system.json_types import Time
+from ..system.json_types import Seconds, Time
 from ..views.text import latency
 from .add_device import add_command
 from .device_steps import accept, board, examine, install, trust
@@ -29,7 +29,11 @@ class Quarantine(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """A board or machine that was added. host_keys: the fingerprints of its pinned keys."""
+    """A board or machine that was added; for `remove`, as it was before.
+
+    host_keys: the fingerprints of its pinned keys. accepted: the time of the reference kernel that
+    `devices accept` took as normal.
+    """
 
     name: str
     url: str
@@ -38,6 +42,7 @@ class Device(Struct, frozen=True):
     jump: str
     host_keys: list[str]
     quarantine: Quarantine | None
+    accepted: Seconds | None
 
     @classmethod
     def of(cls, device: known.Device, inventory: Inventory) -> Device:
@@ -47,6 +52,7 @@ class Device(Struct, frozen=True):
             *(device.name, device.url, device.target, device.identity, device.jump),
             [key.fingerprint for key in inventory.keys(device.name)],
             Quarantine(quarantine.reason, quarantine.since) if quarantine else None,
+            inventory.pace(device.name) or None,
         )
 
     @property
@@ -89,7 +95,8 @@ command.add_command(add_command)
 @click.option(
     "--yes", is_flag=True, help="Accept any key. Use this only on a network that you trust."
 )
-def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None:
+@answering
+def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> Answer:
     """Fetch a board's host key, compare it, and remember it.
 
     The board itself prints its key with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
@@ -98,6 +105,7 @@ def trust_command(name: str, replace: bool, fingerprint: str, yes: bool) -> None
     again = f"ansor-deploy devices trust {name}"
     device = inventory.get(name)
     trust(device, inventory, again, replace=replace, fingerprint=fingerprint, yes=yes)
+    return _entry(name)
 
 
 @with_examples("devices list", "devices list --json")
@@ -129,7 +137,8 @@ def doctor_command(name: str, as_json: bool) -> int:
 @with_examples("devices accept pi")
 @command.command("accept")
 @click.argument("name")
-def accept_command(name: str) -> None:
+@answering
+def accept_command(name: str) -> Answer:
     """Accept a board's present speed, and end its quarantine.
 
     Use it if the speed has changed for good, for example by a slower clock. A reference kernel is
@@ -138,12 +147,14 @@ def accept_command(name: str) -> None:
     """
     seconds = accept(name, *board(name))
     tell(f"{name} is accepted: the reference kernel takes {latency(seconds)}")
+    return _entry(name)
 
 
 @with_examples("devices install pi")
 @command.command("install")
 @click.argument("name")
-def install_command(name: str) -> None:
+@answering
+def install_command(name: str) -> Answer:
     """Install what runs candidates on a board.
 
     It is installed under ~/.cache/ansor-deploy there, unless it is there already. If the board has
@@ -151,15 +162,25 @@ def install_command(name: str) -> None:
     it here.
     """
     install(name, *board(name))
+    return _entry(name)
 
 
 @with_examples("devices remove pi")
 @command.command("remove")
 @click.argument("name")
-def remove_command(name: str) -> None:
+@answering
+def remove_command(name: str) -> Answer:
     """Forget a device and its host key; the board is left alone."""
+    entry = _entry(name)
     _inventory().remove(name)
     tell(f"removed {name}")
+    return entry
+
+
+def _entry(name: str) -> Answer:
+    """The answer about one device, which has no text."""
+    inventory = _inventory()
+    return Answer(Device.of(inventory.get(name), inventory), [])
 
 
 def _inventory() -> Inventory:

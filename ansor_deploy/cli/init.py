@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from ..errors import UsageError
 from ..project import Project
@@ -17,16 +18,49 @@ from ..views.choose import report_on_stderr
 from .declare import existing_file
 from .helptext import Command, with_examples
 from .options import input_shape_option, registry_option, target_option
-from .output import in_columns, is_quiet, say
+from .output import Answer, answering, in_columns, is_quiet, say
 from .requests import make_request, tuning_command
 from .shapes import InputShapes, shape_text, shapes_together
 
 if TYPE_CHECKING:
     from ..request import Request
     from ..ship.integrations.build_systems import BuildSystem, Model
-    from ..ship.integrations.scaffold import Part
 
 SYSTEMS = ("make", "cmake", "ninja", "bazel")
+
+
+class Addition(Struct, frozen=True):
+    """Lines to be added by hand to a file that exists."""
+
+    file: str
+    lines: list[str]
+
+
+class Started(Struct, frozen=True):
+    """The answer of `init --json`. written: new files.
+
+    next: the command that builds, and runs the program if there is a new one; null in a folder
+    that had a build. later: the command that tunes.
+    """
+
+    written: list[str]
+    add: list[Addition]
+    next: str | None
+    later: str
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The answer as text."""
+        if not self.written:
+            yield "nothing to write: all is there"
+        for one in self.add:
+            yield f"add to {one.file}:"
+            yield from (f"  {line}" for line in one.lines)
+        if is_quiet():
+            return
+        if self.next:
+            yield f"next: {self.next}"
+        yield f"later, for faster schedules: {self.later}"
 
 
 @with_examples(
@@ -44,6 +78,7 @@ SYSTEMS = ("make", "cmake", "ninja", "bazel")
 @registry_option
 @input_shape_option
 @click.option("--yes", is_flag=True, help="Write the files without asking.")
+@answering
 def command(
     models: tuple[Path, ...],
     named: str | None,
@@ -51,7 +86,7 @@ def command(
     registry: Path | None,
     input_shapes: InputShapes,
     yes: bool,
-) -> None:
+) -> Answer:
     """Let this folder's builds make libraries of models.
 
     Writes a file that the build includes, and a lock with the schedules that are known. In a folder
@@ -77,7 +112,8 @@ def command(
     if system.name == "bazel" and len(shapes_together(input_shapes)) > 1:
         hint = "give one: ansor_model() has one shape of each input"
         raise UsageError("--input-shape: several shapes of an input are not for Bazel", hint)
-    _start(wanted, system, request, yes=yes)
+    made = _start(wanted, system, request, yes=yes)
+    return Answer(made, made.lines)
 
 
 def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShapes) -> list[Model]:
@@ -94,8 +130,8 @@ def _wanted(models: Sequence[Path], target: str | None, input_shapes: InputShape
     return [Model(path, name, shapes) for path in paths]
 
 
-def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: bool) -> None:
-    """Write the files that the folder lacks, and print what is left to do."""
+def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: bool) -> Started:
+    """Write the files that the folder lacks; returns these, and what is left to do."""
     from ..devices.machine import runs_here
     from ..ship.integrations.scaffold import parts
 
@@ -108,32 +144,29 @@ def _start(models: list[Model], system: BuildSystem, request: Request, *, yes: b
     if rows:
         _ask(rows, yes=yes)
         models, program = _read(models, request, program)
-    written = list(parts(Path(), system, models, program))
-    for part in written:
+    wanted = list(parts(Path(), system, models, program))
+    for part in wanted:
         if not part.is_there:
             part.make()
-    if not rows:
-        say("nothing to write: all is there")
-    for line in _left(written):
-        say(line)
-    if is_quiet():
-        return
-    if is_new:
-        say(f"next: {system.run if program else system.build}")
-    say(f"later, for faster schedules: {system.tune.format(model=models[0]) or request.remake}")
+    return Started(
+        [path for path, _ in rows],
+        [Addition(str(p.path), p.lacking.splitlines()) for p in wanted if p.lacking],
+        (system.run if program else system.build) if is_new else None,
+        system.tune.format(model=models[0]) or request.remake,
+    )
 
 
 def _ask(rows: list[tuple[str, str]], *, yes: bool) -> None:
     """Ask whether to write the files; exit with 1 on a no. UsageError without a terminal."""
-    say("to be written:")
+    say("to be written:", err=True)
     for line in in_columns(rows):
-        say(f"  {line}")
+        say(f"  {line}", err=True)
     if yes:
         return
     if not sys.stdin.isatty():
         same = shlex.join(["ansor-deploy", *click.get_current_context().find_root().obj, "--yes"])
         raise UsageError("nothing is written: there is nobody to ask", same)
-    if not click.confirm("write these?", default=True):
+    if not click.confirm("write these?", default=True, err=True):
         click.get_current_context().exit(1)
 
 
@@ -152,11 +185,3 @@ def _read(models: list[Model], request: Request, program: str) -> tuple[list[Mod
     text = starter.program(models[0].name, shape) if program else ""
     pairs = zip(models, prepared, strict=True)
     return [replace(model, external=one.external) for model, one in pairs], text
-
-
-def _left(written: Iterable[Part]) -> Iterator[str]:
-    """What the user has to add by hand to files that exist."""
-    for part in written:
-        if part.lacking:
-            yield f"add to {part.path}:"
-            yield from (f"  {line}" for line in part.lacking.splitlines())

@@ -40,7 +40,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Checks:
-    """The answer of `verify --json` for a library alone, and of `doctor --json`."""
+    """The answer of `verify --json` for a library alone, of `doctor --json` and `devices add`."""
 
     ok: bool
     checks: list[Check]

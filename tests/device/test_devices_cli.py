@@ -58,8 +58,9 @@ def checks(devices, name, code=0):
 
 def test_a_board_from_add_to_remove(added, devices, home, tmp_path):
     board = added("pi")
-    trusted = devices("trust", "pi", "--fingerprint", board.fingerprint)
+    trusted = devices("trust", "pi", "--fingerprint", board.fingerprint, "--json")
     assert trusted.returncode == 0, trusted.stderr
+    assert json.loads(trusted.stdout)["host_keys"] == [board.fingerprint]
     assert board.fingerprint in trusted.stderr
     found = checks(devices, "pi")
     assert found["host key"]["found"] == f"{board.fingerprint} (ssh-ed25519)"
@@ -70,7 +71,7 @@ def test_a_board_from_add_to_remove(added, devices, home, tmp_path):
     assert "trusted" in devices("list").stdout
     for name in ("devices.json", "known_hosts"):
         assert (home / ".config" / "ansor-deploy" / name).stat().st_mode & 0o777 == 0o600
-    assert devices("remove", "pi").returncode == 0
+    assert answer(tmp_path, "devices", "remove", "pi") == row
     assert answer(tmp_path, "devices", "list") == {"devices": []}
     assert (
         board.host_key.with_suffix(".pub").read_text().split()[1]
@@ -218,8 +219,9 @@ def test_one_command_from_nothing_to_usable(plain, devices, home, tmp_path):
     (row,) = answer(tmp_path, "devices", "list")["devices"]
     assert (row["name"], row["target"]) == ("pi", str(tmp_path / "lab.toml"))
     # What was done stays: the key is not asked for again.
-    again = devices(*words)
+    again = devices(*words, "--json")
     assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["ok"]
     assert "pi is trusted already" in again.stderr
     assert "the runtime on pi (" not in again.stderr
 
@@ -289,11 +291,11 @@ def test_a_board_whose_speed_has_changed_is_accepted(plain, devices, tmp_path):
     Inventory.find().quarantine("pi", "the reference kernel takes 4.0 times as long as at first")
     listed = devices("list").stdout
     assert "takes 4.0 times as long as at first; `devices doctor pi` or `accept` ends it" in listed
-    accepted = devices("accept", "pi")
+    accepted = devices("accept", "pi", "--json")
     assert accepted.returncode == 0, accepted.stderr
     assert "the reference kernel takes " in accepted.stderr
     assert Inventory.find().reason("pi") is None
-    assert 0 < Inventory.find().pace("pi") < 1
+    assert 0 < json.loads(accepted.stdout)["accepted"] == Inventory.find().pace("pi") < 1
 
 
 def test_a_board_without_python(added, devices):

@@ -35,7 +35,7 @@ def init(folder, *words):
 def test_all_is_shown_and_written(folder):
     result = init(folder, "--yes")
     assert result.returncode == 0, result.stderr
-    assert {n for n in WRITTEN if f"\n  {n} " in result.stdout} == WRITTEN
+    assert {n for n in WRITTEN if f"\n  {n} " in result.stderr} == WRITTEN
     assert set(everything(folder)) == {"models", NAME} | WRITTEN
     assert "next: make && ./app\nlater, for faster schedules: make tune\n" in result.stdout
     call = "ansor_deploy_model,res_net,models/res\\ net.onnx,host,records.lock"

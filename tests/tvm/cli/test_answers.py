@@ -85,6 +85,8 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "rules-new": ("rules", "new", "halves"),
     "rules-explain": ("rules", "explain", "model.onnx"),
     "completion": ("completion", "bash"),
+    "lock of tasks": ("lock", "tasks", "model.onnx", "-o", "m.tasks"),
+    "lock of records": ("lock", "select", "records.lock", "--tasks", "m.tasks", "-o", "m.lock"),
     "targets-list": ("targets", "list"),
     "targets-show": ("targets", "show", "host"),
     "targets-show of a GPU": ("targets", "show", "h100"),
@@ -153,6 +155,15 @@ def test_a_diagnosis(shop):
     assert_described("doctor", json.loads(result.stdout))
 
 
+def test_a_new_folder(tmp_path):
+    onnx.save(dense(16, 32), tmp_path / "model.onnx")
+    for expected in (["ansor-deploy.toml", "Makefile", "app.c"], []):
+        told = answer(tmp_path, "init", "--yes", "--registry", "r.db")
+        assert_described("init", told)
+        assert [name for name in expected if name not in told["written"]] == []
+    assert told["written"] == []
+
+
 def test_devices(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     inventory = Inventory.find()
@@ -161,6 +172,7 @@ def test_devices(tmp_path, monkeypatch):
     inventory.trust("one", HostKey("ssh-ed25519", b"\0\0\0\x0bssh-ed25519..."))
     inventory.quarantine("two", "it is too slow")
     assert_described("devices-list", answer(tmp_path, "devices", "list"))
+    assert_described("device", answer(tmp_path, "devices", "remove", "two"))
 
 
 def test_messages(shop):
@@ -174,7 +186,5 @@ def test_messages(shop):
 
 def test_nothing_is_described_that_is_not_tried():
     tried = {what.partition(" ")[0] for what in ANSWERS}
-    assert (
-        tried | {"manifest", "quantised", "build", "tune", "doctor", "message", "devices-list"}
-        == DESCRIBED.keys()
-    )
+    apart = {"manifest", "quantised", "build", "tune", "doctor", "message", "init"}
+    assert tried | apart | {"devices-list", "device"} == DESCRIBED.keys()
