@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,14 +46,16 @@ def quantise(asked: dict[str, Any], progress: Progress) -> dict[str, Any]:
         inputs = inputs_of(source.proto, shapes)
     taken = read_samples(samples, inputs)
     with tempfile.TemporaryDirectory(prefix="ansor-deploy-") as folder, blaming(model):
-        prepared = ready(source.proto, Path(folder))
+        with _named("ONNX Runtime cannot prepare it"):
+            prepared = ready(source.proto, Path(folder))
         path = _quantised(prepared, taken, asked["keep_float"], Path(folder), progress)
         made = onnx.load(path)
         if not any(node.op_type == "QuantizeLinear" for node in made.graph.node):
             raise ModelError("it has no layer that can be quantised", "build it as it is")
-        compared = Compared(prepared, made)
-        number, distances = compared.distances(taken)
-        layers = compared.layers(taken, progress)
+        with _named("the quantised model cannot be compared with it"):
+            compared = Compared(prepared, made)
+            number, distances = compared.distances(taken)
+            layers = compared.layers(taken, progress)
         keep_labels(made, source.labels)
         Path(asked["output"]).write_bytes(made.SerializeToString(deterministic=True))
     return {
@@ -82,7 +85,7 @@ def _quantised(
 
     made = folder / "made.onnx"
     left_out = prepared.left_out(keep_float)
-    try:
+    with _named("ONNX Runtime cannot quantise it"):
         quantize_static(
             str(prepared.path),
             str(made),
@@ -94,11 +97,20 @@ def _quantised(
             op_types_to_quantize=prepared.kinds([*QDQRegistry, *QLinearOpsRegistry]),
             nodes_to_exclude=left_out,
         )
+    return made
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Raise any unexpected error of a step as a ModelError. what: what the step cannot do."""
+    try:
+        yield
+    except AnsorError:
+        raise
     except Exception as error:
         raise_if_fault(error)
         hint = "correct the model or the samples; --keep-float LAYER leaves a layer as it is"
-        raise ModelError(f"ONNX Runtime cannot quantise it: {describe(error)}", hint) from error
-    return made
+        raise ModelError(f"{what}: {describe(error)}", hint) from error
 
 
 class _Reader:

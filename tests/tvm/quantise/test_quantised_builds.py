@@ -10,7 +10,9 @@ import onnx
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.graphs import model, node, randn
+from onnx import TensorProto
 
+from ansor_deploy.errors import ModelError
 from ansor_deploy.model.onnx.file import load
 from ansor_deploy.quantise.quantiser import quantise
 
@@ -228,3 +230,21 @@ def test_a_quantised_model_is_not_quantised_again(built):
     done = program(built, "build", "out/net.int8.onnx", *COMMON, *INT8, "samples.npz")
     assert done.returncode == 3
     assert "the model is quantised already" in " ".join(done.stderr.split())
+
+
+def test_a_comparison_that_fails_is_named(tmp_path):
+    """The quantised model takes a row that its table lacks: 3.0 became 3.005, and its ceiling 4."""
+    constants = {"w": np.float32([[3.0, 9.7]]), "first": np.int64([0]), "table": randn(0, 4, 2)}
+    nodes = [
+        node("MatMul", "x w", "h"),
+        node("Gather", "h first", "f", axis=1),
+        node("Ceil", "f", "c"),
+        node("Cast", "c", "row", to=TensorProto.INT64),
+        node("Gather", "table row", "y"),
+    ]
+    onnx.save(model(nodes, {"x": (1, 1)}, constants=constants), tmp_path / "net.onnx")
+    np.savez(tmp_path / "samples.npz", x=np.ones((4, 1, 1), np.float32))
+    asked = {"model": "net.onnx", "samples": "samples.npz", "output": "net.int8.onnx"}
+    asked = {name: str(tmp_path / one) for name, one in asked.items()}
+    with pytest.raises(ModelError, match=r"cannot be compared with it: .* out of data bounds"):
+        quantise({**asked, "keep_float": [], "shapes": {}}, lambda *step: None)
