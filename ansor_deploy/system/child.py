@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,6 +17,7 @@ from .machine_fault import fault_of
 
 _PR_SET_PDEATHSIG = 1  # of prctl: the signal at the parent's death
 _MESSAGE_CHARS = 600  # the longest description of an error
+_FRAMES_CHARS = 1 << 16  # of its frames: the last ones, which raised it
 # Set by `serve`: the socket to the parent, and the id of the process that may use it.
 _connection: Connection
 _process: int
@@ -76,10 +78,15 @@ def _answer(function: str, payload: dict[str, Any]) -> tuple[str, Any]:
     except Exception as error:  # noqa: BLE001 - any exception of called code is an outcome
         if (fault := fault_of(error)) is not None:
             return "machine", (fault.text, fault.hint)
-        return "raised", describe(error)
+        return "raised", f"{describe(error)}\n{_frames(error)}"
 
 
 def describe(error: BaseException) -> str:
     """Type and first words of an error: TVM's messages continue with programs and C++ frames."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {' | '.join(lines)}"[:_MESSAGE_CHARS]
+
+
+def _frames(error: BaseException) -> str:
+    """Where an error was raised, for the log of a crash."""
+    return "".join(traceback.format_tb(error.__traceback__))[-_FRAMES_CHARS:]

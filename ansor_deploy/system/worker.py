@@ -43,12 +43,17 @@ _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, s
 
 
 class WorkerFailure(Exception):  # noqa: N818 - the established term: an outcome, not our error
-    """A call did not end well. kind: "raised", "timeout" or "crash"."""
+    """A call did not end well. kind: "raised", "timeout" or "crash".
 
-    def __init__(self, kind: str, message: str) -> None:
+    frames: those of the child where it raised, which follow in a traceback since Python 3.11.
+    """
+
+    def __init__(self, kind: str, message: str, frames: str = "") -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
+        if frames:
+            self.__notes__ = [f"in the worker process:\n{frames}"]
 
 
 class Worker:
@@ -199,7 +204,8 @@ class Worker:
         if status == "machine":
             raise MachineError(*value)
         if status != "ok":
-            raise WorkerFailure("raised", str(value))
+            text, _, frames = str(value).partition("\n")
+            raise WorkerFailure("raised", text, frames)
         return value
 
     def _message(self, deadline: float, timeout: float) -> tuple[str, Any]:

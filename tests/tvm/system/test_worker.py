@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -41,6 +42,8 @@ def test_a_raised_error_leaves_the_worker_alive(worker):
         "raised",
         "ValueError: first line | second line",
     )
+    (frames,) = caught.value.__notes__  # which the log of a crash has, too
+    assert re.search(r'measure_child.py", line \d+, in complain\n', frames)
     assert worker.call("helpers.measure_child:interrupt_itself", {}, 5) == "still here"
     assert worker._process.pid == before
 
