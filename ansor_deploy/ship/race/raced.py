@@ -86,8 +86,10 @@ def _beside(shipment: Shipment, library: Library, ours_ms: float) -> Race | None
     engine end the process.
     """
     engine, first = shipment.request.beside, library.interfaces[0]
-    empty = any(0 in one.shape for one in (*first.inputs, *first.outputs))
-    if not engine or not shipment.request.verify or empty or not on_this_machine(library):
+    if not engine or not shipment.request.verify or not on_this_machine(library):
+        return None
+    if empty := [one.name for one in (*first.inputs, *first.outputs) if 0 in one.shape]:
+        shipment.report.stage("beside", f"not timed beside {engine}: '{empty[0]}' is empty")
         return None
     model, seed = shipment.model.protos[0], shipment.request.seed
     shipment.report.stage("beside", engine)

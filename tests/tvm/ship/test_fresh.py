@@ -3,10 +3,12 @@
 import time
 from dataclasses import replace
 
+import numpy as np
 import onnx
 import pytest
 from helpers import graphs
 from helpers.built import HOST
+from helpers.cli_inside import program
 
 from ansor_deploy.codegen.model import compile_model
 from ansor_deploy.errors import AnsorError, MachineError, ModelError
@@ -132,3 +134,13 @@ def test_parts_share_what_is_left(monkeypatch):
     clock[0] = 11.0
     assert next(ends) == 11.0
     assert list(ends) == []
+
+
+def test_a_build_says_why_a_model_with_an_empty_output_is_not_raced(tmp_path):
+    none = {"none": np.zeros((0, 4), np.float32)}
+    nodes = [graphs.node("Relu", "x", "y"), graphs.node("Concat", "none none", "z", axis=0)]
+    onnx.save(graphs.model(nodes, {"x": (2, 4)}, ("y", "z"), none), tmp_path / "net.onnx")
+    words = ("net.onnx", "--trials", 0, "--registry", "r.db", "--beside", "onnxruntime")
+    done = program(tmp_path, "build", *words)
+    assert done.returncode == 0, done.stderr
+    assert "[beside] not timed beside onnxruntime: 'z' is empty" in done.stderr
