@@ -86,11 +86,10 @@ def hidden(func: Any) -> Any:
         condition, *rest = call.args
         return tirx.if_then_else(structural_map(condition, (kinds, called)), *rest)
 
-    def counted(comparison: Any) -> Any:
-        return undivided(comparison) if collect(comparison, tvm.ir.TensorLoad) else comparison
-
     def guarded(guard: Any) -> Any:
-        condition = structural_map(guard.condition, (kinds, counted))
+        if not collect(guard.condition, tvm.ir.TensorLoad):
+            return guard
+        condition = structural_map(guard.condition, (kinds, undivided))
         return tirx.IfThenElse(condition, guard.then_case, guard.else_case)
 
     body = structural_map(func.body, (tirx.IfThenElse, guarded))

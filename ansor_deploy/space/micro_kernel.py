@@ -9,16 +9,13 @@ from .._tvm import tirx
 from ..marks.dot import STEPS, summed_at_once
 from ..marks.long_dot import summed_by_sixteens
 from ..marks.matrix_tiles import is_summed_by_matrices, summed_by_matrices
-from ..marks.outside import PADDED, leaving_outside
+from ..marks.outside import PADDED, WORTH_ASKING, leaving_outside
 from ..marks.partition import partitioned
 from ..marks.tap_pairs import summed_by_pairs
 from ..target import Target
 from .block_view import BlockView
 from .loops import extent, partition_columns, written_out
 from .packing import WIDE, packed_steps, sums_pairs
-
-# A tap with this many channels is worth a test whether it lies in the image.
-WORTH_ASKING = 16
 
 
 def split_tiles(

@@ -10,12 +10,14 @@ from typing import Any
 
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
 from ...model.relax.importer import COUNTED
+from ..blocks import Leaf, leaves
 from ..memory.callers_memory import AT
 from ..memory.in_place import is_allocation, is_kernel
 from .bound import Bound, Needed, joined
 from .cut import cut
 from .images import Images, dense, images
 from .needs import Needs
+from .taps import asking_taps
 from .tensors import Tensors, written
 
 
@@ -110,13 +112,19 @@ class _Main:
         buffers = [tirx.decl_buffer([], "int64", f"count_{k}") for k in range(len(used))]
         loads = [tirx.BufferLoad(buffer, []) for buffer in buffers]
         numbers = dict(zip(used, enumerate(loads), strict=True))
-        body, found = dense(func.body, needs.leaves, within, numbers)
+        body, found = dense(*_asking(func, needs), within, numbers)
         body = cut(body, found, needs.limits, numbers) or body
         if body.same_as(func.body):
             return call
         made = tirx.PrimFunc([*buffers, *func.params], body, func.ret_type, func.attrs)
         name = self._builder.add_func(made, f"{call.op.name_hint}{AT}counted")
         return relax.Call(name, [*used, *call.args], ret_ty=relax.TupleType([]))
+
+
+def _asking(func: tirx.PrimFunc, needs: Needs) -> tuple[Any, Sequence[Leaf]]:
+    """A kernel's body that leaves out taps of images that end where a run says, and its leaves."""
+    body = asking_taps(func)
+    return (body, needs.leaves) if body.same_as(func.body) else (body, list(leaves(body)))
 
 
 def _numbers(needs: Needs, within: Images) -> Iterator[Any]:
