@@ -6,8 +6,9 @@ whole tile checks where the extent ends. TVM's pass does that, for marked loops 
 both loops become tasks of one loop where the loop is parallel (`tile_tasks.py`). Loops inside the
 rest end where the extent ends (`short_loops.py`).
 
-Work that is too small for a second core is done by one (`small_loops.py`). Vectors whose lanes
-would write to the same memory become loops (`shared_lanes.py`).
+Loops over what a run counts end where that ends (`ended_loops.py`). Work that is too small for a
+second core is done by one (`small_loops.py`). Vectors whose lanes would write to the same memory
+become loops (`shared_lanes.py`).
 
 NaN, infinities and zero divisors give the results that ONNX defines (`edge_values.py`). Functions
 such as exp become arithmetic on vectors (`vector_math.py`), and so do sines and cosines near zero
@@ -37,6 +38,7 @@ from ..passes.byte_tables import byte_tables
 from ..passes.chunks import chunks
 from ..passes.conditions import one_by_one
 from ..passes.edge_values import edge_values, from_infinity, negations
+from ..passes.ended_loops import ended_loops
 from ..passes.flattening import flattened
 from ..passes.own_roundings import own_roundings
 from ..passes.periodic import periodic
@@ -160,6 +162,7 @@ def _on_processors() -> list[Any]:
     return [
         s.CanonicalizeLoop(),
         *flattening(),
+        ended_loops,
         chunks,
         s.LoopPartition(),
         t.VectorizeLoop(),

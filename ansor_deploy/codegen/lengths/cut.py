@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from ..._tvm import structural_equal, structural_map, tirx, uses
 from ...marks.partial_lanes import PARTIAL_LANES
-from ..blocks import Leaf, at_begin, leaves, outside, within
+from ...marks.turned_tiles import TURNED
+from ..blocks import Leaf, at_begin, outside, within
 from .asked import Limits
-from .groups import in_groups
 from .packed import packed
 from .places import Ends
 from .small_tiles import Own, Rows, allocated, in_small_tiles, own_buffers
@@ -63,8 +63,6 @@ def cut(
     guards: dict[Any, _Guard] = {}
     parts: dict[Any, Any] = {}
     body, leaves_, ends = packed(body, found, limits, numbers)
-    body = in_groups(body, _limited(leaves_, ends))
-    leaves_ = list(leaves(body))
     every = list(zip(leaves_, ends, strict=True))
     for loop in _loops(leaves_):
         inside = [(leaf, limit) for leaf, limit in every if _is_in(loop, leaf)]
@@ -161,28 +159,20 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
     return min(sizes, default=None)
 
 
-def _limited(found: Sequence[Leaf], ends: Sequence[Ends]) -> Iterator[Any]:
-    """The loops that move along a limited axis of a block."""
-    for loop in _loops(found):
-        pairs = zip(found, ends, strict=True)
-        axes = ((leaf, var) for leaf, limits in pairs for var, _ in limits if _is_in(loop, leaf))
-        if any(uses(outside(var, leaf.realize), loop.loop_var) for leaf, var in axes):
-            yield loop
-
-
 def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
     """The loops whose body may be skipped: serial or parallel ones, also all around them.
 
-    Of unrolled loops those over tiles, which contain several blocks. In small tiles, too, each of
-    their steps would be code of its own.
+    Tiles that are turned in registers are computed whole. Of unrolled loops those over tiles, which
+    contain several blocks. In small tiles, too, each of their steps would be code of its own.
     """
     seen: list[Any] = []
     for leaf in found:
         for at, loop in enumerate(leaf.loops):
             tiles = loop.kind == tirx.ForKind.UNROLLED and _has_several(loop, found)
-            if loop.kind not in _WHOLE and not tiles:
+            marks = loop.annotations or {}
+            if (loop.kind not in _WHOLE and not tiles) or TURNED in marks:
                 break
-            inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in (loop.annotations or {})
+            inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in marks
             if inner and not _is_one(loop) and not any(loop.same_as(one) for one in seen):
                 seen.append(loop)
                 yield loop

@@ -9,9 +9,9 @@ from helpers.ranges import opened
 from ansor_deploy._tvm import collect, structural_map, sym, tirx, tvm
 from ansor_deploy.codegen.lengths import whole
 from ansor_deploy.codegen.lengths.bound import Bound
-from ansor_deploy.codegen.lengths.groups import in_groups
 from ansor_deploy.codegen.lengths.small_tiles import Rows
 from ansor_deploy.codegen.model import Scheduled, compile_model
+from ansor_deploy.marks.turned_tiles import TURNED
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.relax.extract import extract
@@ -87,19 +87,6 @@ def test_rows_of_products_with_weights_in_blocks(tmp_path):
     packed = np.random.default_rng(0).integers(0, 256, (WIDTH, WIDTH // 16, 8)).astype(np.uint8)
     constants = {"q": packed, "s": np.full((WIDTH, WIDTH // 16), 0.1, np.float32)}
     check(tmp_path, [product, node("Relu", "h", "y")], (1, "n", WIDTH), constants)
-
-
-def test_steps_of_long_loops_are_skipped_in_groups():
-    def loop(extent):
-        step, begin = tirx.Var("step", "int64"), tirx.const(0, "int64")
-        return tirx.For(step, begin, extent, tirx.ForKind.PARALLEL, tirx.Evaluate(step))
-
-    few, odd, many = loop(96), loop(1031), loop(1022)
-    assert in_groups(few, [few]) is few
-    assert in_groups(odd, [odd]) is odd
-    grouped = in_groups(many, [many])
-    assert [int(one.extent) for one in (grouped, grouped.body)] == [146, 7]
-    assert (grouped.kind, grouped.body.kind) == (tirx.ForKind.PARALLEL, tirx.ForKind.SERIAL)
 
 
 def test_a_length_that_is_in_no_range_fails(tmp_path):
@@ -178,6 +165,20 @@ def test_products_end_where_their_epilogue_goes_on_with_zeros(tmp_path, monkeypa
     check(tmp_path, nodes, (1, "n", WIDTH), {"w": randn(1, WIDTH, 48)})
     assert products
     assert all(products)
+
+
+def test_tiles_are_turned_in_registers_whole(tmp_path, monkeypatch):
+    tiles, cut = [], whole.cut
+
+    def noted(*given):
+        body = cut(*given)
+        tiles.extend(one for one in collect(body, tirx.For) if TURNED in (one.annotations or {}))
+        return body
+
+    monkeypatch.setattr(whole, "cut", noted)
+    check(tmp_path, [node("Conv", "x w", "y")], (1, 256, "n"), {"w": randn(1, 8, 256, 1) / 8})
+    assert tiles
+    assert all(isinstance(one.body, tirx.For) for one in tiles)
 
 
 @pytest.mark.parametrize("stride", [1, 2])
