@@ -6,14 +6,11 @@ them, clear them, write them back beside the result and free them, although they
 So such buffers are kept on the stack, where LLVM turns them into registers (`SROA`).
 """
 
-import math
 from typing import Any, NamedTuple
 
 from ..._tvm import structural_map, tirx, tvm
+from ..passes.buffer_sizes import STACK_BYTES, size_of
 
-# Larger buffers go to the heap. A program has a few buffers on the stack at most; the smallest
-# stacks that systems give a thread are 128 KiB.
-STACK_BYTES = 4096
 # TVM's annotation of an allocation that stays as it is (src/tirx/transform/lower_tvm_builtin.cc).
 _LEFT_ALONE = "disable_lower_builtin"
 _NAME = "ansor.KeptOnStack"
@@ -43,19 +40,10 @@ def kept_on_stack(func: Any, _mod: Any, _context: Any) -> Any:
 
 
 def _kept(allocation: Any) -> Any:
-    if not 0 < _bytes(allocation) <= STACK_BYTES:
+    if not 0 < size_of(allocation) <= STACK_BYTES:
         return allocation
     marked = {**(allocation.annotations or {}), _LEFT_ALONE: tirx.IntImm("bool", 1)}
     return tirx.AllocBuffer(allocation.buffer, marked, allocation.span)
-
-
-def _bytes(allocation: Any) -> int:
-    """Size of a buffer; 0 if it is not constant, or if the buffer is not in the host's memory."""
-    buffer = allocation.buffer
-    constant = all(isinstance(extent, tirx.IntImm) for extent in buffer.shape)
-    if buffer.scope() not in ("global", "local") or not constant:
-        return 0
-    return math.prod(int(extent) for extent in buffer.shape) * buffer.dtype.itemsize
 
 
 @tvm.ir.instrument.pass_instrument
@@ -79,7 +67,7 @@ class Heap:
 def _peak(stmt: Any, cores: int) -> int:
     """The most bytes that the buffers of a statement take from the heap at the same time."""
     if isinstance(stmt, tirx.SeqStmt):
-        sizes = [_bytes(one) for one in stmt.seq if isinstance(one, tirx.AllocBuffer)]
+        sizes = [size_of(one) for one in stmt.seq if isinstance(one, tirx.AllocBuffer)]
         inside = max(_peak(one, cores) for one in stmt.seq)
         return inside + sum(size for size in sizes if size > STACK_BYTES)
     if isinstance(stmt, tirx.IfThenElse):

@@ -16,6 +16,7 @@ from functools import reduce
 from typing import Any
 
 from ..._tvm import collect, structural_map, substituted, sym, tirx, tvm, uses
+from .buffer_sizes import STACK_BYTES, size_of
 from .chunks import CHUNKS
 
 _FEW = 8  # a loop of fewer steps is left as it is: it may become straight code
@@ -138,19 +139,23 @@ class _Ended:
         return tirx.For(matrix, first, last - first, _SERIAL, body)
 
 
-def _shared(count: Any, most: int, part: Callable[[Any, Any], Any]) -> Any:
+def _shared(count: Any, chunks: int, part: Callable[[Any, Any], Any]) -> Any:
     """A parallel loop over equal shares of some steps. part: the statement for one share.
 
-    most: the most shares. There is none where there are no steps.
+    There are as many shares as chunks, so that all threads begin with equally many steps. Where a
+    share allocates memory, which it does before it has a step, there is none without a step.
     """
-    dtype, names = count.ty.dtype, ("share", "shares", "begin", "end")
+    dtype = count.ty.dtype
+    names = ("share", "shares", "begin", "end")
     share, shares, begin, end = (tirx.Var(name, dtype) for name in names)
-    zero, one = (tirx.const(number, dtype) for number in (0, 1))
+    zero, one, most = (tirx.const(number, dtype) for number in (0, 1, chunks))
+    steps = part(begin, end)
+    allocates = any(size_of(made) > STACK_BYTES for made in collect(steps, tirx.AllocBuffer))
     places = ((begin, share), (end, share + one))
     bounds = [tirx.Bind(name, tirx.Div(at * count, shares)) for name, at in places]
-    body = tirx.SeqStmt([*bounds, part(begin, end)])
-    some = tirx.Bind(shares, tirx.Min(count, tirx.const(most, dtype)))
-    return tirx.SeqStmt([some, tirx.For(share, zero, shares, _PARALLEL, body)])
+    body = tirx.SeqStmt([*bounds, tirx.IfThenElse(begin < end, steps, None)])
+    loop = tirx.For(share, zero, shares, _PARALLEL, body)
+    return tirx.SeqStmt([tirx.Bind(shares, tirx.Min(count, most) if allocates else most), loop])
 
 
 def _joined(kind: Any, *ends: Any | None) -> Any | None:

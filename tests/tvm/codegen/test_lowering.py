@@ -9,8 +9,8 @@ from tvm_ffi import structural_equal
 
 from ansor_deploy._tvm import collect, tirx, tvm_target
 from ansor_deploy.codegen.kernels import lowering
-from ansor_deploy.codegen.kernels.heap import STACK_BYTES
 from ansor_deploy.codegen.kernels.lowering import PIPELINE, _cut_off
+from ansor_deploy.codegen.passes.buffer_sizes import STACK_BYTES
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import load_target
