@@ -134,7 +134,8 @@ def _opened(
 
     given: the shapes of the other inputs.
     """
-    sides = [axis for axis in lengths if is_side(axis, fitting[0])]
+    of_images = {axis.name for axis in lengths if is_side(axis, fitting[0])}
+    sides = [axis for axis in lengths if axis.name in of_images]  # of a mask for the images, too
     made: Asked = {**fitting[0], **any_size(trials, given, fitting[0], sides)}
     others = [axis for axis in lengths if axis not in sides and not _is_height(axis, fitting[0])]
     others.sort(key=lambda axis: axis.name)

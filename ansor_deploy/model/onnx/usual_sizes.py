@@ -35,6 +35,7 @@ _PIXELS = ("image", "channel", "row", "column")  # the axes of a tensor of image
 _MOVES = ("Cast", "Identity", "Reshape", "Transpose")  # keep all elements of a constant
 # Operators that keep the channels of an image, or of a signal.
 _SCALING = ("Add", "Cast", "Div", "Identity", "InstanceNormalization", "Mul", "Sub")
+_FRAMES = (16, 8, 4, 2)  # images of a video
 _LINE = 64  # the largest height in pixels of a line of text
 _LONG = 20  # a line is this many times as wide as high
 _LINES = (320, 160, 128, 100)  # widths of lines that networks are exported with
@@ -102,10 +103,12 @@ class Usual:
         channels = tuple(size for size in read if isinstance(size, int))[:1] or _COLOURS[::-1]
         if at == colours:
             return channels
+        if at < first - 1:
+            return _FRAMES
         if is_line(shape):
             return (_LONG * int(shape[2]), *_LINES, int(shape[2]))
         other = [size for size in shape[first : first + 2] if isinstance(size, int)]
-        if len(shape) == 5 or channels[0] not in _COLOURS:
+        if (len(shape) == 5 and colours < 2) or channels[0] not in _COLOURS:
             return (*other, *_MAP)
         large = any(node.op_type in ("Resize", "Upsample") for node in self._nodes)
         known = (*self._told()[at - first : at - first + 1], *other, *self._of_patches())
@@ -232,10 +235,17 @@ def _is_one_image(shape: Sequence[int | str]) -> bool:
 
 
 def colours_at(shape: Sequence[int | str]) -> int:
-    """The axis of the colours or channels of images."""
+    """The axis of the colours or channels of images; behind that of the frames of a video."""
     first = len(shape) - _OF_ONE and 1
+    if _is_video(shape):
+        return first + 1
     last = shape[-1] in _COLOURS and shape[first] not in _COLOURS
     return len(shape) - 1 if last else first
+
+
+def _is_video(shape: Sequence[int | str]) -> bool:
+    """Whether it is a tensor of several images each (N, T, C, H, W), such as pairs to compare."""
+    return len(shape) == len(_PIXELS) + 1 and shape[2] == _COLOURS[-1] != shape[1]
 
 
 def is_line(shape: tuple[int | str, ...]) -> bool:

@@ -219,6 +219,21 @@ def test_two_images_have_one_size():
     assert assumed(model([node("Sub", "a b", "y")], images), {}) == both
 
 
+def test_a_mask_of_an_image_is_as_large_as_the_image():
+    """Although nothing but the name of its axes says so."""
+    inputs = {"x": ("b", 3, "h", "w"), "mask": ("b", "h", "w")}
+    nodes = [node("ReduceSum", "mask", "some", keepdims=0), node("Add", "x some", "y")]
+    side = Span(96, 224, 32)
+    want = {"x": (1, 3, side, side), "mask": (1, side, side)}
+    assert assumed(model(nodes, inputs), {}) == want
+
+
+def test_two_images_in_one_input_have_their_colours_behind_their_number():
+    """As what finds the places that two images share takes them."""
+    proto = model([node("Relu", "x", "y")], {"x": ("b", 2, 3, "h", "w")})
+    assert assumed(proto, {}) == {"x": (1, 2, 3, Span(96, 224, 32), Span(96, 224, 32))}
+
+
 def test_the_number_of_queries_says_nothing_of_an_image():
     """A detector has a table of 100 queries, and windows that overlap."""
     nodes = [
