@@ -7,6 +7,7 @@ A run that computes in float32 gets the same results, since sizes and their divi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, floor
 
@@ -48,13 +49,32 @@ def _parts(number: Number) -> list[int]:
     return [number.constant, *(by for _, by in number.factors)]
 
 
+def is_exact(number: Number) -> bool:
+    """Whether float32 holds all values of the number exactly, as it holds no thirds."""
+    return all(_FINEST % Fraction(one).denominator == 0 for one in _parts(number))
+
+
 def share(one: Number, other: Number) -> Number | None:
-    """A number divided by another; None if the result is no sum of symbols, or too fine."""
+    """A number divided by another; None if the result is no sum of symbols, or too fine.
+
+    A third of an integer is one too: what float32 lacks to it is less than to any integer.
+    """
     if isinstance(other, Sum) or not other or most(one) > _LARGEST or least(one) < -_LARGEST:
         return None
     by = Fraction(1, 1) / Fraction(other)
     made = one * by if isinstance(one, Sum) else plain(one * by)  # type: ignore[operator]
-    return made if all(_FINEST % Fraction(n).denominator == 0 for n in _parts(made)) else None
+    is_part = is_whole(one) and is_whole(other) and abs(other) <= _FINEST
+    return made if is_part or is_exact(made) else None
+
+
+def keeps(operator: str, given: Sequence[Number]) -> bool:
+    """Whether a run's result is as near to the exact one as its operands are.
+
+    A third may get an integer added; a third of 3 times 3 would not be 3 for sure.
+    """
+    rough = [one for one in given if not is_exact(one)]
+    whole = sum(map(is_whole, given)) == len(given) - 1
+    return not rough or (operator in ("Add", "Sub") and len(rough) == 1 and whole)
 
 
 def rounded(how: str, number: Number, tensor: str, at: int) -> Number:

@@ -16,7 +16,7 @@ from onnx import NodeProto
 from ..onnx.skeleton import attribute, name_of
 from .numbers import Number, Sum, floored, is_less, larger, least, most, quotient, smaller, symbol
 from .quotients import Quotients
-from .shares import is_whole, plain, rounded, share
+from .shares import is_whole, keeps, plain, rounded, share
 
 Values: TypeAlias = np.ndarray  # of objects, each of them a `Number`
 _MOST = 64  # the most elements of a tensor that is tracked
@@ -325,6 +325,8 @@ def _rows(
 def _element(
     node: NodeProto, operator: str, at: int, given: tuple[Number, ...], divided: Quotients
 ) -> Number | None:
+    if not keeps(operator, given):
+        return None
     function = _PAIRS[operator]
     fold = node.op_type in _REDUCED or operator in ("Min", "Max")
     exact = _folded(function, given) if fold else function(*given)

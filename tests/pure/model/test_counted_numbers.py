@@ -1,11 +1,14 @@
 """Numbers that a run decides: what cancels out is gone, and bounds hold."""
 
+from fractions import Fraction
+
 import numpy as np
 from helpers.graphs import model, node
 
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted.groups import completed, grouped
 from ansor_deploy.model.counted.numbers import larger, least, most, quotient, smaller, symbol
+from ansor_deploy.model.counted.shares import keeps, share
 
 N = symbol("n", 0, (0, 300), "NonZero 'n'")
 M = symbol("m", 0, (2, 7), "NonZero 'm'")
@@ -53,6 +56,20 @@ def test_the_less_of_two_is_known_where_bounds_say_so():
     assert smaller(N, N + M) == N
     assert larger(N, 0) == N
     assert smaller(N, M) is None
+
+
+def test_thirds_are_rounded_before_anything_else_is_done_with_them():
+    """Three times a third of 3 is no 3 in float32."""
+    third = share(M, 3)
+    assert (least(third), most(third)) == (Fraction(2, 3), Fraction(7, 3))
+    assert keeps("Add", (third, 1))
+    assert keeps("Sub", (1, third))
+    assert not keeps("Mul", (third, 3))
+    assert not keeps("Add", (third, third))
+    assert not keeps("Add", (third, share(M, 2)))
+    assert share(M, 65) is None
+    assert share(third, 3) is None
+    assert keeps("Mul", (share(M, 4), 4))
 
 
 def test_rows_that_are_filled_up_are_of_a_static_size():

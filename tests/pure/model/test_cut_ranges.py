@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.graphs import node, randn
 from helpers.ranges import LONG, MOST, check
-from onnx import helper
+from onnx import TensorProto, helper
 
 ROWS = {"x": (1, LONG, 4)}
 
@@ -14,6 +14,25 @@ def test_every_other_row(first):
     constants = {"b": np.array([first]), "e": np.array([MOST]), "a": np.array([1]),
                  "s": np.array([2])}  # fmt: skip
     check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
+
+
+def test_rows_to_whole_fives_as_floats_count_them():
+    """As Encodec makes its signal as long as whole steps of a convolution."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Cast", "n", "real", to=TensorProto.FLOAT),
+        node("Div", "real five", "fifths"),
+        node("Add", "fifths one", "more"),
+        node("Ceil", "more", "steps"),
+        node("Cast", "steps", "whole", to=TensorProto.INT64),
+        node("Mul", "whole of_five", "wide"),
+        node("Sub", "wide n", "rest"),
+        node("Concat", "none none none none rest none", "pads", axis=0),
+        node("Pad", "x pads", "y"),
+    ]
+    constants = {"five": np.float32(5), "one": np.float32(1), "of_five": np.array([5]),
+                 "none": np.array([0])}  # fmt: skip
+    check(nodes, ROWS, (12, 10, 7, 1), constants)
 
 
 def test_rows_as_opset_9_cuts_them():
