@@ -7,6 +7,7 @@ import numpy as np
 from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number, Sum, most
+from .spread import listed
 from .sums import highest, lowest
 
 
@@ -62,7 +63,7 @@ def gathered_slices(step: Step) -> list[tuple[str, Axes]] | None:
     last, looked = len(places) - 1, places[-1]
     if last in step.axes(1):
         return None
-    index = step.masked(step.input(1), step.axes(1))
+    index = step.masked(_rows(step), step.axes(1))
     behind = {at - looked + last: n for at, n in step.axes(0).items() if at >= looked}
     return [(step("GatherND", step.input(0), index), {**step.axes(1), **behind})]
 
@@ -74,7 +75,7 @@ def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     asked = step.axes(1)
     how = step.attribute("reduction")
-    rows, updates = _alike(step, asked)
+    rows, updates = _alike(step, asked, _rows(step))
     if not asked:
         return [(step("ScatterND", step.input(0), rows, updates, reduction=how), step.axes(0))]
     first = step.slice(rows, len(places) - 1, 0, 1)
@@ -102,9 +103,21 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.slice(made, axis, 0, data[axis]), step.axes(0))]
 
 
-def _alike(step: Step, asked: Axes, index: str = "") -> tuple[str, str]:
-    """Places (by default the second input) and updates, cut to the same size."""
-    index, updates = index or step.input(1), step.input(2)
+def _rows(step: Step) -> str:
+    """The rows of places; negative ones count from the end of what counts."""
+    index, known = step.input(1), step.listed(1)
+    looked, kind = step.shape(index)[-1], step.dtype(index)
+    is_plain = known is not None and min(known, default=0) >= 0
+    if is_plain or not any(axis < looked for axis in step.axes(0)):
+        return index
+    ends = step.cast(listed(step, step.dims(0)[:looked]), kind)
+    below = step("Less", index, step.constant(0, kind))
+    return step("Where", below, step("Add", index, ends), index)
+
+
+def _alike(step: Step, asked: Axes, index: str) -> tuple[str, str]:
+    """Places and updates, cut to the same size."""
+    updates = step.input(2)
     for axis in asked:
         room = min(step.shape(one)[axis] for one in (index, updates))
         index, updates = (step.cut(one, axis, room) for one in (index, updates))

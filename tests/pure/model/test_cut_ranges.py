@@ -16,6 +16,16 @@ def test_every_other_row(first):
     check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
 
 
+def test_the_last_row_is_read_and_written_by_a_negative_place():
+    """As wav2vec2 marks the last frame of a sound that is padding alone."""
+    nodes = [
+        node("GatherND", "x places", "last"),
+        node("Mul", "last two", "twice"),
+        node("ScatterND", "x places twice", "y"),
+    ]
+    check(nodes, ROWS, (12, 7, 1), {"places": np.array([[0, -1]]), "two": np.float32(2)})
+
+
 def test_rows_to_whole_fives_as_floats_count_them():
     """As Encodec makes its signal as long as whole steps of a convolution."""
     nodes = [
