@@ -183,23 +183,26 @@ def padded(step: Step) -> list[tuple[str, Axes]] | None:
         before, behind = values[at], values[at + len(listed)]
         if (before, behind) == (0, 0):
             continue
-        if isinstance(before, Sum) or before < 0:
+        if least(before) < 0:
             return None
         number = own.get(axis, shape[axis])
-        if mode == "constant":
+        if mode == "constant" and not isinstance(before, Sum):
             name = _padded(step, name, axis, before, number, behind)
         else:
-            name = _repeated(step, name, axis, before, number, behind)
+            name = _around(step, name, axis, before, number, behind)
         axes[axis] = number + (behind + before)
     return [(name, axes)]
 
 
-def _repeated(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:
-    """A tensor padded with its own elements around what counts, by the node's mode."""
+def _around(
+    step: Step, name: str, axis: int, before: Number, number: Number, behind: Number
+) -> str:
+    """A tensor padded with a value, or its own elements, around what counts, by the node's mode."""
     total, last = most(number + (behind + before)), step.shape(name)[axis] - 1
-    places = step.constant(np.arange(total) - before, INT64)
+    places = step("Sub", step.constant(np.arange(total), INT64), step.scalar(before))
+    own = places
     zero, end = step.constant(0, INT64), step.scalar(number + -1)
-    mode = step.attribute("mode")
+    mode = step.attribute("mode", "constant")
     if mode == "reflect":
         apart = step("Abs", step("Sub", end, step("Abs", places)))
         places = step("Sub", end, apart)
@@ -208,17 +211,28 @@ def _repeated(step: Step, name: str, axis: int, before: int, number: Number, beh
     else:
         places = step("Min", places, end)
     places = step("Min", step("Max", places, zero), step.constant(last, INT64))
-    return step("Gather", name, places, axis=axis)
+    made = step("Gather", name, places, axis=axis)
+    if mode != "constant":
+        return made
+    inside = step("And", step("LessOrEqual", zero, own), step("LessOrEqual", own, end))
+    form = [-1 if at == axis else 1 for at in range(len(step.shape(name)))]
+    return step("Where", step.reshape(inside, *form), made, _value(step, name))
+
+
+def _value(step: Step, name: str) -> str:
+    """The value that a Pad lays around a tensor."""
+    given = step.input(2)
+    return step.reshape(given) if given else step.constant(0, step.dtype(name))
 
 
 def _padded(step: Step, name: str, axis: int, before: int, number: Number, behind: Number) -> str:
     """A tensor padded with the value around what counts along an axis."""
-    kind, total = step.dtype(name), most(number + (behind + before))
+    total = most(number + (behind + before))
     size = min(step.shape(name)[axis], total - before)
     name = step.cut(name, axis, size)
     room = [(before, total - before - size)]
     shape = list(step.shape(name))
-    value = step.reshape(step.input(2)) if step.input(2) else step.constant(0, kind)
+    value = _value(step, name)
     parts = []
     for extent in room[0]:
         shape[axis] = extent

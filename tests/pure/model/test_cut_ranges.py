@@ -26,6 +26,18 @@ def test_the_last_row_is_read_and_written_by_a_negative_place():
     check(nodes, ROWS, (12, 7, 1), {"places": np.array([[0, -1]]), "two": np.float32(2)})
 
 
+def test_a_table_with_as_much_around_it_as_rows_are_long():
+    """As VITS lays zeros before and behind what it knows of near positions."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Concat", "none n none none one none", "pads", axis=0),
+        node("Pad", "table pads value", "y"),
+    ]
+    constants = {"none": np.array([0]), "one": np.array([1]), "value": np.float32(7),
+                 "table": randn(1, 1, 3, 5)}  # fmt: skip
+    check(nodes, ROWS, (12, 7, 1), constants)
+
+
 def test_rows_to_whole_fives_as_floats_count_them():
     """As Encodec makes its signal as long as whole steps of a convolution."""
     nodes = [
