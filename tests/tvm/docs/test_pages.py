@@ -1,7 +1,8 @@
 """What the pages tell a reader to type works: each is run from top to bottom, in a shell.
 
 A page finds in its folder `model.onnx`, the same under other names, and `image.npy`; $EXAMPLES is
-the folder of that name. Builds measure few candidates, and what times a library takes a moment.
+the folder of that name. Builds measure few candidates, or none where no later command needs their
+records, and what times a library takes a moment.
 """
 
 import os
@@ -22,7 +23,7 @@ QUICK = {"README", "bazel", "devices", "how_it_works", "projects", "python", "ta
 TOOL = """\
 #!/bin/sh
 case "$1" in
-    build) set -- "$@" --trials 2 --beside none ;;
+    build) set -- "$@" --trials "$TRIALS" --beside none ;;
     tune) set -- "$@" --trials 2 ;;
     bench | compare | profile | report) set -- "$@" --time 0.5s ;;
 esac
@@ -74,6 +75,7 @@ def test_what_the_page_says_works(page, folder, path, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     own = {f"XDG_{kind}_HOME": str(home / kind) for kind in ("DATA", "CONFIG", "STATE")}
     own |= {"HOME": str(home), "PATH": path, "EXAMPLES": str(ROOT / "examples")}
+    own["TRIALS"] = "0" if page.stem in QUICK else "2"
     done = subprocess.run(
         ["/bin/sh", "-c", script(page, PRELUDE)], cwd=folder, env={**os.environ, **own},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
