@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import signal
+from contextlib import closing, contextmanager
 
 import onnx
 import pytest
@@ -12,20 +13,33 @@ from helpers.farm import Farm
 from helpers.graphs import dense
 from helpers.processes import remaining
 
-from ansor_deploy.farm import worker
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import HOST, load_target
 
 TUNE = ("--registry", "r.db", "--effort", "quick", "--trials", "6", "--json")
 
 
+@contextmanager
+def started(folder):
+    """A farm whose workers have a cache of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        with closing(Farm(folder)) as made:
+            yield made
+
+
 @pytest.fixture
-def farm(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # of workers, too
-    (tmp_path / "farm").mkdir()
-    made = Farm(tmp_path / "farm")
-    yield made
-    made.close()
+def farm(tmp_path_factory):
+    with started(tmp_path_factory.mktemp("farm")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def whole_farm(tmp_path_factory):
+    """A farm of one worker, which no test breaks."""
+    with started(tmp_path_factory.mktemp("farm")) as made:
+        made.worker("one")
+        yield made
 
 
 @pytest.fixture
@@ -37,11 +51,11 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def tuning(folder, farm):
-    """`tuning(words)`: the command under way on the farm."""
+def tuning(folder):
+    """`tuning(farm, words)`: the command under way on a farm."""
     runs = []
 
-    def start(*words):
+    def start(farm, *words):
         runs.append(Run(folder, "tune", *words, "--farm", farm.address, *TUNE))
         return runs[-1]
 
@@ -52,7 +66,7 @@ def tuning(folder, farm):
 
 def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     farm.worker("one")
-    run = tuning("net.onnx", "--target", "board.toml", "--target", "host")
+    run = tuning(farm, "net.onnx", "--target", "board.toml", "--target", "host")
     run.until(r"net\.onnx +board +one +tune +[1-9]")
     farm.kill("one")
     run.until("one is lost; waiting for another worker")
@@ -72,15 +86,14 @@ def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
     assert shown["records"] == sum(job["records"] for job in jobs)
 
 
-def test_what_was_sent_before_an_interrupt_is_kept(farm, folder, tuning):
-    farm.worker("one")
-    run = tuning("net.onnx")
-    run.until(r"net\.onnx +host +one +tune +[1-9]")
+def test_what_was_sent_before_an_interrupt_is_kept(whole_farm, folder, tuning):
+    run = tuning(whole_farm, "net.onnx", "--target", "board.toml")
+    run.until(r"net\.onnx +board +one +tune +[1-9]")
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130
     assert "interrupted" in run.told
     assert measured(folder) == 0  # they are the worker's, which sends records
-    again = tuning("net.onnx")
+    again = tuning(whole_farm, "net.onnx", "--target", "board.toml")
     assert again.end() == 0, again.told
     (job,) = json.loads(again.answer)["jobs"]
     assert job["begun"] == 1
@@ -90,7 +103,7 @@ def test_what_was_sent_before_an_interrupt_is_kept(farm, folder, tuning):
 @pytest.mark.slow
 def test_a_farm_that_goes_away_is_named(farm, tuning):
     farm.worker("one")
-    run = tuning("net.onnx")
+    run = tuning(farm, "net.onnx")
     run.until(r"net\.onnx +host +one +tune +[1-9]")
     farm.kill_scheduler()
     assert run.end() == 4, run.told
@@ -100,10 +113,9 @@ def test_a_farm_that_goes_away_is_named(farm, tuning):
     assert remaining(farm.mark("one"), [farm.workers["one"].pid], patience=60) == []
 
 
-def test_a_job_that_fails_says_why(farm, folder, tuning):
-    farm.worker("one")
+def test_a_job_that_fails_says_why(whole_farm, tuning):
     words = ("--target", "board.toml", "--target", "host", "--retune", "nothing")
-    run = tuning("net.onnx", "other.onnx", *words)
+    run = tuning(whole_farm, "net.onnx", "other.onnx", *words)
     assert run.end() == 2, run.told
     jobs = json.loads(run.answer)["jobs"]
     names = [(job["model"], job["target"]) for job in jobs]
@@ -113,9 +125,8 @@ def test_a_job_that_fails_says_why(farm, folder, tuning):
         assert (job["state"], job["exit_code"]) == ("failed", 2)
 
 
-def test_what_nobody_can_serve_is_refused(farm, folder):
-    farm.worker("one")
-    words = ("tune", "net.onnx", "--target", "rpi3", "--farm", farm.address, *TUNE)
+def test_what_nobody_can_serve_is_refused(whole_farm, folder):
+    words = ("tune", "net.onnx", "--target", "rpi3", "--farm", whole_farm.address, *TUNE)
     refused(program(folder, *words), 4, "no worker of the farm", "rpi3", "--no-device")
     refused(program(folder, *words, "--lock", "r.lock"), 2, "no --lock")
     (folder / "ansor-deploy.toml").write_text('trust = "keys.pub"\n')
@@ -128,6 +139,8 @@ def test_several_targets_need_a_farm(folder):
 
 
 def test_the_host_of_another_machine_is_not_this_one():
+    from ansor_deploy.farm import worker  # loads all of Dask
+
     here = load_target(HOST, [shipped("targets")])
     other = dataclasses.replace(here, cpu="another")
     named = dataclasses.replace(other, name="avx2")

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from distributed import LocalCluster
 from helpers import programs
 
 from ansor_deploy.errors import DeviceError
@@ -21,7 +20,9 @@ TARGET = load_target("host", [shipped("targets")])
 
 @pytest.fixture(scope="module")
 def cluster():
-    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    from distributed import LocalCluster  # loads all of Dask
+
+    workers = {"n_workers": 1, "threads_per_worker": 1, "processes": True}
     with LocalCluster(**workers, dashboard_address=None) as made:
         yield made
 
@@ -34,8 +35,7 @@ def task_and_trace():
 def test_candidates_are_built_there_and_run_here(cluster):
     task, trace = task_and_trace()
     with open_farm(cluster.scheduler_address) as executor:
-        built = [executor.submit(os.getpid).result() for _ in range(4)]
-        assert os.getpid() not in built
+        assert executor.submit(os.getpid).result() != os.getpid()
         with Measurer(TARGET, executor=executor) as measurer:
             good, bad = measurer.measure(task, [trace, "no trace"])
     assert good.error == ""
