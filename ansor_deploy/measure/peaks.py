@@ -69,7 +69,8 @@ def float_gflops(target: Target) -> float:
     lanes, count = _lanes(target), target.vector_registers - 4
     library, _ = compiled(_ARITHMETIC.format(lanes=lanes, count=count, steps=_STEPS), target)
     given = [np.full((2, lanes), 0.5, "float32"), np.zeros((count, lanes), "float32")]
-    return 2.0 * _STEPS * count * lanes / _fastest(library, given, _REPEATS) / 1e9
+    seconds = _fastest(library, [*map(native.tensor, given)], _REPEATS)
+    return 2.0 * _STEPS * count * lanes / seconds / 1e9
 
 
 @lru_cache(maxsize=8)
@@ -96,25 +97,18 @@ def _rates(target: Target, threads: int, sizes: Sequence[int]) -> list[float]:
     rows = max(sizes) // row
     text = _READING.format(rows=rows, sums=_SUMS, streams=_STREAMS, lanes=lanes)
     library, _ = compiled(text, target)
-    data = [_in_lines(rows, lanes) for _ in range(threads)]
+    ones = np.ones((rows, _SUMS, lanes), "float32")
 
-    def rate(of_thread: np.ndarray, size: int) -> float:
+    def rate(of_thread: Any, size: int) -> float:
         again, parts = max(1, _READ // size), max(1, size // _READ)
         places = parts if parts > 1 else _PLACES
         counts = np.array([again, size // parts // row // _STREAMS, places, 0], "int32")
-        given = [of_thread, counts, _in_lines(1, lanes)[0]]
+        given = [of_thread, native.tensor(counts), native.tensor(ones[0])]
         return int(counts[:2].prod()) * _STREAMS * row / _fastest(library, given, _TIMES)
 
     with ThreadPoolExecutor(threads) as pool:
+        data = list(pool.map(native.tensor, [ones] * threads))  # each in memory near to a thread
         return [sum(pool.map(rate, data, [size] * threads)) for size in sizes]
-
-
-def _in_lines(rows: int, lanes: int) -> np.ndarray:
-    """Ones, aligned so that no vector spans two cache lines, which would take twice as long."""
-    count, size = rows * _SUMS * lanes, 4 * lanes
-    room = np.ones(count + lanes, "float32")
-    first = -room.ctypes.data % size // 4
-    return room[first : first + count].reshape(rows, _SUMS, lanes)
 
 
 def _lanes(target: Target) -> int:
@@ -131,6 +125,6 @@ def compiled(text: str, target: Target, how: str = "plain") -> tuple[Any, list[d
         return native.load_module(made["path"]), made["steps"]
 
 
-def _fastest(library: Any, given: Sequence[np.ndarray], repeats: int) -> float:
-    """Seconds of the fastest of many calls."""
-    return min(native.times(library, COMPUTE, [*map(native.tensor, given)], 1, repeats))
+def _fastest(library: Any, given: Sequence[Any], repeats: int) -> float:
+    """Seconds of the fastest of many calls. given: tensors."""
+    return min(native.times(library, COMPUTE, given, 1, repeats))
