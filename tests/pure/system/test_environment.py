@@ -5,7 +5,16 @@ import warnings
 import pytest
 
 from ansor_deploy.errors import AnsorError
-from ansor_deploy.system.environment import cache_folder, version
+from ansor_deploy.system.environment import cache_folder, in_ci, version
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("true", True), ("1", True), ("", False), ("0", False), ("False", False)],
+)
+def test_a_service_for_continuous_integration_says_so(monkeypatch, value, expected):
+    monkeypatch.setenv("CI", value)
+    assert in_ci() == expected
 
 
 def test_to_find_a_version_leaves_no_folder_open():
