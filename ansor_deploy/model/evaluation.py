@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto
 
 from .graph.graph import FLOATS, Graph
 from .integer_math import conv_integer, mat_mul_integer, max_pool
+from .onnx.reference import run_reference
 from .onnx.skeleton import needed, uses
 
 _OWN: dict[str, Callable[..., np.ndarray]] = {
@@ -62,15 +63,11 @@ def _is_known(graph: Graph, node: NodeProto) -> bool:
 
 
 def _results(graph: Graph, node: NodeProto, held: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
-    from onnx.reference import ReferenceEvaluator  # slow to import, and few networks need it
-
+    given = [_tensor(graph, name, held) if name else None for name in node.input]
     if node.op_type in _OWN:
-        given = [_tensor(graph, name, held) if name else None for name in node.input]
         return [_OWN[node.op_type](node, *given)]
-    feeds = {name: _tensor(graph, name, held) for name in node.input if name}
     with np.errstate(all="ignore"):
-        made = ReferenceEvaluator(node, opsets={"": graph.opset}).run(None, feeds)
-    return [np.asarray(one) for one in made]
+        return [np.asarray(one) for one in run_reference(node, given, graph.opset)]
 
 
 def _tensor(graph: Graph, name: str, held: Mapping[str, np.ndarray]) -> np.ndarray:

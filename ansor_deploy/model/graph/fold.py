@@ -15,6 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
 from ..onnx.bind import model_inputs
+from ..onnx.reference import run_reference
 from ..onnx.skeleton import attribute, name_of, uses
 from .branches import hoist_constants
 from .cleanup import drop_dead, sort_nodes
@@ -296,15 +297,10 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
 
 
 def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
-    from onnx.reference import ReferenceEvaluator  # slow to import
-
-    feeds = {name: graph.value(name) for name in node.input if name}
-    if is_op(node, "CumSum") and np.size(axis := feeds[node.input[1]]) == 1:
-        feeds[node.input[1]] = np.reshape(axis, ())  # torch's exporter writes a list of one
-    inputs = [helper.make_tensor_value_info(n, graph.constants[n].data_type, None) for n in feeds]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    alone = helper.make_graph([node], "fold", inputs, outputs)
-    return list(ReferenceEvaluator(alone, {"": graph.opset}).run(None, feeds))
+    given = [graph.value(name) if name else None for name in node.input]
+    if is_op(node, "CumSum") and np.size(given[1]) == 1:
+        given[1] = np.reshape(np.asarray(given[1]), ())  # torch's exporter writes a list of one
+    return run_reference(node, given, graph.opset)
 
 
 def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:

@@ -25,6 +25,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, inliner,
 
 from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
+from .reference import run_reference
 from .skeleton import attribute, name_of, nested, with_initializers
 
 Shape = tuple[int, ...]
@@ -112,11 +113,9 @@ class _Walk:
         elif node.op_type == "Size" and (shape := self.shape(names[0])) is not None:
             self.values[node.output[0]] = np.array(math.prod(shape), np.int64)
         elif all(name in self.values for name in names) and self._are_small(node):
-            from onnx.reference import ReferenceEvaluator  # slow to import
-
-            feeds = {name: self.values[name] for name in names}
+            given = [self.values[name] if name else None for name in node.input]
             with suppress(Exception):  # if it cannot be computed, it is not known
-                results = ReferenceEvaluator(node, opsets=self._versions).run(None, feeds)
+                results = run_reference(node, given, self._versions.get("", 1))
                 self.values.update(zip(node.output, map(np.asarray, results), strict=True))
 
     def _are_small(self, node: NodeProto) -> bool:
