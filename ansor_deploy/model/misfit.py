@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, groupby, zip_longest
 from math import prod
@@ -13,8 +14,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
 
 from ..errors import ModelError
+from .graph.cleanup import drop_dead, sort_nodes
 from .graph.constant_room import Room
-from .graph.fold import check_left_out, sort_and_fold
+from .graph.fold import check_left_out, fold_constants
 from .graph.graph import CONTRADICTION, Graph, is_op, optional_input
 from .onnx.bind import bind_shapes
 from .onnx.skeleton import attribute, domain_of, name_of, skeleton, tensors
@@ -64,6 +66,11 @@ class Trials:
         """The answer of the function `misfit`."""
         return self._trial(shapes).why
 
+    def is_known_to_fit(self, shapes: Mapping[str, Shape]) -> bool:
+        """Whether these shapes were tried, and fit."""
+        done = self._done.get(_key(shapes))
+        return done is not None and not done.why
+
     def clash(self, shapes: Mapping[str, Shape]) -> tuple[str, list[int]]:
         """The first node that contradicts these shapes, by its result, and the sizes in it.
 
@@ -73,7 +80,7 @@ class Trials:
         return self._trial(shapes).clash
 
     def _trial(self, shapes: Mapping[str, Shape]) -> _Trial:
-        key = tuple(sorted(shapes.items()))
+        key = _key(shapes)
         if key not in self._done:
             self._done[key] = _tried(self._lean, shapes, self._room.empty(), self._weights)
         return self._done[key]
@@ -91,15 +98,22 @@ class Trials:
         return _lean(self.proto)
 
 
+def _key(shapes: Mapping[str, Shape]) -> tuple[tuple[str, Shape], ...]:
+    return tuple(sorted(shapes.items()))
+
+
 def _lean(proto: ModelProto) -> ModelProto:
     """The model without its weights, and with constants for what follows from constants."""
-    bare = inliner.inline_local_functions(skeleton(proto))
-    graph = _sketch(bare)
-    try:
-        sort_and_fold(graph)
-    except ModelError:  # it says nothing of the shapes that are to be tried
-        return bare
-    return graph.to_proto()
+    graph = _sketch(inliner.inline_local_functions(skeleton(proto)))
+    sort_nodes(graph)
+    drop_dead(graph)
+    bare = graph.to_proto()
+    with suppress(ModelError):  # it says nothing of the shapes that are to be tried
+        fold_constants(graph)
+        bare = skeleton(graph.to_proto())
+    for node in bare.graph.node:
+        _infer_as_cast(node)
+    return bare
 
 
 def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
@@ -114,7 +128,7 @@ def _tried(
     proto: ModelProto, shapes: Mapping[str, Shape], room: Room, weights: Collection[str]
 ) -> _Trial:
     try:
-        graph = _bare(proto, shapes)
+        graph = _sketch(bind_shapes(proto, shapes))
     except ModelError as error:
         return _Trial(error.text, 0, ("", []))
     why = _contradiction(graph, room, weights)
@@ -149,13 +163,6 @@ def _inner(shapes: Sequence[Shape]) -> list[int]:
     return sorted((shapes[0][-1], shapes[1][-2]))
 
 
-def _bare(proto: ModelProto, shapes: Mapping[str, Shape]) -> Graph:
-    bare = inliner.inline_local_functions(skeleton(proto))
-    for node in bare.graph.node:
-        _infer_as_cast(node)
-    return _sketch(bind_shapes(bare, shapes))
-
-
 def _sketch(proto: ModelProto) -> Graph:
     graph = Graph.of(proto)
     graph.growth, graph.is_sketch = _GROWTH, True
@@ -183,7 +190,7 @@ def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
 
 def _contradiction(graph: Graph, room: Room, weights: Collection[str]) -> str:
     try:
-        sort_and_fold(graph)
+        fold_constants(graph)  # `_lean` has sorted it
         graph.infer(strict=True)
         check_left_out(graph, room, weights)
     except ModelError as error:

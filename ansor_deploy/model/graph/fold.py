@@ -50,11 +50,14 @@ def fold_constants(graph: Graph) -> None:
 
     ModelError if there is no room for the results, or an operator rejects its constants.
     """
-    changed = True
+    changed, known = True, set[str]()
     while changed:
         graph.infer()
+        learned = graph.shapes.keys() - known
         changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
-        changed = _folded(graph) or changed
+        if changed or learned:  # else the last round has folded all that can be
+            changed = _folded(graph) or changed
+        known = {*graph.shapes}
         # Last: a branch that is never taken may have constants that do not fit.
         changed = changed or hoist_constants(graph, _EXACT | _OF_SHAPE | {"Constant"})
 
@@ -361,7 +364,11 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
 
 
 def _resolve_reshapes(graph: Graph) -> bool:
-    """Replace a Reshape's shape that has 0, -1 or computed sizes by the static shape it gives."""
+    """Replace a Reshape's shape that has 0, -1 or computed sizes by the static shape it gives.
+
+    Returns:
+        Whether a Reshape of a constant was changed, which can be folded now.
+    """
     changed = False
     for node in graph.nodes:
         shape = graph.shapes.get(node.output[0]) if is_op(node, "Reshape") else None
@@ -369,6 +376,8 @@ def _resolve_reshapes(graph: Graph) -> bool:
             continue  # a 0 in the shape input would mean "the input's size"
         given = graph.value(node.input[1])
         if given is None or tuple(given) != shape:
-            node.input[1] = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")
-            changed = True
+            name = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")
+            graph.dtypes[name], graph.shapes[name] = TensorProto.INT64, (len(shape),)
+            node.input[1] = name
+            changed = changed or node.input[0] in graph.constants
     return changed

@@ -12,16 +12,19 @@ from onnx.helper import get_attribute_value, make_tensor_value_info
 
 from .tensor_data import byte_size
 
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 _SMALL = 4096  # bytes; shapes, axes and scalars are smaller, and must keep their values
 
 
-def nested(node: NodeProto) -> Iterator[GraphProto]:
+def nested(node: NodeProto) -> list[GraphProto]:
     """The graphs in a node's attributes, for example of an If or a Loop."""
+    found = list[GraphProto]()  # made by the fewest steps: passes ask for those of every node
     for entry in node.attribute:
-        if entry.type == onnx.AttributeProto.GRAPH:
-            yield entry.g
-        elif entry.type == onnx.AttributeProto.GRAPHS:
-            yield from entry.graphs
+        if entry.type == _GRAPH:
+            found.append(entry.g)
+        elif entry.type == _GRAPHS:
+            found.extend(entry.graphs)
+    return found
 
 
 def nodes(graph: GraphProto) -> Iterator[NodeProto]:
@@ -39,7 +42,9 @@ def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 def uses(node: NodeProto) -> set[str]:
     """Names that a node reads, including those that nested graphs read from outside."""
-    return {name for name in node.input if name} | set(nested_names(node))
+    found = {*node.input, *nested_names(node)}
+    found.discard("")
+    return found
 
 
 def needed(body: Sequence[NodeProto], names: Iterable[str]) -> list[NodeProto]:
