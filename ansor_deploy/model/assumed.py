@@ -69,11 +69,15 @@ def _proposals(trials: Trials, given: Mapping[str, Shape]) -> list[dict[str, Sha
 
     Attention between the pixels of a large image makes a tensor with the square of their number.
     For images, one fitting shape is enough; for lengths, larger ones are needed to see how far they
-    go.
+    go: the largest are tried next.
     """
     usual, huge = list[dict[str, Shape]](), list[dict[str, Shape]]()
     axes = [axis for axis in open_axes(trials.proto) if axis.value.name not in given]
-    for one in proposals(trials.proto, given):
+    left = list(proposals(trials.proto, given))
+    while left:
+        if usual:
+            left.sort(key=lambda one: -sum(map(sum, one.values())))
+        one = left.pop(0)
         if any(_covers(fitting, one) for fitting in usual):
             continue
         why, largest = trials.tried({**given, **one})
@@ -164,16 +168,18 @@ def _most(
     proposed no tensor becomes huge, also by several lengths together. others: shapes with the other
     lengths as long as they are so far.
     """
-    sizes = {_size(shapes, places[0]) for shapes in proposals(trials.proto, given)}
+    sizes = sorted({_size(shapes, places[0]) for shapes in proposals(trials.proto, given)})
     fits = max(_size(shapes, places[0]) for shapes in fitting)
-    beyond = min((size for size in sizes if size > 2 * fits), default=fits)
+    beyond = next((size for size in sizes if size > 2 * fits), fits)
 
     def fault(size: int) -> bool:
         asked = _with(others, places, size)
         why, elements = trials.tried({**given, **asked})  # type: ignore[dict-item]
         return bool(why) or elements > _MOST
 
-    return longest(fits, beyond, fault)
+    # What was proposed was tried, unless there are several lengths: this costs nothing.
+    between = (size for size in sizes if fits < size < beyond and fault(size))
+    return longest(fits, next(between, beyond), fault)
 
 
 def any_size(

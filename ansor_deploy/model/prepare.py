@@ -99,19 +99,22 @@ def prepare(
     values, shapes = values_of(input_shapes[0]), [*map(shapes_of, input_shapes)]
     source, proto = _loaded(path, values)
     trials = Trials(proto)
-    sizes = _Sizes.of(proto, values, *_completed(trials, shapes, rows, stage))
+    sizes = _Sizes.of(trials, values, *_completed(trials, shapes, rows, stage))
     with blaming(path), proposing_values(proto):
         protos, opened = _opened(trials, sizes)
+        largest = sizes.tried[:1] if sizes.lengths else sizes.tried
+        unsure = [one for one in largest if not trials.is_known_to_fit(one)]
         del proto, trials  # they hold another copy of the weights
         try:
             with instead(sizes.fixed if sizes.lengths else {}):
-                graphs = _sound_graphs(path, sizes.tried, protos, opened)
+                graphs = _sound_graphs(path, unsure, protos, opened)
         except ModelError as error:
             if not sizes.may_be_fixed:
                 raise
-            del protos, opened
             stage("sizes", f"{options(sizes.fixed)} alone, since {error.text}")
-            return prepare(path, target, [{**sizes.fixed, **values}], stage, step)
+            del opened
+            sizes, protos = _alone(path, sizes, protos)
+            graphs, opened = _sound_graphs(path, (), protos), []
         del opened  # it holds another copy of the weights
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Imported here because it loads TVM, which a refused model does not need.
@@ -149,7 +152,7 @@ class _Sizes(NamedTuple):
     @classmethod
     def of(
         cls,
-        proto: ModelProto,
+        trials: Trials,
         values: Values,
         shapes: Sequence[Asked],
         rows: int,
@@ -157,11 +160,11 @@ class _Sizes(NamedTuple):
     ) -> _Sizes:
         """The sizes that follow from the shapes that were asked for."""
         first = shapes[0]
-        lengths = ranges.asked_of(proto, first)
+        lengths = ranges.asked_of(trials, first)
         span = None if lengths else span_of(first)
         least = [with_rows(one, span.least if span else 0) for one in shapes]
         tried = _tried(first, lengths) if lengths else least
-        fixed = fixed_caches(proto, tried[0]) if rows and may_be_fixed else tried[0]
+        fixed = fixed_caches(trials.proto, tried[0]) if rows and may_be_fixed else tried[0]
         return cls(values, first, rows, may_be_fixed, lengths, span, tried, fixed)
 
 
@@ -176,6 +179,16 @@ def _opened(trials: Trials, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list
     if sizes.lengths:
         opened = [(protos[0], partial(ranges.prepare, asked=sizes.lengths))]
     return protos, opened
+
+
+def _alone(
+    path: Path, sizes: _Sizes, protos: tuple[ModelProto, ...]
+) -> tuple[_Sizes, tuple[ModelProto, ...]]:
+    """The fixed sizes instead of ranges or caches, and the model with them."""
+    fixed = sizes.fixed
+    if sizes.rows:
+        protos = (bound(Trials(_loaded(path, sizes.values)[1]), fixed),)
+    return _Sizes(sizes.values, fixed, 0, False, (), None, [fixed], fixed), protos[:1]
 
 
 def _imported(

@@ -12,6 +12,7 @@ from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import ranges
 from ansor_deploy.model.graph.graph import Graph
+from ansor_deploy.model.misfit import Trials
 from ansor_deploy.model.onnx.bind import bind_shapes
 from ansor_deploy.model.ranges import at_sizes
 from helpers.graphs import model, randn, run
@@ -22,7 +23,7 @@ LONG = Span(1, MOST)
 
 def opened(proto: ModelProto, shapes: Mapping[str, tuple[int | Span, ...]]) -> Graph:
     """The canonical graph of a model, with room for the longest inputs."""
-    found = ranges.asked_of(proto, shapes)
+    found = ranges.asked_of(Trials(proto), shapes)
     bound = bind_shapes(proto, at_sizes(shapes, found, [one.most for one in found]))
     return canonical_graph(bound, partial(ranges.prepare, asked=found))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from onnx import ModelProto, helper
+from onnx import helper
 
 from ..batches import Asked, Span
 from ..graph.graph import OWN, Graph
-from ..misfit import misfit
+from ..misfit import Trials
 from ..onnx.bind import model_inputs
 from ..onnx.sizes import is_length, open_axes
 from ..operators.emitter import INT64
@@ -21,7 +21,7 @@ from .numbers import Number, symbol
 _LENGTH = "length"
 
 
-def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
+def asked_of(trials: Trials, shapes: Asked) -> tuple[Range, ...]:
     """The ranges of lengths in a model's shapes; none if its ranges are those of a batch.
 
     An axis is a length if it is not the first, or has a name for time, or is the only axis of its
@@ -32,6 +32,7 @@ def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
     one name, or, in a model without names, the same number. Several lengths are named after their
     axes.
     """
+    proto = trials.proto
     axes = open_axes(proto)
     names = {(axis.value.name, axis.at): axis.name for axis in axes}
     long = {(axis.value.name, axis.at) for axis in axes if is_length(axis, axes)}
@@ -39,7 +40,7 @@ def asked_of(proto: ModelProto, shapes: Asked) -> tuple[Range, ...]:
     if not any(place[1] or place in long for place in spans):
         return ()
     apart = set(_apart(shapes, names))
-    free = set(_free(proto, shapes, spans, names))
+    free = set(_free(trials, shapes, spans, names))
     found: dict[tuple[Span, str], list[Place]] = defaultdict(list)
     for place, span in spans.items():
         own = span in apart or place in free
@@ -63,7 +64,7 @@ def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
 
 
 def _free(
-    proto: ModelProto, shapes: Asked, spans: Mapping[Place, Span], names: Mapping[Place, str]
+    trials: Trials, shapes: Asked, spans: Mapping[Place, Span], names: Mapping[Place, str]
 ) -> Iterator[Place]:
     """The axes for which the graph takes another length than for others with the same range.
 
@@ -79,7 +80,7 @@ def _free(
             continue
         shorter = dict.fromkeys(own, span.most - span.step)
         tried = {place: shorter.get(place, one.most) for place, one in spans.items()}
-        if not misfit(proto, fixed(shapes, tried)):
+        if not trials.misfit(fixed(shapes, tried)):
             yield from own
 
 

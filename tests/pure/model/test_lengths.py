@@ -5,6 +5,7 @@ from helpers.ranges import LONG, MOST
 
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.counted import ranges
+from ansor_deploy.model.misfit import Trials
 
 
 def test_a_length_of_a_name_that_an_input_has_gets_another():
@@ -15,7 +16,7 @@ def test_a_length_of_a_name_that_an_input_has_gets_another():
 
 
 def ranges_of(rows, shapes, reads="x", makes="z"):
-    return ranges.asked_of(model([node("Relu", reads, makes)], rows), shapes)
+    return ranges.asked_of(Trials(model([node("Relu", reads, makes)], rows)), shapes)
 
 
 def test_two_axes_of_an_input_are_of_two_lengths():
@@ -36,11 +37,11 @@ def test_lengths_of_other_names_are_apart_where_the_graph_takes_that():
     nodes = [node("Add", "a mask", "c"), node("Transpose", "b", "t", perm=[0, 2, 1]),
              node("MatMul", "c t", "y")]  # fmt: skip
     shapes = dict.fromkeys(rows, (1, LONG, 4))
-    one, other = ranges.asked_of(model(nodes, rows), shapes)
+    one, other = ranges.asked_of(Trials(model(nodes, rows)), shapes)
     assert (one.length, one.places) == ("src", (("a", 1), ("mask", 1)))
     assert (other.length, other.places) == ("new", (("b", 1),))
     together = model([node("Add", "c b", "y"), nodes[0]], {**rows, "mask": (1, "rows", 4)})
-    (same,) = ranges.asked_of(together, shapes)
+    (same,) = ranges.asked_of(Trials(together), shapes)
     assert len(same.places) == 3
 
 

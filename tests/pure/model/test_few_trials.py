@@ -1,0 +1,83 @@
+"""Sizes are found by few trials, and a refused model is read once."""
+
+import numpy as np
+import onnx
+import pytest
+from helpers.graphs import model, node, randn
+from onnx import TensorProto
+
+from ansor_deploy.errors import ModelError
+from ansor_deploy.model import misfit, prepare, shapes
+from ansor_deploy.model.assumed import assumed
+from ansor_deploy.model.batches import Span
+from ansor_deploy.model.counted.ranges import asked_of
+from ansor_deploy.model.graph import fold
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """The sizes of each trial."""
+    seen, once = [], misfit._tried
+    monkeypatch.setattr(
+        misfit, "_tried", lambda lean, one, *room: seen.append(one) or once(lean, one, *room)
+    )
+    return seen
+
+
+def of_positions(rows):
+    """A text that reads one row of a table for each token, from the third on."""
+    nodes = [node("Shape", "ids", "n", start=1, end=2), node("Squeeze", "n", "count"),
+             node("Add", "count two", "end"), node("Range", "two end one", "places"),
+             node("Gather", "positions places", "p"), node("Gather", "words ids", "e"),
+             node("Add", "e p", "y")]  # fmt: skip
+    constants = {"positions": randn(0, rows, 8), "words": randn(1, 50, 8)}
+    constants |= {"two": np.array(2), "one": np.array(1)}
+    proto = model(nodes, {"ids": ("batch", "seq")}, constants=constants)
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return proto
+
+
+def test_the_longest_text_is_sought_below_a_length_that_did_not_fit(tried):
+    assert assumed(misfit.Trials(of_positions(514)), {}) == {"ids": (1, Span(1, 512))}
+    assert [one["ids"][1] for one in tried] == [128, 1028, 514, 512, 513, 1, 511]
+
+
+def test_lengths_between_two_that_fit_are_not_tried(tried):
+    proto = model(
+        [node("Conv", "x w", "y", strides=[2])],
+        {"x": (1, 1, "n")},
+        constants={"w": randn(0, 1, 1, 3)},
+    )
+    assert assumed(misfit.Trials(proto), {})["x"][2].most == 48000
+    assert (1, 1, 32000) not in [one["x"] for one in tried]
+
+
+def test_which_lengths_are_free_is_asked_once(tried):
+    nodes = [node("MatMul", "a b", "y")]
+    trials = misfit.Trials(model(nodes, {"a": (1, "n", 8), "b": (1, 8, "m")}))
+    spans = {"a": (1, Span(1, 9), 8), "b": (1, 8, Span(1, 9))}
+    assert [len(asked_of(trials, spans)) for _ in range(2)] == [2, 2]
+    assert len(tried) == 2
+
+
+def test_a_graph_of_which_nothing_more_is_known_is_not_folded_again(monkeypatch, tried):
+    rounds, folded = [], fold._folded
+    monkeypatch.setattr(fold, "_folded", lambda graph: rounds.append(1) or folded(graph))
+    trials = misfit.Trials(of_positions(64))
+    assert trials._lean
+    rounds.clear()
+    trials.misfit({"ids": (1, 8)})
+    assert len(rounds) == 1
+
+
+def test_a_refused_model_is_read_once(monkeypatch, tmp_path):
+    reads, load = [], prepare.load
+    for module in (prepare, shapes):
+        monkeypatch.setattr(module, "load", lambda path: reads.append(path) or load(path))
+    inputs = {"x": (1, 2, "n"), "s": (3,)}
+    onnx.save(model([node("Resize", "x - s", "y", mode="linear")], inputs), tmp_path / "net.onnx")
+    said = []
+    with pytest.raises(ModelError):
+        prepare.prepare(tmp_path / "net.onnx", None, stage=lambda *one: said.append(one))
+    assert [name for name, _ in said] == ["read", "sizes", "sizes"]
+    assert len(reads) == 1
