@@ -55,17 +55,22 @@ def gathered_each(step: Step) -> list[tuple[str, Axes]] | None:
 
 
 def gathered_slices(step: Step) -> list[tuple[str, Axes]] | None:
-    """A slice for each row of places."""
+    """A slice for each row of places; the first axes may be a batch of both."""
     data, places = (step.known_shape(step.input(at)) for at in (0, 1))
     batch = step.attribute("batch_dims", 0)
-    if not data or not places or batch:
+    if not data or not places:
         return None
     last, looked = len(places) - 1, places[-1]
     if last in step.axes(1):
         return None
-    index = step.masked(_rows(step), step.axes(1))
-    behind = {at - looked + last: n for at, n in step.axes(0).items() if at >= looked}
-    return [(step("GatherND", step.input(0), index), {**step.axes(1), **behind})]
+    name, index = step.input(0), step.masked(_rows(step, batch), step.axes(1))
+    for at in range(batch):
+        size = min(step.shape(one)[at] for one in (name, index))
+        name, index = (step.cut(one, at, size) for one in (name, index))
+    own = {at: n for at, n in step.axes(0).items() if not batch <= at < batch + looked}
+    moved = {at if at < batch else at - batch - looked + last: n for at, n in own.items()}
+    made = step("GatherND", name, index, batch_dims=batch or None)
+    return [(made, {**moved, **step.axes(1)})]
 
 
 def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
@@ -103,14 +108,17 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.slice(made, axis, 0, data[axis]), step.axes(0))]
 
 
-def _rows(step: Step) -> str:
-    """The rows of places; negative ones count from the end of what counts."""
+def _rows(step: Step, batch: int = 0) -> str:
+    """The rows of places; negative ones count from the end of what counts.
+
+    batch: how many axes of the data are in front of those that are looked at.
+    """
     index, known = step.input(1), step.listed(1)
     looked, kind = step.shape(index)[-1], step.dtype(index)
     is_plain = known is not None and min(known, default=0) >= 0
-    if is_plain or not any(axis < looked for axis in step.axes(0)):
+    if is_plain or not any(batch <= axis < batch + looked for axis in step.axes(0)):
         return index
-    ends = step.cast(listed(step, step.dims(0)[:looked]), kind)
+    ends = step.cast(listed(step, step.dims(0)[batch : batch + looked]), kind)
     below = step("Less", index, step.constant(0, kind))
     return step("Where", below, step("Add", index, ends), index)
 

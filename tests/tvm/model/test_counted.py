@@ -54,7 +54,8 @@ USES = {
         node("MatMul", "r weights", "a"), node("Transpose", "r", "t"), node("MatMul", "t r", "b"),
         node("Unsqueeze", "p one", "rows"), node("ScatterND", "zeros rows r", "c"),
         node("GatherND", "x rows", "d"), node("Slice", "x first one first", "s"),
-        node("Expand", "s size", "e"),
+        node("Expand", "s size", "e"), node("ArgMax", "r", "top", axis=1),
+        node("GatherND", "r top", "f", batch_dims=1),
     ),
     "again": (
         node("Greater", "r some", "large"), node("NonZero", "large", "a"),
