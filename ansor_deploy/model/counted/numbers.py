@@ -151,6 +151,15 @@ def most(number: Number) -> int:
     return number.constant + sum(ends)
 
 
+def valued(number: Number, symbol: Symbol, value: int) -> int | None:
+    """A number in a run in which a symbol has a value; None if it depends on others."""
+    if not isinstance(number, Sum):
+        return number
+    if any(part != symbol for term, _ in number.factors for part in term.parts):
+        return None
+    return number.constant + sum(by * value ** len(term.parts) for term, by in number.factors)
+
+
 def is_less(one: Number, other: Number) -> bool | None:
     """Whether one is less than the other; None if that is open."""
     apart = other - one

@@ -30,6 +30,7 @@ from . import (
     caches,
     found,
     fused,
+    loops,
     moves,
     parts,
     picks,
@@ -132,7 +133,7 @@ class _Walk:
         self._hold_constants(node)
         made = None
         if is_op(node, "Loop") and any(map(self.known.axes.get, uses(node))):
-            made = expanded(self.graph, node, loop)
+            made = loops.written_out(self.known, node) or expanded(self.graph, node, loop)
         elif self.graph.rooms or any(self.known.axes.values()):  # else fusion has better rules
             made = fused.written_out(self.graph, node)
         self.ahead.extendleft(reversed(made or []))

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+import numpy as np
 from onnx import GraphProto, TensorProto
 
 from ...errors import ModelError
 from ..graph.fold import fold_constants
 from ..graph.graph import Graph, is_op
 from ..graph.subgraph import adopt_constants, spliced
+from ..onnx.bind import declared_shape
 from ..onnx.skeleton import attribute, nodes, tensors
 from ..onnx.tensor_data import byte_size
 from .emitter import Emitter, expanded
-from .loop_steps import steps_of
+from .loop_steps import Condition
 from .operator import Operator
 
 # The most nodes that all steps may become; more would take too long to import.
@@ -82,20 +84,44 @@ def loop(emit: Emitter) -> list[str] | None:
     inner = attribute(emit.node, "body")
     if steps and not _goes_on(emit.graph, inner):
         most = min(steps, MOST_NODES)  # each step has a node, since its condition is computed
-        if (found := steps_of(emit.graph, emit.node, inner, most)) is None:
+        condition = Condition(emit.graph, emit.node, inner)
+        if (found := condition.steps(emit.graph.value, most)) is None:
             raise emit.refuse("how often it runs must be constant, or follow from a counter")
         steps = found if found < most else steps
     elif count is None:
         raise emit.refuse("it runs for ever")
+    states, rows = _run(emit, steps)
+    return [*(after[-1] for after in states), *rows]
+
+
+def counted_loop(emit: Emitter, steps: int, number: str) -> list[str]:
+    """A body that is run so many times, of which the first ones count.
+
+    number: how many of them. Steps behind these change nothing: the states are those before them.
+    """
+    states, rows = _run(emit, steps)
+    whole = [emit("Concat", *(emit.unsqueeze(one, 0) for one in after), axis=0) for after in states]
+    ends = [emit("Gather", every, number, axis=0) for every in whole]
+    bounds = emit.constant([0], TensorProto.INT64), emit.reshape(number, 1)
+    return [*ends, *(emit("Slice", row, *bounds, bounds[0]) for row in rows)]
+
+
+def _run(emit: Emitter, steps: int) -> tuple[list[list[str]], list[str]]:
+    """Each state before every step and at the end, and what all steps add to each row."""
     body = _Body(emit, steps)
     states = list(emit.node.input[2:])
-    kept, rows = len(states), []
+    kept, rows, after = len(states), [], [states]
+    # The number of the step and its condition are scalars, or lists of one where the body says so.
+    forms = [(1,) * len(declared_shape(value) or ()) for value in body.graph.input[:2]]
     for step in range(steps):
-        number = emit.constant(step, TensorProto.INT64)
-        _, *made = body.step([number, emit.constant(True, TensorProto.BOOL), *states])
+        number = emit.constant(np.full(forms[0], step), TensorProto.INT64)
+        goes = emit.constant(np.full(forms[1], fill_value=True), TensorProto.BOOL)
+        _, *made = body.step([number, goes, *states])
         states, row = made[:kept], made[kept:]
         rows.append(row)
-    return [*states, *_stacked(emit, rows, len(body.graph.output) - 1 - kept)]
+        after.append(states)
+    count = len(body.graph.output) - 1 - kept
+    return [list(each) for each in zip(*after, strict=True)], _stacked(emit, rows, count)
 
 
 class _Body:

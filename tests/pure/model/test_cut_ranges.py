@@ -123,6 +123,28 @@ def test_steps_of_a_loop_over_rows_are_written_out():
     check([node("Loop", "count true", "y", body=step)], ROWS, (12, 7, 1), constants)
 
 
+@pytest.mark.parametrize("loop", ["n true", "- true", "n -"])
+def test_a_loop_takes_a_step_for_each_row(loop):
+    """Until there are as many steps as rows, or the body's own counter reaches their number."""
+    values = {"i": (7, ()), "goes": (9, ()), "at": (7, ()), "h": (1, (1, 4)), "goes_on": (9, ()),
+              "next": (7, ()), "g": (1, (1, 4)), "row": (1, (1, 4))}  # fmt: skip
+    infos = [helper.make_tensor_value_info(name, *kind) for name, kind in values.items()]
+    body = [
+        node("Gather", "x at", "r", axis=1), node("Add", "r h", "s"), node("Tanh", "s", "g"),
+        node("Add", "at step", "next"), node("Less", "next n", "goes_on"),
+        node("Mul", "g r", "row"),
+    ]  # fmt: skip
+    nodes = [
+        node("Shape", "x", "shape", start=1, end=2), node("Squeeze", "shape", "n"),
+        node("Loop", f"{loop} none begin", "k last all", body=helper.make_graph(
+            body, "step", infos[:4], infos[4:])),
+        node("Add", "all last", "y"),
+    ]  # fmt: skip
+    constants = {"true": np.array(True), "none": np.array(0), "begin": randn(1, 1, 4),
+                 "step": np.array(1)}  # fmt: skip
+    check(nodes, ROWS, (12, 7, 1), constants)
+
+
 @pytest.mark.parametrize("by", [-1, -3])
 def test_numbers_that_go_down(by):
     """As positions beside one's own are counted: from the last before it to the last behind it."""
