@@ -20,6 +20,7 @@ from onnx import helper
 
 from ..onnx.skeleton import attribute, domain_of, nested, nodes, uses
 from .graph import optional_input
+from .subgraph import rename
 
 # The largest relative error that a result gets, by ONNX's number of its type (float32, float16,
 # float64, bfloat16). It is 16 epsilons, since one result adds up a thousand products, or transforms
@@ -110,6 +111,8 @@ class _Noise:
                 body = list(self.nodes(branch, inside, renamed, seed + (at + 1) * _BRANCH))
                 del branch.node[:]
                 branch.node.extend(body)
+            if node.op_type != "If":
+                rename(kept, renamed)  # what a loop's body reads from outside
             exact = {}
             for place, name in enumerate(node.output):
                 blurs = node.op_type not in _EXACT and name in varying

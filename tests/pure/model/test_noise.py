@@ -50,6 +50,18 @@ def test_what_cancels_out_in_a_branch_is_inexact(opset):
     assert np.abs(second + 1).max() < 1e-4
 
 
+def test_what_a_loop_reads_from_outside_is_inexact():
+    """Of a million, which cancels out inside of it."""
+    values = {"i": (7, ()), "goes": (9, ()), "goes_on": (9, ()), "row": (1, (64,))}
+    infos = [helper.make_tensor_value_info(name, *kind) for name, kind in values.items()]
+    steps = [node("Sub", "x m", "row"), node("Identity", "goes", "goes_on")]
+    body = helper.make_graph(steps, "step", infos[:2], infos[2:])
+    known = {"m": np.float32(1e6), "n": np.array(1), "true": np.array(True)}
+    proto = model([node("Loop", "n true", "y", body=body)], {"x": (64,)}, constants=known)
+    (made,) = run(with_noise(proto, 0), {"x": np.full(64, 1e6 + 1, "f")})
+    assert np.abs(made - 1).max() > 0.5
+
+
 def test_what_lies_behind_an_operator_of_others_is_inexact():
     """Of which ONNX infers no types: steps of 16 bits, as ONNX Runtime's quantiser has them."""
     others = {"domain": "com.microsoft"}
