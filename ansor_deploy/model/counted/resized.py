@@ -239,4 +239,18 @@ def _index(step: Step, name: str, axis: int, at: str) -> str:
     return step("Min", whole, last)
 
 
-RULES = {"Resize": resized}
+def cropped(step: Step) -> list[tuple[str, Axes]] | None:
+    """Regions of images of one size, of which a run decides the number; else resized images."""
+    if step.attribute("coordinate_transformation_mode") != "tf_crop_and_resize":
+        return resized(step)
+    shape, own, made = step.known_shape(step.input(0)), step.axes(0), _sizes(step)
+    if not shape or own.keys() != {0} or made is None or made[0] != own[0]:
+        return None
+    sizes = [size for size in made[1:] if not isinstance(size, Sum)]
+    if len(sizes) + 1 < len(shape):
+        return None
+    given = step.input(0), step.input(1), "", step.numbers(shape[0], *sizes)
+    return [(step.again(*given), own)]
+
+
+RULES = {"Resize": cropped}

@@ -12,6 +12,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ..graph.graph import BYTES, FLOATS
+from .cropped import SIDES, cropped
 from .emitter import Emitter
 from .operator import Limit, Operator, in_branch
 from .sampling import COORDINATES, ROUNDINGS, Axis, Manner, outside, taps
@@ -30,6 +31,8 @@ _KNOWN = {
 def resize(emit: Emitter) -> str | None:
     """One gather for each axis for the nearest element, else a weighted sum of gathers."""
     manner = _manner(emit)
+    if _is_cropped_by_data(emit, manner):
+        return cropped(emit, _extents(emit, list(emit.shape(emit.input(0))))[1])
     axes = _axes(emit, manner)
     _check_shape(emit, axes)
     if not axes:
@@ -45,6 +48,17 @@ def resize(emit: Emitter) -> str | None:
     wide = emit("Cast", emit.input(0), to=TensorProto.FLOAT)
     made = _resampled(emit, wide, axes, manner, TensorProto.FLOAT)
     return emit("Cast", made, to=kind)
+
+
+def _is_cropped_by_data(emit: Emitter, manner: Manner) -> bool:
+    """Whether it interpolates in a region of images that a run chooses."""
+    if manner.coordinates != "tf_crop_and_resize" or emit.graph.value(emit.input(1)) is not None:
+        return False
+    whole = emit.shape(emit.input(0))[:-SIDES]
+    sizes = emit.known_shape(emit.node.output[0]) or ()
+    plain = manner.mode == "linear" and not manner.antialias and not emit.attribute("axes")
+    floats = emit.dtype(emit.input(0)) in FLOATS
+    return plain and floats and len(whole) == SIDES and sizes[:SIDES] == whole
 
 
 def _resampled(emit: Emitter, name: str, axes: list[Axis], manner: Manner, kind: int) -> str:

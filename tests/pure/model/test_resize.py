@@ -8,7 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node, ops, random_feeds, run
+from helpers.graphs import assert_same, model, node, ops, randn, random_feeds, run
+from onnx import helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
@@ -156,3 +157,33 @@ def test_a_result_of_which_two_sizes_are_taken_for_granted_is_refused():
     proto = resized([((10,), {"scales": (3.3,)}, {"mode": "nearest"}, None)])
     with pytest.raises(ModelError, match=r"its result is \[33\] by its scales, but \[32\]"):
         canonicalize(proto)
+
+
+def test_a_region_of_an_image_that_each_row_chooses():
+    """As TensorFlow's crop_and_resize is exported, where the number of a step is a list of one."""
+    values = {"i": (7, (1,)), "goes": (9, ()), "goes_on": (9, ()), "part": (1, (3, 5, 4))}
+    infos = [helper.make_tensor_value_info(name, *kind) for name, kind in values.items()]
+    body = [
+        node("Add", "i one", "j"), node("Slice", "rows i j zero", "row"),
+        node("Reshape", "row four", "box"), node("Slice", "box zero two", "begin"),
+        node("Slice", "box two four", "end"), node("Concat", "noughts begin ones end", "r", axis=0),
+        node("Slice", "of i j zero", "k"), node("Add", "k one", "l"),
+        node("Slice", "image k l zero", "chosen"), node("Shape", "chosen", "form"),
+        node("Slice", "form zero two", "whole"), node("Concat", "whole sides", "sizes", axis=0),
+        node("Resize", "chosen r - sizes", "resized", mode="linear", extrapolation_value=3.0,
+             coordinate_transformation_mode="tf_crop_and_resize"),
+        node("Squeeze", "resized zero", "part"), node("Identity", "goes", "goes_on"),
+    ]  # fmt: skip
+    step = helper.make_graph(body, "step", infos[:2], infos[2:])
+    nodes = [
+        node("ArgMin", "rows", "least", axis=1, keepdims=0), node("Mul", "least none", "of"),
+        node("Loop", "n true", "y", body=step),
+    ]  # fmt: skip
+    constants = {
+        "zero": np.array([0]), "one": np.array([1]), "two": np.array([2]), "four": np.array([4]),
+        "noughts": np.zeros(2, np.float32), "ones": np.ones(2, np.float32), "n": np.array(6),
+        "sides": np.array([5, 4]), "image": randn(3, 1, 3, 9, 8), "true": np.array(True),
+        "none": np.array(0),
+    }  # fmt: skip
+    proto = model(nodes, {"rows": (6, 4)}, constants=constants)
+    assert_same(proto, canonicalize(proto), 1e-5)
