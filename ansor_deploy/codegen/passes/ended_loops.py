@@ -39,7 +39,7 @@ class _Ends:
 
     def ended(self, loop: Any) -> Any:
         """The loop without its last steps where these do nothing; others as they are."""
-        first, count = (getattr(one, "value", 0) for one in (loop.min, loop.extent))
+        first, count = map(_number, (loop.min, loop.extent))
         if loop.kind not in (_SERIAL, _PARALLEL) or loop.annotations or first or count < _FEW:
             return loop
         if (end := self._end(loop.body, loop.loop_var, loop.extent)) is None:
@@ -181,7 +181,7 @@ def _below(condition: Any, var: Any) -> Any | None:
 
     index = structural_map(condition.a, ((tirx.FloorDiv, tirx.Cast, tirx.Var), put), order="pre")
     linear = sym.detect_linear_equation(index, [place])
-    if len(linear) != 2 or getattr(linear[0], "value", 0) < 1 or uses(linear[1], var):
+    if len(linear) != 2 or _number(linear[0]) < 1 or uses(linear[1], var):
         return None
     factor, rest = linear
     more = factor if isinstance(condition, tirx.LE) else factor - 1
@@ -191,13 +191,18 @@ def _below(condition: Any, var: Any) -> Any | None:
 def _divisors(index: Any, var: Any) -> Iterator[int]:
     """By what an index divides a variable."""
     quotients = (one for one in collect(index, tirx.FloorDiv) if _is(one.a, var))
-    return (int(one.b) for one in quotients if getattr(one.b, "value", 0) > 1)
+    return (int(one.b) for one in quotients if _number(one.b) > 1)
 
 
 def _divides(one: Any, var: Any, by: int) -> bool:
     """Whether an expression is the quotient or the remainder of a variable by a number."""
     quotient = isinstance(one, (tirx.FloorDiv, tirx.FloorMod))
-    return quotient and _is(one.a, var) and getattr(one.b, "value", 0) == by
+    return quotient and _is(one.a, var) and _number(one.b) == by
+
+
+def _number(one: Any) -> int:
+    """The value of a constant; 0 for any other expression, also for one that has a `value`."""
+    return int(one) if isinstance(one, tirx.IntImm) else 0
 
 
 def _is(one: Any, var: Any) -> bool:
@@ -211,7 +216,7 @@ def _moduli(loop: Any) -> Iterator[int]:
     for stmt in body.seq if isinstance(body, tirx.SeqStmt) else [body]:
         if isinstance(stmt, tirx.IfThenElse):
             for one in collect(stmt.condition, tirx.FloorMod):
-                by = getattr(one.b, "value", 0)
+                by = _number(one.b)
                 if _is(one.a, loop.loop_var) and by > 1 and int(loop.extent) % by == 0:
                     yield int(by)
 
