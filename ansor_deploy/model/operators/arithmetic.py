@@ -27,6 +27,19 @@ def quotient(emit: Emitter) -> str | None:
     return emit("Mul", emit.input(0), emit.constant(factor, kind))
 
 
+def product(emit: Emitter) -> str | None:
+    """Multiply by a tensor of one zero: TVM makes 0 of a product with the number 0, also of NaN."""
+    shapes, opset = emit.graph.shapes, emit.graph.opset
+    for at in (0, 1) if opset >= 7 else ():
+        value = emit.graph.value(emit.input(at)) if shapes.get(emit.input(at)) == () else None
+        other = emit.input(1 - at)
+        if value is None or value.any() or not shapes.get(other):
+            continue
+        if (kind := emit.dtype(other)) in FLOATS:
+            return emit("Mul", other, emit.constant([value], kind))
+    return None
+
+
 def modulo(emit: Emitter) -> str | None:
     """Mod of floats with the divisor's sign: TVM's gives NaN for an infinite divisor."""
     left, right = emit.input(0), emit.input(1)
@@ -173,6 +186,7 @@ def bit_cast(call: Call) -> Any:
 OPERATORS = (
     Operator("Div", expand=quotient),
     Operator("Equal", expand=equal),
+    Operator("Mul", expand=product),
     Operator("Mod", since=10, expand=modulo),
     Operator("IsInf", since=10, expand=is_infinite),
     Operator("ReduceMax", expand=extreme),

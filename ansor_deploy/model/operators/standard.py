@@ -26,7 +26,7 @@ _PLAIN = {  # for each first opset, the operators
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
         "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
         "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "LRN",
-        "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Mul", "Neg", "Not",
+        "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Neg", "Not",
         "Or", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
         "ReduceProd", "ReduceSumSquare", "Relu", "Shape", "Sigmoid", "Size",
         "Softplus", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tanh",

@@ -26,7 +26,7 @@ VALUES = np.array(
 UNARY = [
     "Relu", "Elu", "Selu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "HardSwish", "Sigmoid",
     "Tanh", "Erf", "Gelu", "Softsign", "Round", "Sign", "Celu", "Abs", "Exp", "Log", "Sqrt",
-    "Clip6", "Max1", "Min1", "PRelu1",
+    "Clip6", "Max1", "Min1", "PRelu1", "Mul0",
 ]  # fmt: skip
 # A row of NaN in another place each, and rows without any number.
 ROWS = np.array(
@@ -56,11 +56,12 @@ def graph(nodes, inputs, outputs, constants=None, dtype=TensorProto.FLOAT):
 def elementwise():
     """What the library makes of VALUES, and of each pair of them."""
     named = {"Clip6": ("Clip", "x lo hi"), "Max1": ("Max", "x one"), "Min1": ("Min", "one x")}
-    named["PRelu1"] = ("PRelu", "x one")
+    named |= {"PRelu1": ("PRelu", "x one"), "Mul0": ("Mul", "zero x")}
     nodes = [node(*named.get(op, (op, "x")), op) for op in UNARY]
     nodes += [node("Max", "a b", "Max"), node("Min", "a b", "Min"), node("Max", "a b x0", "Max3")]
     outputs = dict.fromkeys([*UNARY, "Max", "Min", "Max3"], TensorProto.FLOAT)
     constants = {"lo": np.float32(-1), "hi": np.float32(6), "one": np.float32(1)}
+    constants["zero"] = np.float32(0)
     constants = {name: np.array(value) for name, value in constants.items()}
     constants["x0"] = np.array(LEAST)
     pairs = np.array(list(product(VALUES, VALUES)), np.float32).T.copy()
