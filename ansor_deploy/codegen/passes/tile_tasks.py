@@ -3,18 +3,16 @@
     parallel p in 4 (marked): parallel r in 6 (marked): tile(p, r)
     -->
     parallel t in 24:
-        if t < 15: tile(t / 5, t % 5)
-        elif t < 18: tile(t - 15, 5)
-        elif t < 23: tile(3, t - 18)
-        else: tile(3, 5)
+        if t / 6 < 3: if t % 6 < 5: tile(t / 6, t % 6) else: tile(t / 6, 5)
+        else: if t % 6 < 5: tile(3, t % 6) else: tile(3, 5)
 
 TVM cannot fuse a loop that is to be partitioned with another, and runs the rest that it cuts off a
 parallel loop on one core. Here whole tiles and those that an extent cuts short are tasks of one
-loop. Each kind has its own code, which never checks where the extent ends.
+loop. Each kind has its own code, which never checks where the extent ends. The tasks are in the
+loops' order, whole or not: so each core gets tiles of both kinds, and neighbours in memory.
 """
 
 import math
-from itertools import product
 from typing import Any
 
 from ..._tvm import collect, structural_map, substituted, tirx
@@ -47,18 +45,18 @@ def _joined(stmt: Any) -> Any:
         return stmt
     outermost, _ = loops[0]
     task = tirx.Var("task", outermost.loop_var.ty.dtype)
-    kinds = list(product(*map(_parts, loops)))
-    count = sum(map(_size, kinds))
-    end, chosen = count, None
-    for kind in reversed(kinds):
-        tile = _tile(body, loops, kind, task - (end - _size(kind)))
-        chosen = tile if chosen is None else tirx.IfThenElse(task < end, tile, chosen)
-        end -= _size(kind)
-    return tirx.For(task, 0, count, tirx.ForKind.PARALLEL, chosen)
+    count = math.prod(int(loop.extent) for loop, _ in loops)
+    return tirx.For(task, 0, count, tirx.ForKind.PARALLEL, _tile(body, _places(loops, task)))
 
 
 def _nest(stmt: Any) -> tuple[list[tuple[Any, bool]], Any]:
-    """The nest of parallel loops that begins here, each with whether it is cut; and its body."""
+    """The nest of parallel loops that begins here, each with whether it is cut; and its body.
+
+    What a loop asks before it begins the next one, each task asks.
+    """
+    if isinstance(stmt, tirx.IfThenElse) and stmt.else_case is None:
+        inner, body = _nest(stmt.then_case)
+        return (inner, tirx.IfThenElse(stmt.condition, body, None)) if inner else ([], stmt)
     cut = isinstance(stmt, tirx.AttrStmt) and stmt.attr_key == PARTITION
     loop = stmt.body if cut else stmt
     if not isinstance(loop, tirx.For) or loop.kind != tirx.ForKind.PARALLEL:
@@ -67,22 +65,23 @@ def _nest(stmt: Any) -> tuple[list[tuple[Any, bool]], Any]:
     return [(loop, cut), *inner], body
 
 
-def _parts(loop: tuple[Any, bool]) -> list[tuple[int, int]]:
-    """A loop's iterations as (first, how many): all, or the whole ones and the one cut short."""
-    node, cut = loop
-    count = int(node.extent)
-    return [(0, count - 1), (count - 1, 1)] if cut else [(0, count)]
+def _places(loops: list[tuple[Any, bool]], task: Any) -> list[tuple[Any, bool, Any]]:
+    """Each loop, with whether it is cut, and the iteration that a task belongs to."""
+    found = []
+    for loop, cut in reversed(loops):
+        found.append((loop, cut, task % loop.extent))
+        task = task // loop.extent
+    return found[::-1]
 
 
-def _size(kind: tuple[tuple[int, int], ...]) -> int:
-    """The number of tiles of a kind. A kind is one part of each loop."""
-    return math.prod(count for _, count in kind)
+def _tile(body: Any, places: list[tuple[Any, bool, Any]]) -> Any:
+    """The body of a task, with code of its own for each last iteration of a loop that is cut."""
+    if not places:
+        return body
+    (loop, cut, place), *others = places
+    last = loop.extent - 1
 
+    def at(iteration: Any) -> Any:
+        return _tile(substituted(body, [(loop.loop_var, iteration)]), others)
 
-def _tile(body: Any, loops: list[Any], kind: tuple[tuple[int, int], ...], number: Any) -> Any:
-    """The body of the task with this number, which counts the tasks of its kind."""
-    places = []
-    for (loop, _), (first, count) in zip(reversed(loops), reversed(kind), strict=True):
-        places.append((loop.loop_var, first + number % count))
-        number = number // count
-    return substituted(body, places)
+    return tirx.IfThenElse(place < last, at(place), at(last)) if cut else at(place)
