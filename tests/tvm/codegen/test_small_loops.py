@@ -31,8 +31,8 @@ def generated(mod: tvm.IRModule) -> str:
     return tvm.compile(mod, tvm_target(built.HOST), tir_pipeline=PIPELINE).mod.inspect_source("ll")
 
 
-@pytest.mark.parametrize(("rows", "shared"), [(4, False), (4096, True)])
-def test_cores_share_what_takes_longer_than_to_wake_one(rows, shared):
+@pytest.mark.parametrize(("rows", "shared"), [(4, False), (256, True)])
+def test_cores_share_what_takes_longer_to_fetch_than_to_wake_one(rows, shared):
     mod = doubled(rows)
     assert (LAUNCH in generated(mod)) == shared
     x, out = built.kernel_outputs(mod)
