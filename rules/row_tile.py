@@ -25,6 +25,7 @@ from ansor_deploy.space import (
     Window,
     cut_columns,
     inline_producers,
+    keeps_busy,
     lanes,
     parallel,
     partitioned,
@@ -60,7 +61,7 @@ def apply(state, block, target):
     if padding := view.padding:
         sch.compute_inline(padding.rv)
     size, columns = state.choose("register", _tiles(view, target), ordered=True)
-    over, serial, inner = _nested(sch, view, size, columns)
+    over, serial, inner = _nested(sch, view, size, columns, target)
     sch.reverse_compute_at(epilogue.rv, over, preserve_unit_loops=True)
     unpadded(sch, serial[0])
     written_out(sch, epilogue.rv, len(view.spatial), target, columns=columns)
@@ -105,20 +106,27 @@ def _tiles(view, target):
     return sorted(found, key=found.__getitem__)[:OFFERED]
 
 
-def _nested(sch, view, size, columns):
-    """Order the loops. Returns (over a row's tiles, over rows of taps, those to be unrolled)."""
+def _nested(sch, view, size, columns, target):
+    """Order the loops. Returns (over a row's tiles, over rows of taps, those to be unrolled).
+
+    Each of several cores gets rows of all panels, where there are enough: two cores that write
+    panels of the same rows share cache lines.
+    """
     rank, axis = len(view.spatial), Window.of(view).axis
     *rows, row, column = sch.get_loops(view.rv)[:rank]
     taps = sch.get_loops(view.rv)[rank:]
     over, within = sch.split(row, [None, size])
     panels, column = sch.split(column, [None, columns])
     serial, inner = taps[:axis], [within, *taps[axis:], column]
-    sch.reorder(panels, *rows, over, *serial, *inner)
+    count = math.prod(view.spatial[:-2])
+    by_rows = target.cores > 1 and keeps_busy(count, target.cores)
+    tasks = [*rows, panels] if by_rows else [panels, *rows]
+    sch.reorder(*tasks, over, *serial, *inner)
     sch.unroll(over)
     if view.spatial[-1] % columns:
         partitioned(sch, panels)
         sch.parallel(panels)  # lowering joins it with the rows (`codegen/passes/tile_tasks.py`)
         parallel(sch, rows)
     else:
-        parallel(sch, [panels, *rows])
+        parallel(sch, tasks)
     return over, serial, inner

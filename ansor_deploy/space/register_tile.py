@@ -27,6 +27,8 @@ from .matrices import groups_of_steps, matrix_sizes, sums_matrices
 from .micro_kernel import cut_columns, is_mostly_padding, split_tiles, write_out_tile
 from .packing import (
     in_words,
+    made_float32,
+    made_words,
     pack_operands,
     packed_steps,
     panel_bytes,
@@ -92,7 +94,7 @@ def _cut(
     groups = groups_of_steps(view) if phases is None and sums_matrices(view, target) else 0
     offered = _matrices(view, target, width) if groups else register_tiles(view, target, steps)
     sizes = _chosen(state, view, offered, target, is_model=not groups)
-    rows_outside, by_lane = _rows_outside(view, target), takes_lanes(view, sizes, target)
+    blocks, by_lane = _blocks(view, target), takes_lanes(view, sizes, target)
     is_packed = view.is_contraction and pack_operands(state, view, sizes[-1], target)
     outer, inner, reducing = split_tiles(state.sch, view, sizes, groups)
     room = panel_room(BlockView(state.sch, view.rv), sizes[-1], target)
@@ -101,7 +103,7 @@ def _cut(
     if not groups:
         reduced = _unrolled_steps(state, reduced, written, most, by_lane=by_lane)
     crosses = bool(width and width % sizes[-2])
-    return Tiles(sizes, outer, inner, parts, reduced, groups, is_packed, rows_outside, crosses)
+    return Tiles(sizes, outer, inner, parts, reduced, groups, is_packed, blocks, crosses)
 
 
 def _chosen(
@@ -147,11 +149,13 @@ def _in_parts(
     return [part], [*reduced[:-1], rest]
 
 
-def _rows_outside(view: BlockView, target: Target) -> bool:
-    """Whether loops over rows should be outside: all panels fit the second cache, rows do not.
+def _blocks(view: BlockView, target: Target) -> int:
+    """The blocks of rows that loops over panels should be within; 0 where rows should be outside.
 
-    With few rows, reading panels takes longer than reading rows: then panels are outside, each
-    fetched ahead.
+    Rows are outside where all panels fit the second cache, and rows do not. With few rows, reading
+    panels takes longer than reading rows: then panels are outside, each fetched ahead. Otherwise
+    each core has a block, since rows that another core has made come slowly, but not where each
+    would widen all weights.
     """
     room, node = PANEL_SHARE * target.l2_bytes, view.node
     panels = panel_bytes(view, view.spatial[-1])
@@ -159,7 +163,11 @@ def _rows_outside(view: BlockView, target: Target) -> bool:
     buffers = [region.source for region in [*node.reads, *node.writes]]
     whole = sum(math.prod(map(int, one.shape)) * one.dtype.itemsize for one in buffers)
     used = whole // batch
-    return panels <= room and used - panels > max(room, ROWS_WORTH * panels)
+    rows = used - panels
+    if panels <= room and rows > max(room, ROWS_WORTH * panels):
+        return 0
+    widened = made_float32(view) or made_words(view, target)
+    return target.cores if panels < rows and not widened else 1
 
 
 def _whole_words(view: BlockView, steps: list[int]) -> list[int]:

@@ -27,9 +27,9 @@ class Tiles(NamedTuple):
 
     outer: the loops over tiles. inner: the loops within a tile. parts: the loop over parts of the
     sums, if there are any. reduced: the other reducing loops. groups: groups of steps that a matrix
-    takes, else 0. is_packed: whether there are panels of constant weights. rows_outside: whether
-    the guess has the loops over rows outermost. crosses: whether a tile may begin in one row of an
-    image and end in the next, so that tiles read different amounts.
+    takes, else 0. is_packed: whether there are panels of constant weights. blocks: of rows, in each
+    of which the guess has all panels; 0 where it has rows outermost. crosses: whether a tile may
+    begin in one row of an image and end in the next, so that tiles read different amounts.
     """
 
     sizes: tuple[int, ...]
@@ -39,7 +39,7 @@ class Tiles(NamedTuple):
     reduced: list[Any]
     groups: int
     is_packed: bool
-    rows_outside: bool
+    blocks: int
     crosses: bool
 
 
@@ -79,7 +79,7 @@ def _by_parts(state: State, view: BlockView, target: Target, tiles: Tiles) -> Ne
 def _by_tiles(state: State, view: BlockView, target: Target, tiles: Tiles) -> Nest:
     """Sum up whole tiles, in an order that is a choice; a task computes some of them."""
     sch, panels = state.sch, tiles.outer[-1]
-    order = _ordered(state, tiles.outer, batch_axes(view), tiles.rows_outside)
+    order = _ordered(state, tiles.outer, batch_axes(view), tiles.blocks, target)
     sch.reorder(*order, *tiles.reduced, *tiles.inner)
     if tiles.is_packed:
         _read_panels(state, view, order, tiles, target)
@@ -102,13 +102,14 @@ def _read_panels(
     _fetch_steps(state, view, [*order[: at - 1], *order[at:]], tiles.reduced, target)
 
 
-def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool) -> list[Any]:
+def _ordered(
+    state: State, outer: list[Any], own: list[int], blocks: int, target: Target
+) -> list[Any]:
     """Choose the order of the loops over tiles: panels outermost, rows outermost, or by blocks.
 
     With panels outermost, a packed panel is reused for all rows while it is in the cache. With
     blocks of rows, the rows of a block stay in the cache as well. own: positions of loops that have
-    panels of their own; these are always outermost. rows_outside: whether the guess has rows
-    outermost.
+    panels of their own; these are always outermost. blocks: those of the guess.
     """
     sch, panels = state.sch, outer[-1]
     batch = [outer[at] for at in own]
@@ -118,10 +119,10 @@ def _ordered(state: State, outer: list[Any], own: list[int], rows_outside: bool)
         return outer
     if extent(sch, panels) == 1 or wide is None:
         return [*batch, panels, *rows]
-    halves = [2] if extent(sch, wide) % 2 == 0 and extent(sch, wide) > 2 else []
-    if is_marked(sch, wide):
-        halves = []
-    blocks = state.choose("order", [1, 0, *halves], guess=int(rows_outside))
+    count = 0 if is_marked(sch, wide) else extent(sch, wide)
+    several = [some for some in sorted({2, target.cores}) if 1 < some < count and count % some == 0]
+    options = [1, 0, *several]
+    blocks = state.choose("order", options, options.index(blocks if blocks in options else 0))
     if blocks == 0:
         return [*batch, *rows, panels]
     if blocks == 1:

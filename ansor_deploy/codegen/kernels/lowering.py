@@ -8,8 +8,8 @@ rest end where the extent ends (`short_loops.py`).
 
 Loops over what a run counts end where that ends (`ended_loops.py`). Work that is too small for a
 second core is done by one (`small_loops.py`). Vectors whose lanes would write to the same memory
-become loops (`shared_lanes.py`). What lanes copy from a few runs of elements is read as vectors, and
-shuffled in registers (`shuffles.py`).
+become loops (`shared_lanes.py`). What lanes copy from a few runs of elements is read as vectors,
+and shuffled in registers (`shuffles.py`).
 
 NaN, infinities and zero divisors give the results that ONNX defines (`edge_values.py`). Functions
 such as exp become arithmetic on vectors (`vector_math.py`), and so do sines and cosines near zero
