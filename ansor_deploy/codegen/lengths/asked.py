@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..._tvm import collect, op_name, structural_map, sym, tirx, tvm
+from ..._tvm import collect, op_name, structural_equal, structural_map, sym, tirx, tvm
 from .bound import Bound
 
 # Upper limits of a block's axes: (variable, modulus) -> bound. The bound is that of
@@ -51,9 +51,19 @@ class Read(NamedTuple):
 
 
 def reads(
-    value: Any, known: Known, limits: Limits, conditions: tuple[Any, ...] = ()
+    value: Any,
+    known: Known,
+    limits: Limits,
+    conditions: tuple[Any, ...] = (),
+    above: list[Any] | None = None,
 ) -> Iterator[Read]:
-    """The loads in a value. limits, conditions: those that hold where the value is needed."""
+    """The loads in a value, each at its fewest conditions.
+
+    limits, conditions: those that hold where the value is needed. above: loads found under these
+    conditions, to which this adds; a branch that makes no others needs nothing more. A number that
+    is rounded seven times is thousands of branches, all of the same load.
+    """
+    above = [] if above is None else above
     choices: list[Any] = []
 
     def choice(one: Any) -> Any:
@@ -64,13 +74,21 @@ def reads(
 
     rest = structural_map(value, ((tirx.Select, tvm.ir.Call), choice), order="pre")
     for load in collect(rest, tvm.ir.TensorLoad):
-        yield Read(load, limits, conditions)
+        if not _is_one_of(above, load):
+            above.append(load)
+            yield Read(load, limits, conditions)
     for one in choices:
+        if all(_is_one_of(above, load) for load in collect(one, tvm.ir.TensorLoad)):
+            continue
         condition, yes, no = parts(one)
-        yield from reads(condition, known, limits, conditions)
+        yield from reads(condition, known, limits, conditions, above)
         below = {**limits, **asked(condition, known)}
-        yield from reads(yes, known, below, (*conditions, condition))
-        yield from reads(no, known, limits, (*conditions, tirx.Not(condition)))
+        yield from reads(yes, known, below, (*conditions, condition), [*above])
+        yield from reads(no, known, limits, (*conditions, tirx.Not(condition)), [*above])
+
+
+def _is_one_of(found: Sequence[Any], load: Any) -> bool:
+    return any(structural_equal(load, one) for one in found)
 
 
 def is_choice(one: Any) -> bool:
