@@ -12,7 +12,7 @@ is divided into equal shares, as `chunks.py` does where a loop has one size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from ..._tvm import collect, structural_map, substituted, sym, tirx, tvm, uses
@@ -60,7 +60,7 @@ class _Ends:
                 continue
             made, count = _Ended.of(row, body, end), tirx.const(int(loop.extent) // size, dtype)
             if loop.kind == _PARALLEL:
-                nest = lambda *share: made.of_matrices(matrix, *share)  # noqa: B023, E731
+                nest = partial(made.of_matrices, matrix)
                 return made.after(_shared(made.end * count, self._shares, nest))
             rows = made.steps(loop.min, made.end)
             return made.after(tirx.For(matrix, loop.min, count, _SERIAL, rows))
