@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from ..._tvm import collect, structural_equal, structural_map, sym, tirx
+from ..._tvm import collect, structural_equal, structural_map, sym, tirx, tvm
 from ..blocks import Leaf, leaves
 from .asked import (
     QUOTIENTS,
@@ -86,7 +86,7 @@ class _Axes:
     def needed(self, read: Read) -> Needed:
         """The needed part of the tensor of a load."""
         with ExitStack() as stack:
-            for one in read.conditions:
+            for one in filter(_is_of_indices, read.conditions):
                 plain = self._analyzer.simplify(one)  # the analyzer takes in no negation as it is
                 stack.enter_context(self._analyzer.constraint_scope(plain))
             indices = list(map(self._analyzer.simplify, read.load.indices))
@@ -143,6 +143,14 @@ class _Axes:
             return None
         most = int(self._analyzer.const_int_bound(linear[1]).max_value)
         return (int(linear[0]), most) if abs(most) < _FAR else None
+
+
+def _is_of_indices(condition: Any) -> bool:
+    """Whether a condition is of indices alone. What tensors hold tells an analyzer nothing of them.
+
+    A number that is divided seven times is an expression that takes minutes to simplify.
+    """
+    return not collect(condition, tvm.ir.TensorLoad)
 
 
 def _parts(index: Any, limits: Limits) -> Iterator[tuple[Any, Bound]]:
