@@ -38,6 +38,9 @@ def sliced(step: Step) -> list[tuple[str, Axes]] | None:
         if not (isinstance(size, Sum) or isinstance(start, Sum) or isinstance(end, Sum)):
             name = step.slice(name, axis, start, end, by)
             continue
+        if _turns(start, end, by, size):
+            name, axes[axis] = _turned(step, name, axis, size), size
+            continue
         begin, stop = (_place(step, one, size) for one in (start, end))
         if begin is None or stop is None or by < 1:
             return None
@@ -47,6 +50,18 @@ def sliced(step: Step) -> list[tuple[str, Axes]] | None:
             number = step.divided(number + (by - 1), by)
         axes[axis] = number
     return [(name, axes)]
+
+
+def _turns(start: Number, end: Number, by: int, size: Number) -> bool:
+    """Whether a part is the whole axis backwards: from its last element to before its first."""
+    return by == -1 and start == -1 and most(end) < -most(size)
+
+
+def _turned(step: Step, name: str, axis: int, number: Number) -> str:
+    """The elements that count along an axis, backwards."""
+    places = step.constant(np.arange(step.shape(name)[axis]), INT64)
+    behind = step("Sub", step.scalar(number + -1), places)
+    return step("Gather", name, step("Max", behind, step.constant(0, INT64)), axis=axis)
 
 
 def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | None:

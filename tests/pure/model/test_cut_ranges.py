@@ -16,6 +16,15 @@ def test_every_other_row(first):
     check([node("Slice", "x b e a s", "y")], ROWS, (12, 7, 1), constants)
 
 
+def test_rows_backwards():
+    """As wav2vec2 counts from the end which of its frames are padding."""
+    constants = {"b": np.array([-1]), "e": np.array([-(2**63)]), "a": np.array([1]),
+                 "axis": np.array(1)}  # fmt: skip
+    nodes = [node("Slice", "x b e a b", "t"), node("CumSum", "t axis", "s"),
+             node("Slice", "s b e a b", "y")]  # fmt: skip
+    check(nodes, ROWS, (12, 7, 1), constants)
+
+
 def test_the_last_row_is_read_and_written_by_a_negative_place():
     """As wav2vec2 marks the last frame of a sound that is padding alone."""
     nodes = [
