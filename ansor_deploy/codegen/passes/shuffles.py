@@ -14,7 +14,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..._tvm import at_step, collect, op_name, structural_map, tirx, tvm
+from ..._tvm import at_step, op_name, structural_map, tirx, tvm
+from ...marks.prefetch import ranges
 
 # Elements of a run that make a load of it worth its place in the shuffle.
 WORTH_A_LOAD = 2
@@ -31,11 +32,7 @@ class _Place(NamedTuple):
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Shuffles")
 def shuffles(func: Any, _mod: Any, _context: Any) -> Any:
     """The function with vectors of copied elements as shuffles. Loops over lanes are loops yet."""
-    known = tvm.sym.Analyzer()
-    for loop in collect(func.body, tirx.For):
-        if isinstance(loop.min, tirx.IntImm) and isinstance(loop.extent, tirx.IntImm):
-            known.bind(loop.loop_var, tvm.ir.Range(loop.min, loop.min + loop.extent))
-    return func.with_body(structural_map(func.body, (tirx.For, partial(_shuffled, known))))
+    return func.with_body(structural_map(func.body, (tirx.For, partial(_shuffled, ranges(func)))))
 
 
 def _shuffled(known: Any, loop: Any) -> Any:

@@ -13,7 +13,7 @@ from ..._tvm import structural_map, tirx, tvm
 from ...space.code_size import operations
 from .tile_tasks import nests
 
-# Vector operations that take one core about as long as starting other cores takes: some 3 us.
+# Vector operations that are worth other cores: one core takes some 3 us for them.
 WORTH_OTHERS = 1 << 13
 # So many operations take as long as to read and write a cache line that half the time another core
 # has, and bytes of such a line.
