@@ -78,7 +78,7 @@ def _answer(function: str, payload: dict[str, Any]) -> tuple[str, Any]:
     except Exception as error:  # noqa: BLE001 - any exception of called code is an outcome
         if (fault := fault_of(error)) is not None:
             return "machine", (fault.text, fault.hint)
-        return "raised", f"{describe(error)}\n{_frames(error)}"
+        return "raised", (describe(error), _frames(error))
 
 
 def describe(error: BaseException) -> str:

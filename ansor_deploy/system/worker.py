@@ -204,8 +204,7 @@ class Worker:
         if status == "machine":
             raise MachineError(*value)
         if status != "ok":
-            text, _, frames = str(value).partition("\n")
-            raise WorkerFailure("raised", text, frames)
+            raise WorkerFailure("raised", *value)
         return value
 
     def _message(self, deadline: float, timeout: float) -> tuple[str, Any]:
