@@ -75,14 +75,15 @@ def _proposals(trials: Trials, given: Mapping[str, Shape]) -> list[dict[str, Sha
     axes = [axis for axis in open_axes(trials.proto) if axis.value.name not in given]
     left = list(proposals(trials.proto, given))
     while left:
-        if usual:
-            left.sort(key=lambda one: -sum(map(sum, one.values())))
         one = left.pop(0)
         if any(_covers(fitting, one) for fitting in usual):
             continue
         why, largest = trials.tried({**given, **one})
-        if not why:
-            (huge if largest > _MOST else usual).append(one)
+        if not why and largest > _MOST:
+            huge.append(one)
+        elif not why:
+            usual.append(one)
+            left.sort(key=lambda one: -sum(map(sum, one.values())))
         if usual and all(is_side(axis, one) for axis in axes if _is_free(axis, one)):
             break
     return usual or huge or [*_exported(trials, given)] or [*_proportional(trials, given)]
