@@ -144,6 +144,8 @@ def _clashes(graph: Graph) -> Iterator[tuple[str, list[int]]]:
             yield node.output[0], apart
         if is_op(node, "MatMul") and (inner := _inner(known)):
             yield node.output[0], inner
+        if is_op(node, "Concat") and (beside := _beside(node, known)):
+            yield node.output[0], beside
         if is_op(node, "Reshape") and known and (made := _other_sizes(graph, node, known[0])):
             yield node.output[0], made
 
@@ -161,6 +163,16 @@ def _inner(shapes: Sequence[Shape]) -> list[int]:
     if len(shapes) != 2 or min(map(len, shapes)) < 2 or shapes[0][-1] == shapes[1][-2]:
         return []
     return sorted((shapes[0][-1], shapes[1][-2]))
+
+
+def _beside(node: NodeProto, shapes: Sequence[Shape]) -> list[int]:
+    """The sizes of one axis that a Concat keeps and that its inputs do not share; else none."""
+    ranks = {*map(len, shapes)}
+    if len(ranks) != 1 or 0 in ranks:
+        return []
+    joined = attribute(node, "axis", 1) % len(shapes[0])
+    axes = (sorted({*sizes}) for at, sizes in enumerate(zip(*shapes, strict=True)) if at != joined)
+    return next((sizes for sizes in axes if len(sizes) > 1), [])
 
 
 def _sketch(proto: ModelProto) -> Graph:

@@ -33,6 +33,16 @@ def test_both_sides_of_an_image_are_scaled():
     assert [2 * size for size in found["x"][2:]] == [*found["image"][2:]]
 
 
+def test_a_state_that_is_put_behind_a_smaller_image_is_scaled():
+    inputs = {"image": (1, 3, "h", "w"), "state": (1, 4, "high", "wide")}
+    nodes = [
+        node("MaxPool", "image", "small", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Concat", "small state", "y", axis=1),
+    ]  # fmt: skip
+    found = assumed(model(nodes, inputs), {})
+    assert [2 * size for size in found["state"][2:]] == [*found["image"][2:]]
+
+
 def test_what_no_scaling_mends_is_left_to_the_user():
     inputs = {"x": (1, "a", 8), "z": (1, 7, "b")}
     assert not assumed(model([node("MatMul", "x z", "y")], inputs), {})
