@@ -179,8 +179,8 @@ def _most(
         return bool(why) or elements > _MOST
 
     # What was proposed was tried, unless there are several lengths: this costs nothing.
-    between = (size for size in sizes if fits < size < beyond and fault(size))
-    return longest(fits, next(between, beyond), fault)
+    faulty = next((size for size in sizes if fits < size <= beyond and fault(size)), None)
+    return longest(fits, faulty, fault) if faulty else beyond
 
 
 def any_size(
