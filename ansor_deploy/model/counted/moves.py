@@ -12,7 +12,7 @@ from .numbers import Number, least
 BOOL = TensorProto.BOOL
 _ALONE = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu",
-    "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "EyeLike", "Floor", "Gelu",
     "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg",
     "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
     "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",

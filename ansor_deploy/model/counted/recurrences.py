@@ -1,6 +1,8 @@
 """Layers that carry a state from step to step, for as many steps as count.
 
 y, h = LSTM(x, w, r, b), n steps of x count   -->   y, h = LSTM(x, w, r, b, lengths n)
+
+Of n sequences that count, the states of n count.
 """
 
 from __future__ import annotations
@@ -9,24 +11,38 @@ from onnx import TensorProto, helper
 
 from .known import Axes, Step
 
-# Inputs: the number of steps of each sequence, and the first input behind that.
+# Inputs: the number of steps of each sequence, and the states that sequences begin with.
 _LENGTHS = 4
-_INITIAL = 5
+_INITIAL = (5, 6)
 
 
 def carried(step: Step) -> list[tuple[str, Axes]] | None:
-    """LSTM, GRU and RNN. Backwards, they begin with the last step that counts."""
+    """LSTM, GRU and RNN. Backwards, they begin with the last step that counts.
+
+    Sequences that do not count are computed like the others, of whatever they hold.
+    """
     shape, own, node = step.known_shape(step.input(0)), step.axes(0), step.node
     steps = 1 if step.attribute("layout", 0) else 0
-    others = any(step.axes(at) for at in range(1, len(node.input)))
-    if not shape or others or own.keys() != {steps}:
+    each = 1 - steps  # the axis of the sequences, in the input and in a state
+    allowed = {at: {each} if at in _INITIAL else set() for at in range(1, len(node.input))}
+    if not shape or not own or own.keys() - {0, 1}:
+        return None
+    if any(step.axes(at).keys() - axes for at, axes in allowed.items()):
         return None
     lengths = step.input(_LENGTHS)  # none of them exceeds what counts
-    if not lengths:
+    if steps in own and not lengths:
         number = step.cast(step.scalar(own[steps]), TensorProto.INT32)
-        lengths = step("Expand", number, step.numbers(shape[1 - steps]))
+        lengths = step("Expand", number, step.numbers(shape[each]))
     weights = [step.input(at) for at in range(_LENGTHS)]
-    given = [*weights, lengths, *node.input[_INITIAL:]]
+    made = _again(step, [*weights, lengths, *node.input[_INITIAL[0] :]])
+    behind = {at if steps else 2 * at: number for at, number in own.items()}
+    state = {at: number for at, number in own.items() if at == each}
+    return [(made[0], behind), *((one, state) for one in made[1:])]
+
+
+def _again(step: Step, given: list[str]) -> list[str]:
+    """The results of the same layer with other inputs."""
+    node = step.node
     words = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.domain:  # one of ours, whose shapes are not inferred
         words["domain"] = node.domain
@@ -34,7 +50,7 @@ def carried(step: Step) -> list[tuple[str, Axes]] | None:
     for name, old in zip(made, node.output, strict=True):
         if name not in step.graph.shapes:
             step.graph.declare(name, step.graph.dtypes[old], step.graph.shapes.get(old))
-    return [(made[0], own), *((one, {}) for one in made[1:])]
+    return made
 
 
 def turned(step: Step) -> list[tuple[str, Axes]] | None:

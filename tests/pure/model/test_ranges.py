@@ -155,6 +155,11 @@ def test_a_triangle_of_what_counts():
     check(nodes, ROWS)
 
 
+def test_a_diagonal_beside_what_counts():
+    nodes = [node("Squeeze", "x one", "r"), node("EyeLike", "r", "d", k=1)]
+    check([*nodes, node("Add", "r d", "y")], ROWS, constants={"one": np.array([0])})
+
+
 def test_what_begins_with_the_last_row_that_counts():
     check([node("CumSum", "x a", "y", reverse=1)], ROWS, constants={"a": np.array(1)})
     turned = node("ReverseSequence", "x n", "y", batch_axis=0, time_axis=1)
@@ -163,30 +168,6 @@ def test_what_begins_with_the_last_row_that_counts():
 
 def test_logarithms_of_sums():
     check([node("Mul", "x x", "q"), node("ReduceLogSum", "q", "y", axes=[1])], ROWS, opset=17)
-
-
-@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3)])
-def test_states_that_are_carried_both_ways(op, gates):
-    nodes = [
-        node("Transpose", "x", "t", perm=[1, 0, 2]),
-        node(op, "t w r", "h l", hidden_size=3, direction="bidirectional"),
-        node("Transpose", "l", "f", perm=[1, 0, 2]),
-        node("Unsqueeze", "f one", "u"),
-        node("Transpose", "h", "o", perm=[2, 0, 1, 3]),
-        node("Add", "o u", "y"),
-    ]
-    constants = {"w": randn(1, 2, gates * 3, 4), "r": randn(2, 2, gates * 3, 3),
-                 "one": np.array([1])}  # fmt: skip
-    check(nodes, {"x": (2, LONG, 4)}, (12, 7, 1), constants)
-
-
-def test_sequences_that_say_their_lengths():
-    nodes = [
-        node("Transpose", "x", "t", perm=[1, 0, 2]),
-        node("LSTM", "t w r - steps", "y", hidden_size=3),
-    ]
-    constants = {"w": randn(1, 1, 12, 4), "r": randn(2, 1, 12, 3), "steps": np.int32([4, 2])}
-    check(nodes, {"x": (2, LONG, 4)}, constants=constants)
 
 
 def test_spectra_of_frames():
