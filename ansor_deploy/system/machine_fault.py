@@ -95,7 +95,9 @@ def killed(what: str) -> MachineError:
 
 def raise_if_fault(error: BaseException) -> None:
     """Raise the fault that an exception means; do nothing where the machine is not at fault."""
-    if (found := fault_of(error)) is not None:
+    if (found := fault_of(error)) is error:
+        raise error  # not from itself: who follows causes, as Dask does, would find no end
+    if found is not None:
         raise found from error
 
 

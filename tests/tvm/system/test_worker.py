@@ -110,6 +110,17 @@ def test_what_the_machine_refuses_is_no_outcome(worker, kind, words, says):
         worker.call("helpers.measure_child:raise_error", {"kind": kind, "words": words}, 5)
 
 
+def test_what_the_machine_refuses_is_not_its_own_cause(monkeypatch, tmp_path):
+    """Who follows causes to their end, as Dask does, has to find one."""
+    (tmp_path / "tvm.py").write_text("raise ImportError('no such luck')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    broken = Worker(preload=BUILDS)
+    with pytest.raises(MachineError) as caught:
+        broken.call("helpers.measure_child:echo", {}, 5)
+    broken.close()
+    assert caught.value.__cause__ is not caught.value
+
+
 def test_memory_beyond_its_own_limit_is_the_functions_fault(worker):
     words = {"bytes": 1 << 31, "limited": True}
     with pytest.raises(WorkerFailure, match="MemoryError"):
