@@ -23,6 +23,7 @@ from ..request import Request
 from ..system.child import ask
 from ..system.environment import cache_folder
 from ..system.interrupt import check, interrupt
+from ..system.machine_fault import about
 from ..views import Report
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Job:
         for name, content in {**files, _KNOWN: self.known}.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            with about(path):
+                path.write_bytes(content)
         request = replace(
             self.request,
             registry=cache_folder("farm") / "registry.db",

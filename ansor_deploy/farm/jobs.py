@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PATIENCE = 120.0  # seconds that jobs wait for a worker of their target, which may be starting again
 _GLANCE_SECONDS = 0.2  # seconds between two looks at the jobs' messages
 _LOOK_SECONDS = 5.0  # seconds between two looks at which machines are offered
-_TRIES = 3  # tries of a job whose board or process fails; Dask counts those whose worker is lost
+_TRIES = 3  # tries of a job whose board or machine fails; Dask counts those whose worker is lost
 
 
 def tune_on_farm(models: Sequence[Path], requests: Sequence[Request], report: Report) -> list[Row]:
@@ -75,6 +75,11 @@ class _Run:
         self._jobs = [(request, number) for request in requests for number in range(len(models))]
         self.rows = [Row(str(models[k]), request.target.name) for request, k in self._jobs]
         self._futures: dict[int, Any] = {}
+        self._sent: list[Any] = []  # the files of each model
+        self._known: dict[str, bytes] = {}  # of each target, by its fingerprint
+        self._failed_on: list[list[str]] = [[] for _ in self._jobs]  # workers that failed each job
+        self._only: dict[int, list[str]] = {}  # of a job that failed: the workers that may have it
+        self._serving: dict[str, list[str]] = {}  # the workers of a target, by its name
         self._served: dict[str, float] = {}  # when a target last had a worker, by its name
         self._looked = 0.0
 
@@ -83,28 +88,40 @@ class _Run:
 
         DeviceError where no worker can do one of the jobs.
         """
-        from .worker import carry_out, resource
-
         self._look()
         for row in self.rows:
             if row.target not in self._served:
                 raise _nobody(row.target)
-        known = {request.target.fingerprint: _known(request) for request, _ in self._jobs}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that weights are large
+        self._known = {request.target.fingerprint: _known(request) for request, _ in self._jobs}
+        with _any_size():
             # Sending files is a Dask task: each model is stored once, and sent again if it is lost.
-            sent = [self._client.submit(dict, one, pure=False) for one in files]
-            for number, (request, k) in enumerate(self._jobs):
-                job = _job(number, self._models[k], request, k, known[request.target.fingerprint])
-                self._futures[number] = self._client.submit(
-                    carry_out,
-                    job,
-                    sent[k],
-                    self._inbox.name,
-                    pure=False,
-                    resources={resource(request.target): 1},
-                    retries=_TRIES - 1,
-                )
+            self._sent = [self._client.submit(dict, one, pure=False) for one in files]
+        for number in range(len(self._jobs)):
+            self._queue(number)
+
+    def _queue(self, number: int) -> None:
+        """Queue a job, for workers that have not failed it; for all where there is no other.
+
+        Dask is asked for no preference: an idle worker would steal the job from the others.
+        """
+        from .worker import carry_out, resource
+
+        request, k = self._jobs[number]
+        job = _job(number, self._models[k], request, k, self._known[request.target.fingerprint])
+        failed_on = self._failed_on[number]
+        serving = self._serving[request.target.name]
+        others = [one for one in serving if one not in failed_on] if failed_on else []
+        self._only[number] = others
+        with _any_size():
+            self._futures[number] = self._client.submit(
+                carry_out,
+                job,
+                self._sent[k],
+                self._inbox.name,
+                pure=False,
+                resources={resource(request.target): 1},
+                workers=others or None,
+            )
 
     def watch(self) -> None:
         """Follow the jobs until all have ended, with success or not."""
@@ -112,7 +129,9 @@ class _Run:
             ended = [number for number, future in self._futures.items() if future.done()]
             self._read()  # messages sent before the end have arrived by now
             for number in ended:
-                self._end(number, _answer(self._futures.pop(number)))
+                future = self._futures.pop(number)
+                if not self._is_tried_again(number, _error(future)):
+                    self._end(number, _answer(future))
             self._report.jobs(self.rows)
             if self._futures:
                 self._give_up_unserved()
@@ -148,6 +167,16 @@ class _Run:
         except BundleRefused as error:
             return failed(error)
 
+    def _is_tried_again(self, number: int, error: BaseException | None) -> bool:
+        """Queue a job again if its board or its worker's machine has failed; not without end."""
+        failed_on = self._failed_on[number]
+        if not isinstance(error, DeviceError) or len(failed_on) == _TRIES - 1:
+            return False
+        failed_on.append(self.rows[number].worker)
+        self._report.warn(f"{self.rows[number].name}: {error.message}; it is tried again")
+        self._queue(number)
+        return True
+
     def _end(self, number: int, answer: Mapping[str, Any]) -> None:
         row = self.rows[number]
         if "error" in answer:
@@ -174,14 +203,31 @@ class _Run:
 
         offers = dict(self._client.run(offered, on_error="ignore").values())
         self._looked = time.monotonic()
-        for request, _ in self._jobs:
-            if any(offer.get(resource(request.target)) for offer in offers.values()):
-                self._served[request.target.name] = self._looked
-        for number in self._futures:
-            row = self.rows[number]
-            if row.worker and row.worker not in offers:
-                self._report.warn(f"{row.name}: {row.worker} is lost; waiting for another worker")
-                self.rows[number] = replace(row, state="waiting", worker="", device="")
+        for target in {request.target.name: request.target for request, _ in self._jobs}.values():
+            wanted = resource(target)
+            self._serving[target.name] = [n for n, offer in offers.items() if offer.get(wanted)]
+            if self._serving[target.name]:
+                self._served[target.name] = self._looked
+        for number in list(self._futures):
+            self._mind_lost(number, offers)
+
+    def _mind_lost(self, number: int, workers: Collection[str]) -> None:
+        """Note it if a job's worker is lost; queue it anew if all are that it is meant for."""
+        row = self.rows[number]
+        if row.worker and row.worker not in workers:
+            self._report.warn(f"{row.name}: {row.worker} is lost; waiting for another worker")
+            self.rows[number] = replace(row, state="waiting", worker="", device="")
+        if (only := self._only[number]) and not set(only) & set(workers):
+            self._client.cancel([self._futures[number]], force=True)
+            self._queue(number)
+
+
+@contextmanager
+def _any_size() -> Iterator[None]:
+    """Within it, Dask does not warn that weights are large."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 @contextmanager
@@ -260,11 +306,17 @@ def _answer(future: Any) -> Mapping[str, Any]:
     if future.status == "finished":
         answer: Mapping[str, Any] = future.result()
         return answer
-    error = future.exception() if future.status == "error" else None
+    error = _error(future)
     if isinstance(error, AnsorError):
         return failed(error)
     reason = f"{type(error).__name__}: {error}" if error else "the farm has dropped it"
     return failed(DeviceError(reason, "see the farm's logs; the same command resumes"))
+
+
+def _error(future: Any) -> BaseException | None:
+    """What a job has raised, if it has."""
+    error: BaseException | None = future.exception() if future.status == "error" else None
+    return error
 
 
 def _check_trust() -> None:

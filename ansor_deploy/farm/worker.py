@@ -19,6 +19,7 @@ from ..devices.machine import runs_here
 from ..devices.registered import registered_for
 from ..errors import AnsorError, DeviceError, MachineError
 from ..system.environment import shipped
+from ..system.machine_fault import fault_of
 from ..system.worker import Worker, WorkerFailure
 from ..target import HOST, Target, load_target
 from ..views import Report
@@ -61,16 +62,20 @@ def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any
 
     inbox: name of the queue for its messages.
 
-    Raises:
-        DeviceError, MachineError: the job may be tried again, here or by another worker.
+    DeviceError where a board or this machine fails: the job may be tried again, best by another
+    worker.
     """
-    queue, here = Queue(inbox), get_worker()
+    queue, here = Queue(inbox), str(get_worker().name)
 
     def say(**words: Any) -> None:
-        queue.put({"job": job.number, "worker": str(here.name), **words})
+        queue.put({"job": job.number, "worker": here, **words})
 
     say(state="begin", trials=0)
-    with _machine_for(job.request.target, say) as device, _folder() as folder:
+    with (
+        _named(here),
+        _machine_for(job.request.target, say) as device,
+        _folder() as folder,
+    ):
         say(state="read", device=device)
         job.write(folder, files, device)
 
@@ -81,10 +86,23 @@ def carry_out(job: Job, files: Mapping[str, bytes], inbox: str) -> dict[str, Any
                 say(**words)
 
         answer = _tuned_in_child(folder, pass_on)
-    error = answer.get("error")
-    if error and answer["exit_code"] in (DeviceError.exit_code, MachineError.exit_code):
-        raise DeviceError(error, answer["hint"])
+        error = answer.get("error")
+        if error and answer["exit_code"] in (DeviceError.exit_code, MachineError.exit_code):
+            raise DeviceError(error, answer["hint"])
     return answer
+
+
+@contextmanager
+def _named(worker: str) -> Iterator[None]:
+    """DeviceError, with the worker's name, for what its machine or its boards cannot do."""
+    try:
+        yield
+    except Exception as error:
+        found = error if isinstance(error, DeviceError) else fault_of(error)
+        if found is None:
+            raise
+        hint = f"on {worker}: {found.hint}" if found.hint else ""
+        raise DeviceError(f"{worker}: {found.message}", hint) from error
 
 
 def _tuned_in_child(folder: Path, pass_on: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from helpers.processes import MARK
 
+TUNE = ("--registry", "r.db", "--effort", "quick", "--trials", "6", "--json")
 _DASK = [sys.executable, "-m", "dask"]
 _QUIET = ["--no-dashboard", "--host", "127.0.0.1"]
 
@@ -27,11 +28,15 @@ class Farm:
         self._scheduler = self._start("scheduler", words)
         self.address = self._address()
 
-    def worker(self, name: str, *, threads: int = 1, home: Path | None = None) -> None:
-        """Start a worker, by default with this process's home. Its children bear its mark."""
+    def worker(
+        self, name: str, *, threads: int = 1, prefix: Sequence[str] = (), **more: str
+    ) -> None:
+        """Start a worker. Its children bear its mark.
+
+        prefix: words before its command. more: variables that differ from this process's.
+        """
         words = ["worker", self.address, *_QUIET, "--no-nanny", "--nthreads", str(threads)]
-        more = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")} if home else {}
-        self.workers[name] = self._start(name, [*words, "--name", name], **more)
+        self.workers[name] = self._start(name, [*words, "--name", name], prefix, **more)
         self._await(name, lambda: "Registered to" in self.log(name))
 
     def mark(self, name: str) -> str:
@@ -57,11 +62,13 @@ class Farm:
             process.kill()
             process.wait()
 
-    def _start(self, name: str, words: list[str], **more: str) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, words: list[str], prefix: Sequence[str] = (), **more: str
+    ) -> subprocess.Popen[bytes]:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), MARK: self.mark(name), **more}
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [*_DASK, *words], cwd=self.folder, env=env, stdout=log, stderr=log
+                [*prefix, *_DASK, *words], cwd=self.folder, env=env, stdout=log, stderr=log
             )
 
     def _address(self) -> str:

@@ -3,65 +3,15 @@
 import dataclasses
 import json
 import signal
-from contextlib import closing, contextmanager
 
-import onnx
 import pytest
 from helpers.cli_process import answer, program, refused
-from helpers.device_runs import Run, measured, workplace
-from helpers.farm import Farm
-from helpers.graphs import dense
+from helpers.device_runs import measured
+from helpers.farm import TUNE
 from helpers.processes import remaining
 
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.target import HOST, load_target
-
-TUNE = ("--registry", "r.db", "--effort", "quick", "--trials", "6", "--json")
-
-
-@contextmanager
-def started(folder):
-    """A farm whose workers have a cache of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        with closing(Farm(folder)) as made:
-            yield made
-
-
-@pytest.fixture
-def farm(tmp_path_factory):
-    with started(tmp_path_factory.mktemp("farm")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def whole_farm(tmp_path_factory):
-    """A farm of one worker, which no test breaks."""
-    with started(tmp_path_factory.mktemp("farm")) as made:
-        made.worker("one")
-        yield made
-
-
-@pytest.fixture
-def folder(tmp_path):
-    made = workplace(tmp_path / "work")
-    onnx.save(dense(16, 32), made / "net.onnx")  # one task
-    onnx.save(dense(24, 16), made / "other.onnx")
-    return made
-
-
-@pytest.fixture
-def tuning(folder):
-    """`tuning(farm, words)`: the command under way on a farm."""
-    runs = []
-
-    def start(farm, *words):
-        runs.append(Run(folder, "tune", *words, "--farm", farm.address, *TUNE))
-        return runs[-1]
-
-    yield start
-    for run in runs:
-        run.close()
 
 
 def test_what_a_lost_worker_had_is_done_again_by_another(farm, folder, tuning):
