@@ -190,8 +190,9 @@ def _worker(folder: Path) -> Worker:
 def _folder_of_farm() -> Path:
     """The folder of a farm's thread; the thread keeps it, and a worker, until it ends."""
     if not hasattr(_this_thread, "folder"):
-        _this_thread.folder = tempfile.TemporaryDirectory(prefix="ansor-deploy-build-")
-        _this_thread.worker = _worker(Path(_this_thread.folder.name))
+        folder = tempfile.TemporaryDirectory(prefix="ansor-deploy-build-")
+        _this_thread.worker = _worker(Path(folder.name))  # first, as it fails on a full disk
+        _this_thread.folder = folder
     return Path(_this_thread.folder.name)
 
 

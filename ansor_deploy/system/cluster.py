@@ -5,13 +5,15 @@ objects, so whoever can reach the scheduler can run code on these machines.
 """
 
 import logging
-from collections.abc import Iterator
-from concurrent.futures import Executor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, InvalidStateError
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
-from ..errors import AnsorError, DeviceError
+from ..errors import AnsorError, DeviceError, MachineError
 from .environment import version
+from .machine_fault import fault_of
 
 CONNECT_SECONDS = 15  # how long the scheduler may take to answer
 # Packages whose versions must be equal on all machines.
@@ -19,11 +21,74 @@ _PACKAGES = ("ansor-deploy", "apache-tvm", "apache-tvm-ffi")
 
 
 @contextmanager
-def open_farm(address: str) -> Iterator[Executor]:
-    """The executor of a cluster; raises as `connected` does."""
+def open_farm(address: str, warn: Callable[[str], None]) -> Iterator[Executor]:
+    """The executor of a cluster; raises as `connected` does.
+
+    warn: called with a sentence for each worker whose machine fails, which is left out then.
+    """
     # Not pure: Dask must not reuse a failed build's result where the same program is built again.
     with connected(address) as client, client.get_executor(pure=False) as executor:
-        yield executor
+        yield _Workers(executor, list(client.run(versions)), warn)
+
+
+class _Workers(Executor):
+    """Dask's executor, without the workers whose machines have failed.
+
+    fit: the addresses of all workers.
+    """
+
+    def __init__(self, executor: Any, fit: list[str], warn: Callable[[str], None]) -> None:
+        self._executor, self._fit, self._warn = executor, fit, warn
+        self._all_fit = True
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:  # type: ignore[override]
+        """As Dask's; MachineError, which names the worker, where the last machine fails."""
+        result: Future[Any] = Future()
+        self._begin(result, partial(_called, function, args))
+        return result
+
+    def _begin(self, result: Future[Any], call: Callable[[], Any]) -> None:
+        only = {} if self._all_fit else {"workers": self._fit}  # all: those that join later, too
+        begun = self._executor.submit(call, **only)
+        result.add_done_callback(lambda one: begun.cancel() if one.cancelled() else None)
+        begun.add_done_callback(partial(self._pass_on, result, call))
+
+    def _pass_on(self, result: Future[Any], call: Callable[[], Any], begun: Future[Any]) -> None:
+        with suppress(InvalidStateError):  # it was cancelled, and nobody waits for it
+            if begun.cancelled():
+                result.cancel()
+            elif error := begun.exception():
+                result.set_exception(error)
+            elif (fault := begun.result().get("fault")) and self._goes_on_without(**fault):
+                self._begin(result, call)
+            elif fault:
+                result.set_exception(MachineError(fault["text"], fault["hint"]))
+            else:
+                result.set_result(begun.result()["answer"])
+
+    def _goes_on_without(self, worker: str, text: str, hint: str) -> bool:
+        """Leave out a worker whose machine has failed, unless it is the last one."""
+        others = [one for one in self._fit if one != worker]
+        if not others:
+            return False
+        if worker in self._fit:
+            self._warn(f"the farm goes on without {text} ({hint})")
+        self._fit, self._all_fit = others, False
+        return True
+
+
+def _called(function: Callable[..., Any], args: Sequence[Any]) -> dict[str, Any]:
+    """On a worker: the "answer" of a function, or the "fault" of this machine."""
+    from distributed import get_worker
+
+    try:
+        return {"answer": function(*args)}
+    except Exception as error:
+        if (fault := fault_of(error)) is None:
+            raise
+        worker = get_worker()
+        text, hint = f"{worker.name}: {fault.message}", f"on {worker.name}: {fault.hint}"
+        return {"fault": {"worker": worker.address, "text": text, "hint": hint}}
 
 
 @contextmanager

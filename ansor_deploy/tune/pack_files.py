@@ -114,7 +114,8 @@ class _Pack:
         request, here = work.request, this_machine()
         scratch = Scratch()
         stack.callback(scratch.close)
-        farm = stack.enter_context(open_farm(request.farm)) if request.farm else None
+        warn = work.report.warn
+        farm = stack.enter_context(open_farm(request.farm, warn)) if request.farm else None
         self._builder = Builder(request.target, scratch.path, farm)
         self._here = Builder(here, scratch.path)
         site = LocalSite(here.cores)

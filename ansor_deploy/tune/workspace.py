@@ -127,14 +127,15 @@ class Workspace:
         from ..system.cluster import open_farm
 
         request, machine = self.request, _running(self.machine, self.request)
+        warn = self.report.warn
         with ExitStack() as stack:
-            farm = stack.enter_context(open_farm(request.farm)) if request.farm else None
+            farm = stack.enter_context(open_farm(request.farm, warn)) if request.farm else None
             made = Measurer(
                 request.target,
                 machine.sites,
                 request.seed,
                 farm,
-                warn=self.report.warn,
+                warn=warn,
                 unfit=machine.quarantine,
             )
             self.measurer = stack.enter_context(made)

@@ -4,12 +4,17 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from helpers.processes import remaining
 from helpers.suspects import PRELUDE, compiled, compute
 
+from ansor_deploy.errors import MachineError
 from ansor_deploy.registry.store import Registry
+from ansor_deploy.system.cluster import open_farm
+from ansor_deploy.system.machine_fault import about
 
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
 FULL = "full: no space left on device: "
@@ -58,6 +63,32 @@ def test_a_full_disk_for_a_workers_records_is_named(farm, small, tuning):
     assert run.end() == 4, run.told
     (job,) = json.loads(run.answer)["jobs"]
     assert job["error"].startswith(f"{FULL}{place}/ansor-deploy/farm/registry.db")
+
+
+def test_a_worker_whose_disk_is_full_leaves_builds_to_others(farm, small):
+    place, warned = small("TMPDIR"), []
+    with open_farm(farm.address, warned.append) as executor:
+        with pytest.raises(MachineError, match=f"{FULL}{place}/") as caught:
+            executor.submit(written, 5000).result()
+        assert caught.value.hint.startswith("on full: free some")
+        assert warned == []  # the error says it
+    farm.worker("two")
+    with open_farm(farm.address, warned.append) as executor:
+        calls = [executor.submit(written, 5000) for _ in range(8)]
+        assert {call.result() for call in calls} == {"two"}
+        with pytest.raises(ZeroDivisionError):
+            executor.submit(divmod, 1, 0).result()
+    assert len(warned) == 1
+    assert warned[0].startswith(f"the farm goes on without {FULL}{place}/")
+
+
+def written(size):
+    """On a worker: its name, after a temporary file of so many bytes was written."""
+    from distributed import get_worker  # loads all of Dask
+
+    with tempfile.TemporaryDirectory() as folder, about(path := Path(folder, "file")):
+        path.write_bytes(bytes(size))
+    return str(get_worker().name)
 
 
 HANGS = PRELUDE + compute("for (;;) ;") + compute("for (;;) ;").replace("_compute", "_pack_0")

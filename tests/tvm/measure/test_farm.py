@@ -34,7 +34,7 @@ def task_and_trace():
 
 def test_candidates_are_built_there_and_run_here(cluster):
     task, trace = task_and_trace()
-    with open_farm(cluster.scheduler_address) as executor:
+    with open_farm(cluster.scheduler_address, print) as executor:
         assert executor.submit(os.getpid).result() != os.getpid()
         with Measurer(TARGET, executor=executor) as measurer:
             good, bad = measurer.measure(task, [trace, "no trace"])
@@ -46,7 +46,7 @@ def test_candidates_are_built_there_and_run_here(cluster):
 def test_a_farm_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
     address = "tcp://127.0.0.1:1"
-    with pytest.raises(DeviceError, match=f"{address} does not answer"), open_farm(address):
+    with pytest.raises(DeviceError, match=f"{address} does not answer"), open_farm(address, print):
         pass
 
 
