@@ -14,7 +14,7 @@ of these is for people and is not read. Others may edit the file, so it is check
 from outside.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,9 +143,12 @@ def write_lock(
     return True
 
 
-def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Lock:
+def read_lock(
+    path: Path, target: Target, tvm: str, remake: str = REMAKE, passed: Collection[str] = ()
+) -> Lock:
     """Read a lock. remake: the command that makes one, for messages.
 
+    passed: ids of records that have passed the firewall already; most of the time goes into that.
     RegistryError, with line and reason, if a line is not what `write_lock` writes, or the lock is
     for another TVM; MissingRecordError if it is for another target.
     """
@@ -173,7 +176,7 @@ def read_lock(path: Path, target: Target, tvm: str, remake: str = REMAKE) -> Loc
                 defaults.append(_default(line, defaults))
                 labels[defaults[-1]], said = said, ""
                 continue
-            record = _record(line, target, tvm)
+            record = _record(line, target, tvm, passed)
             refuse(bool(defaults), "a record stands behind the defaults")
             refuse(last and record.key <= last, "its key is not behind that before it")
             last, found[record.key] = record.key, record
@@ -293,9 +296,9 @@ def _split(line: str, before: Sequence[LockedSplit]) -> LockedSplit:
     return split
 
 
-def _record(line: str, target: Target, tvm: str) -> Record:
+def _record(line: str, target: Target, tvm: str, passed: Collection[str]) -> Record:
     entry = exactly(strict_json(line, MOST_LINE), "id", "record")
-    record = check_record(entry["id"], entry["record"], target)
+    record = check_record(entry["id"], entry["record"], target, passed=passed)
     refuse(record.key.target != target.fingerprint, "the record is for another target")
     refuse(record.provenance.tvm != tvm, "the record was made with another TVM")
     return record

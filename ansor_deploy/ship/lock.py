@@ -5,7 +5,7 @@ Lists of tasks are here as well: they are enough to say what a model's lock must
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
 from types import MappingProxyType
@@ -159,12 +159,15 @@ def read_locked(
     return prepared, lock
 
 
-def lock_of(request: Request) -> Lock:
-    """The request's lock. MissingRecordError where there is none, RegistryError for a bad one."""
+def lock_of(request: Request, passed: Collection[str] = ()) -> Lock:
+    """The request's lock. MissingRecordError where there is none, RegistryError for a bad one.
+
+    passed: ids of records that have passed the firewall already.
+    """
     lock = _path(request)
     if not lock.exists():
         raise MissingRecordError("there is no such lock", f"make it: {request.remake}", lock)
-    return read_lock(lock, request.target, _tvm(), request.remake)
+    return read_lock(lock, request.target, _tvm(), request.remake, passed)
 
 
 def locked_preset(model: Prepared, lock: Lock, request: Request) -> Preset | None:
@@ -194,9 +197,13 @@ def lock_digest(lock: Lock, keys: Sequence[TaskKey], preset: str) -> str:
 
 
 def is_same(manifest: Manifest, request: Request) -> bool:
-    """Whether the lock has the same entries for a manifest's tasks; others may have changed."""
+    """Whether the lock has the same entries for a manifest's tasks; others may have changed.
+
+    The records that the library was built with passed the firewall then.
+    """
     keys = manifest.keys(request.target)
-    return manifest.lock == lock_digest(lock_of(request), keys, request.preset)
+    lock = lock_of(request, {task.record for task in manifest.tasks})
+    return manifest.lock == lock_digest(lock, keys, request.preset)
 
 
 def select(model: TaskList, lock: Path, target: Target, output: Path, remake: str) -> None:

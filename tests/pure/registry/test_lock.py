@@ -200,3 +200,13 @@ def test_a_spoilt_lock_is_refused_with_its_line(path, name):
     assert says in caught.value.message
     assert caught.value.hint
     assert caught.value.message.isascii()
+
+
+def test_a_trace_that_has_passed_is_not_walked_again(path):
+    """Its id covers it: an unchanged build reads a long lock in a fraction of the time."""
+    path.write_text(SPOILT["hostile trace"][0](path.read_text()))
+    evil = json.loads(path.read_text().splitlines()[2])["id"]
+    assert evil in {one.id for one in read_lock(path, TARGET, TVM, passed={evil}).records.values()}
+    path.write_text(path.read_text().replace("pragma_import_llvm", "pragma_import_c"))
+    with pytest.raises(RegistryError, match="Annotate of"):
+        read_lock(path, TARGET, TVM, passed={evil})

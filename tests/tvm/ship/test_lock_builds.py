@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from importlib import metadata
 
@@ -108,6 +110,16 @@ def test_an_unchanged_frozen_build_does_nothing(shop):
     assert frozen(shop, "c.so")["up_to_date"]
     after = (shop / "c.so").stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_an_unchanged_frozen_build_walks_no_trace(shop):
+    frozen(shop, "u.so")
+    words = ("build", "model.onnx", "--lock", "records.lock", "--frozen", "-o", "u.so")
+    command = [sys.executable, "-X", "importtime", "-m", "ansor_deploy", *words]
+    result = subprocess.run(command, cwd=shop, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+    assert "ansor_deploy.registry.lock_text" in imported
+    assert "ansor_deploy.marks.prefetch" not in imported  # what an annotation may be
 
 
 def test_another_lock_makes_another_library(shop, tmp_path):
