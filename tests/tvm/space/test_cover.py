@@ -25,3 +25,15 @@ def test_a_block_that_reads_pixels_of_other_tiles_is_refused():
 
 def test_whole_rows_are_all_there():
     check_cover(emptied_beside(16))
+
+
+def sums_in_one_block():
+    """Sums of rows whose loops are a block of its own, with another one in its initialisation."""
+    sch = tvm.s_tir.Schedule(programs.reduce("sum", 4, 8, axis=1), debug_mask="none")
+    (sums,) = sch.get_child_blocks(sch.get_sblock("root"))
+    sch.blockize(sch.get_loops(sums)[0])
+    return sch
+
+
+def test_a_block_of_an_initialisation_reads_nothing():
+    check_cover(sums_in_one_block())
