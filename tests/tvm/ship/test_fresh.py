@@ -1,5 +1,6 @@
 """Libraries and an engine that are loaded anew for each turn, in processes of their own."""
 
+import sys
 import time
 from dataclasses import replace
 
@@ -103,6 +104,27 @@ def test_who_ends_a_turn_is_named(tmp_path, monkeypatch, number, at, kind, says)
     with pytest.raises(kind, match=says) as raised:
         turns.take(ours_first=True)
     assert type(raised.value) is kind
+
+
+CRASHING = """
+import os, signal
+__version__ = "2026.1-of-a-day"
+class Core:
+    def read_model(self, model):
+        return model
+    def compile_model(self, *words):
+        os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+def test_an_engine_that_crashes_is_named(library, tmp_path, monkeypatch):
+    (tmp_path / "openvino.py").write_text(CRASHING)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    theirs = engine_side("openvino", library.path.with_suffix(".onnx"), 1)
+    with fresh_turns(library_side(library), theirs, [0], 0, soon()) as turns:
+        assert turns.peer == "OpenVINO 2026.1"
+        with pytest.raises(ModelError, match="openvino crashes with the model: SIGSEGV"):
+            turns.take(ours_first=True)
 
 
 def test_a_crash_takes_down_no_more_than_its_turn(monkeypatch):
