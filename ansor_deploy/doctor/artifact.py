@@ -58,13 +58,10 @@ def check_valid(artifact: Path, device: str) -> Iterator[Check]:
     manifest = read_manifest(artifact)
     target = manifest.target.machine
     facts = _device_facts(device) if device else msgspec.convert(probe.facts(), Facts)
-    for check in (
-        _check_architecture(facts.machine, target),
-        check_word_size(str(facts.bits)),
-        _check_features(facts.flags, manifest),
-        check_glibc(artifact, *facts.libc),
-        check_runtime(manifest.tvm),
-    ):
+    checks = [_check_architecture(facts.machine, target), check_word_size(str(facts.bits))]
+    if checks[0].level == "ok":  # an architecture's features say nothing about another one
+        checks.append(_check_features(facts.flags, manifest))
+    for check in (*checks, check_glibc(artifact, *facts.libc), check_runtime(manifest.tvm)):
         yield replace(check, found=printable(check.found), remedy=printable(check.remedy))
 
 

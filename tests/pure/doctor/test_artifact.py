@@ -98,6 +98,7 @@ def test_another_machine_s_library_is_not_valid_here(tmp_path):
     build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
     levels = verified(tmp_path / "m.so", 4)
     assert (levels["architecture"], levels["library"]) == ("FAIL", "ok")
+    assert "cpu features" not in levels  # another target of that kind would not run here either
     told = program(tmp_path, "verify", "m.so").stdout
     assert "remedy: copy it and its manifest to one of aarch64; of one that was added" in told
 
