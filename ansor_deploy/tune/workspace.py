@@ -174,8 +174,7 @@ def _running(machine: Machine | None, request: Request) -> Machine:
     if machine is None:
         from ..devices.registered import how_to_add
 
-        raise DeviceError(
-            cannot_run(request.target),
-            f"add one: {how_to_add(request.target)}; `build` and `plan` need none",
-        )
+        add = f"add one: {how_to_add(request.target)}"
+        to_do = add if request.finds_devices else "leave out --no-device"
+        raise DeviceError(cannot_run(request.target), f"{to_do}; `build` and `plan` need none")
     return machine

@@ -81,6 +81,13 @@ def test_a_build_without_a_device_verifies_the_same_import_here(shop, target):
     assert everything(shop / f"out-{target}") == before
 
 
+def test_tuning_for_another_machine_needs_a_device(shop):
+    line = ("tune", *words(FOREIGN.name, "tuned"))
+    says = ("cannot run on this machine", "hint: add one: ansor-deploy devices add USER@HOST")
+    refused(program(shop, *line), 4, *says)
+    refused(program(shop, *line, "--no-device"), 4, "hint: leave out --no-device; `build` and")
+
+
 @pytest.fixture
 def wrong_relu(monkeypatch):
     """An import that takes Relu for Identity."""
