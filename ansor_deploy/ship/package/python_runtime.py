@@ -23,14 +23,30 @@ _RENAMED = {"runtime/c_functions.py": "runtime/functions.py"}
 _WRITTEN = {
     "__init__.py": f'''"""Load and run what ansor-deploy built: `load("model.so")(x=array)["y"]`."""
 
-from .runtime import Interface, Model, TensorInfo, load
+from typing import TYPE_CHECKING
+
+from . import runtime
+
+if TYPE_CHECKING:
+    from .runtime import Interface, Model, TensorInfo, load
 
 __all__ = ["Interface", "Model", "TensorInfo", "load"]
 __version__ = "{__version__}"
+
+
+def __getattr__(name: str) -> object:
+    """Import one of these names at first use: without NumPy, the command can say so."""
+    return getattr(runtime, name)
 ''',
     "__main__.py": '''"""As `runtime/__main__.py`."""
 
-from .runtime.__main__ import main
+import sys
+
+try:
+    from .runtime.__main__ import main
+except ModuleNotFoundError as error:
+    hint = "pip install numpy, or on Debian: apt-get install python3-numpy"
+    sys.exit(f"error: {error}\\n  hint: {hint}")
 
 main()
 ''',

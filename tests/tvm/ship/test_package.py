@@ -142,6 +142,14 @@ def test_its_faces_are_those_of_the_runtime(shop, tmp_path):
     assert "is not in -9 .. 8" in index
 
 
+def test_without_numpy_it_says_what_to_install(shop, tmp_path):
+    place = unpacked(shop / "python.tar.gz", tmp_path)
+    line = [sys.executable, "-S", "-m", "ansor_deploy_runtime", "net.so"]
+    ran = subprocess.run(line, cwd=place, env={}, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("error: No module named 'numpy'\n  hint: pip install numpy, or")
+
+
 def test_its_loader_refuses_in_words(shop, tmp_path):
     place = unpacked(shop / "python.tar.gz", tmp_path)
 
