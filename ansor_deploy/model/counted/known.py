@@ -38,6 +38,7 @@ class Known:
         # By tensor, the axes along which the elements that do not count are finite, where they
         # count along all other axes.
         self.finite: dict[str, frozenset[int]] = {}
+        self.sources: dict[str, str] = {}  # by tensor, the one that a Reshape made it of
         self.least: dict[str, np.float32] = {}  # the least value of a dequantised tensor
         self.words: dict[str, str] = {}  # for a branch's node, by its result: its name in messages
         self._values: dict[str, Values] = {}

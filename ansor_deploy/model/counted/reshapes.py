@@ -23,7 +23,19 @@ def reshaped(step: Step) -> list[tuple[str, Axes]] | None:
     if not step.attribute("allowzero", 0):
         dims = step.dims(0)
         sizes = [dims[at] if n == 0 else n for at, n in enumerate(sizes)]
+    if (source := _before(step, sizes)) is not None:
+        return [source]
+    step.facts.sources[step.node.output[0]] = step.input(0)
     return [into(step, step.input(0), sizes)]
+
+
+def _before(step: Step, sizes: Sequence[Number]) -> tuple[str, Axes] | None:
+    """What the first input was before it was reshaped, if it is to get that shape again."""
+    known = step.facts
+    source = known.sources.get(step.input(0), "")
+    if not source or completed(sizes, step.dims(0)) != known.dims(source):
+        return None
+    return source, known.axes.get(source, {})
 
 
 def flattened(step: Step) -> list[tuple[str, Axes]] | None:

@@ -32,6 +32,7 @@ from . import (
     fused,
     loops,
     moves,
+    norms,
     parts,
     picks,
     ranges,
@@ -58,7 +59,7 @@ _OPEN: Mapping[str, Rule] = {
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
-    **recurrences.RULES, **sampled.RULES,
+    **recurrences.RULES, **sampled.RULES, **norms.RULES,
 }  # fmt: skip
 # Operators that keep all elements in their order.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..graph.graph import FLOATS
 from .known import Axes, Step
 from .numbers import Number, Sum, least
 from .sums import elements, least_known
@@ -172,30 +171,10 @@ def normalised(step: Step) -> list[tuple[str, Axes]] | None:
     return _where_known(step, step.again(), own)
 
 
-def by_instance(step: Step) -> list[tuple[str, Axes]] | None:
-    """Normalisation of each channel of an image by its own mean and variance."""
-    own, shape = step.axes(0), step.known_shape(step.input(0))
-    if not shape or 1 in own or step.dtype(step.input(0)) not in FLOATS:
-        return None
-    data, axes = step.input(0), list(range(_FIRST, len(shape)))
-    within = {axis: n for axis, n in own.items() if axis >= _FIRST}
-    count, form = elements(step, axes), (-1, *(1 for _ in axes))
-    mean = step("Div", step.reduce_in_turn("ReduceSum", step.masked(data, within), axes), count)
-    apart = step("Sub", data, mean)
-    squares = step.masked(step("Mul", apart, apart), within)
-    spread_ = step("Div", step.reduce_in_turn("ReduceSum", squares, axes), count)
-    kind = step.dtype(data)
-    steady = step("Add", spread_, step.constant(step.attribute("epsilon", 1e-5), kind))
-    scale, bias = (step.reshape(step.input(at), *form) for at in (1, 2))
-    factor = step("Div", scale, step("Sqrt", steady))
-    return [(step("Add", step("Mul", apart, factor), bias), own)]
-
-
 RULES = {
     **dict.fromkeys(("Conv", "ConvInteger", "MaxPool", "AveragePool"), windowed),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), averaged),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "BatchNormalization"), normalised),
     "ConvTranspose": opened,
-    "InstanceNormalization": by_instance,
     "STFT": framed,
 }

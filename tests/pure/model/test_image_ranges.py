@@ -203,3 +203,29 @@ def test_a_border_that_a_multiple_of_the_steps_lacks_is_none():
     ]
     constants = {"four": np.array([4]), "before": np.zeros(5, np.int64), "s": np.array([3, -1, 4])}
     check(nodes, {"x": (1, 3, Span(4, 12, 4))}, (12, 8, 4), constants=constants)
+
+
+def in_groups(count):
+    """A norm of groups of channels as exporters write it: each group is a row for a while."""
+    nodes = [
+        node("Reshape", "x rows", "r"), node("InstanceNormalization", "r s b", "n"),
+        node("Shape", "x", "sizes"), node("Reshape", "n sizes", "i"), node("Mul", "i w", "y"),
+    ]  # fmt: skip
+    constants = {"rows": np.array([0, count, -1]), "s": randn(1, count), "b": randn(2, count)}
+    return nodes, {**constants, "w": randn(3, 6, 1, 1)}
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_norms_of_groups_of_channels(count):
+    nodes, constants = in_groups(count)
+    check(nodes, {"x": (2, 6, LONG, 5)}, constants=constants)
+    proto = model(nodes, {"x": (2, 6, "h", "w")}, constants=constants)
+    made = opened(proto, {"x": (2, 6, LONG, LONG)})
+    assert not {"NonZero", "Repacked"} & {one.op_type for one in made.nodes}
+
+
+@pytest.mark.parametrize(("opset", "scales"), [(18, 3), (21, 6)])
+def test_norms_of_groups_as_one_operator(opset, scales):
+    constants = {"s": randn(1, scales), "b": randn(2, scales)}
+    nodes = [node("GroupNormalization", "x s b", "y", num_groups=3)]
+    check(nodes, {"x": (2, 6, LONG, 5)}, constants=constants, opset=opset)
