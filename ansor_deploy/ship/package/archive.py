@@ -15,13 +15,14 @@ _GZIP_LEVEL, _ZSTD_LEVEL = 6, 10
 
 
 def stem(path: Path) -> str:
-    """An archive's name without its suffixes; UsageError where these are unknown."""
+    """An archive's name without its suffixes; UsageError where these are unknown, or all of it."""
     for suffix in _COMPRESSORS:
-        if path.name.endswith(suffix) and path.name != suffix:
-            return path.name.removesuffix(suffix)
+        if path.name.endswith(suffix) and (name := path.name.removesuffix(suffix)).strip("."):
+            return name
     known = " or ".join(_COMPRESSORS)
     raise UsageError(
-        f"{path.name} does not end in {known}", f"name the package so: -o {path.stem}.tar.gz"
+        f"{path.name} does not end in {known}, after a name",
+        f"name the package so: -o {path.name.partition('.')[0] or 'model'}.tar.gz",
     )
 
 

@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 from ...devices.c_runtime import C_API, PROGRAM, c_runtime
 from ...devices.wheels import fetch_runtime, pinned, runtime_libraries, wheels_folder
-from ...errors import AnsorError
+from ...errors import AnsorError, UsageError
 from ...system.digest import file_sha256
 from ...system.host import architecture
 from ..manifest import Manifest, header_path, manifest_path, provenance_path, read_manifest
@@ -20,7 +20,7 @@ from ..outputs.commit import check_folder, writing_to
 from .archive import pack, stem
 from .elf import needed_glibc
 from .proof import try_program
-from .python_runtime import write_python_runtime
+from .python_runtime import PACKAGE, write_python_runtime
 from .readme import readme
 from .wheel import write_model_wheel, write_wheel
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["c", "python", "pip"]
 SUMS = "SHA256SUMS"
+# What a package has beside a library, whose name may be changed after it was built.
+_TAKEN = {"README", SUMS, PROGRAM, "include", "lib", PACKAGE}
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,12 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
     its manifest, or the package cannot be made; DeviceError where there is no TVM for its machine.
     """
     name, manifest = stem(output), _whole_manifest(library)
+    if library.name in _TAKEN:
+        raise UsageError(
+            "a package has a file or folder of its own with this name",
+            f"rename it and its manifest: mv {library.name} {library.name}.so",
+            library,
+        )
     arch = architecture(manifest.target.triple)
     pinned(arch, "3.11")  # refuses architectures for which TVM's runtime is not published
     check_folder(output.parent)

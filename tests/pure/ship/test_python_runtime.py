@@ -26,7 +26,7 @@ def test_its_modules_import_no_others():
 
 def test_a_name_says_how_an_archive_is_compressed(tmp_path):
     assert stem(Path("out/net.v2.tar.zst")) == "net.v2"
-    for name in ("net.zip", "net.tar", "net", ".tar.gz"):
+    for name in ("net.zip", "net.tar", "net", ".tar.gz", "...tar.gz"):
         with pytest.raises(UsageError, match=r"does not end in \.tar\.gz or \.tar\.zst"):
             stem(Path(name))
 

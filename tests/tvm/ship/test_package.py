@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +190,31 @@ def test_the_sums_are_those_of_all_files(shop, tmp_path):
     assert files == listed | {"SHA256SUMS"}
     assert {"run", "net.so", "net.json", "net.intoto.json", "README"} < files
     assert {"include/ansor_deploy.h", "include/net.h", "lib/libansor_deploy.so"} < files
+
+
+def test_an_archive_has_plain_files_below_one_folder(shop, tmp_path):
+    """Whoever unpacks it, and wherever: also of links, it has what they lead to."""
+    for name in ("net.so", "net.intoto.json"):
+        (tmp_path / name).symlink_to(shop / name)
+    (tmp_path / "net.json").hardlink_to(shop / "net.json")
+    answer(tmp_path, "package", "net.so", "-o", "p.tar.gz", "--for", "python")
+    with tarfile.open(tmp_path / "p.tar.gz") as archive:
+        entries = archive.getmembers()
+    assert {entry.type for entry in entries} == {tarfile.REGTYPE}
+    assert {entry.name.partition("/")[0] for entry in entries} == {"p"}
+    assert not any(".." in entry.name.split("/") for entry in entries)
+    assert {(entry.uid, entry.gid, entry.mode) for entry in entries} <= {
+        (0, 0, 0o644), (0, 0, 0o755),
+    }  # fmt: skip
+    assert "p/net.so" in {entry.name for entry in entries}
+
+
+def test_no_file_of_a_package_takes_the_place_of_a_library(shop, tmp_path):
+    shutil.copy(shop / "net.so", tmp_path / "README")
+    shutil.copy(shop / "net.json", tmp_path / "README.json")
+    words = ("package", "README", "-o", "p.tar.gz", "--for", "python")
+    refused(program(tmp_path, *words), 2, "of its own with this name", "mv README README.so")
+    assert (tmp_path / "README").read_bytes() == (shop / "net.so").read_bytes()
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
