@@ -35,7 +35,10 @@ int main(void) {
 
 @pytest.fixture(scope="module")
 def shop(board, tmp_path_factory):
-    """A folder with a library for the board; its packages lie unpacked on the board."""
+    """A folder with a library for the board, built from a lock, as in CI without the board.
+
+    Its packages lie unpacked on the board.
+    """
     if not shutil.which(COMPILER):
         pytest.skip("needs gcc-aarch64-linux-gnu and libc6-dev-arm64-cross")
     folder, wheels = tmp_path_factory.mktemp("shop"), arm64.cache() / "wheels"
@@ -43,8 +46,9 @@ def shop(board, tmp_path_factory):
     nodes = [graphs.node("MatMul", "x w", "h"), graphs.node("Softmax", "h", "y")]
     proto = graphs.model(nodes, {"x": X.shape}, constants={"w": graphs.randn(0, 32, 17)})
     onnx.save(proto, folder / "net.onnx")
-    options = ("--target", "rpi3", "--registry", "r.db", "--header", "--no-verify")
-    answer(folder, "build", "net.onnx", *options)
+    options = ("--target", "rpi3", "--lock", "records.lock", "--header", "--no-verify")
+    answer(folder, "build", "net.onnx", *options, "--registry", "r.db", "--trials", 0)
+    answer(folder, "build", "net.onnx", *options, "--frozen")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(package, "wheels_folder", lambda: wheels)
         for kind in ("c", "python"):
