@@ -188,7 +188,7 @@ def _openvino(model: Path | bytes, threads: int) -> Call:
         feeds = {
             port: inputs[name] for port in compiled.inputs for name in port.names & set(inputs)
         }
-        return request.infer(feeds, share_outputs=True)
+        return list(request.infer(feeds, share_outputs=True).values())
 
     return call
 

@@ -24,6 +24,14 @@ def test_onnx_runtime_is_a_peer(tmp_path):
         assert len(peer.times(feed, 3)) == 3
 
 
+def test_openvino_is_a_peer():
+    pytest.importorskip("openvino")
+    feed = {"x": np.ones((2, 3, 8, 8), np.float32)}
+    (actual,) = open_peer("openvino", graphs.batches().SerializeToString(), 1).call(feed)
+    (expected,) = graphs.run(graphs.batches(), feed)
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
+
+
 def test_a_model_that_an_engine_refuses():
     with pytest.raises(ModelError, match="onnxruntime refuses the model"):
         open_peer("onnxruntime", b"no model", 1)
