@@ -33,6 +33,7 @@ from .operators.emitter import UnknownShapeError
 from .operators.repeats import gather_repeats
 from .operators.repetition import write_out_loops
 from .operators.rewriting import rewrite_nodes
+from .operators.split_rows import gather_split_rows
 from .operators.support import refuse
 
 # The version of the standard operators for a model that imports none until we rewrite it.
@@ -72,6 +73,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     fold_constants,
     gather_repeats,
     write_out_loops,
+    gather_split_rows,
     bound_sizes,
     without_halves,
     as_conversions,
