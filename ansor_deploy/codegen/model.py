@@ -157,7 +157,7 @@ def compile_model(
         if len(kernels) == len(of_kernels):
             return _compiled(lowered, choices, kernels, target)
         refused = {name: one for name, one in of_kernels.items() if isinstance(one, Refusal)}
-        choices.simplify({lowered.tasks[name]: one.reason for name, one in refused.items()})
+        choices.simplify({lowered.tasks[name]: one for name, one in refused.items()})
 
 
 def _lowered(
@@ -179,7 +179,7 @@ def _lowered(
 
 def _refused_alone(
     model: Imported, scheduled: Mapping[str, tuple[str, Any]], target: Target
-) -> dict[frozenset[str], str]:
+) -> dict[frozenset[str], Refusal]:
     """Why TVM does not lower tasks; each is tried with no other task scheduled."""
     refused = {}
     for key in sorted({key for key, _ in scheduled.values()}):
@@ -187,7 +187,7 @@ def _refused_alone(
         try:
             lower_model(model.mod, alone, target)
         except Exception as error:  # noqa: BLE001 - of whatever kind, it is this schedule's
-            refused[frozenset([key])] = f"TVM cannot lower it: {_said(error)}"
+            refused[frozenset([key])] = Refusal(f"TVM cannot lower it: {_said(error)}", error)
     return refused
 
 
@@ -256,7 +256,7 @@ class _Choices:
         self.fallbacks: dict[str, str] = {}
         self.unfit: dict[str, str] = {}
         chosen = {frozenset([key]): func for key, (_, func) in self._chosen.items()}
-        bad = {key: one.reason for key, one in chosen.items() if isinstance(one, Refusal)}
+        bad = {key: one for key, one in chosen.items() if isinstance(one, Refusal)}
         if bad:
             self.simplify(bad)
 
@@ -276,21 +276,24 @@ class _Choices:
         steps = {key: rewritings(func) for key, (_, func) in self._chosen.items()}
         return {key: ", ".join(found) for key, found in steps.items() if found}
 
-    def simplify(self, refused: Mapping[frozenset[str], str]) -> None:
+    def simplify(self, refused: Mapping[frozenset[str], Refusal]) -> None:
         """Give each refused task its next simpler schedule.
 
         refused: for each refused kernel, the keys of the workloads it computes, and the reason.
-        AnsorError where a task has no simpler schedule, or a kernel computes no task.
+        AnsorError where a task has no simpler schedule, or a kernel computes no task; its cause has
+        the frames of the process that refused it.
         """
         names = {task.key.workload: task.name for task in self._tasks.values()}
-        reasons = {key: reason for keys, reason in refused.items() for key in keys}
-        if not reasons:
-            reason = next(iter(refused.values()))
-            raise _uncompilable("a kernel that has but one schedule", reason, self._target)
-        for key, reason in sorted(reasons.items()):
-            before, _ = self._chosen[key]
+        each = {key: one for keys, one in refused.items() for key in keys}
+        if not each:
+            one = next(iter(refused.values()))
+            what = "a kernel that has but one schedule"
+            raise _uncompilable(what, one.reason, self._target) from one.cause
+        for key in sorted(each):
+            reason, (before, _) = each[key].reason, self._chosen[key]
             if (simpler := next(self._simpler[key], None)) is None:
-                raise _uncompilable(f"task {names[key]}", reason, self._target)
+                what = f"task {names[key]}"
+                raise _uncompilable(what, reason, self._target) from each[key].cause
             if before.startswith(_RECORD):
                 self.unfit[key] = reason
             self._chosen[key] = simpler
@@ -316,7 +319,7 @@ def _schedules(
         try:
             yield name, schedule(task, record, target)
         except RegistryError as error:
-            yield name, Refusal(error.text)
+            yield name, Refusal(error.text, error)
     for name, mod in schedules(
         task.mod, target, rules, lambda text: warn(f"task {task.name}: {text}")
     ):

@@ -17,8 +17,8 @@ def refused_ones():
 
     def noting(choices, refused):
         before = {key: name for key, (name, _) in choices._chosen.items()}
-        for keys, reason in refused.items():
-            lines.extend(f"{key}: {reason}" for key in keys if before[key] == _DEFAULT)
+        for keys, one in refused.items():
+            lines.extend(f"{key}: {one.reason}" for key in keys if before[key] == _DEFAULT)
         simplify(choices, refused)
 
     with pytest.MonkeyPatch.context() as patch:

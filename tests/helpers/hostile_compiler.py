@@ -8,7 +8,7 @@ from ansor_deploy.codegen.kernels import kernel
 
 def compile_kernel(payload):
     fault = os.environ["ANSOR_DEPLOY_TEST_FAULT"]
-    if fault == "always" or '"kind":3' in payload["program"]:
+    if fault in ALWAYS or '"kind":3' in payload["program"]:
         kernel.limit_memory(0)
         kernel.limit_processor(payload["seconds"])
         FAULTS[fault]()
@@ -26,10 +26,16 @@ def take_memory():
         taken.append(bytearray(1 << 26))
 
 
+def complain():
+    raise ValueError("no such kernel")
+
+
+ALWAYS = ("always", "complaint")
 FAULTS = {
     "time": compute_without_end,
     "sleep": lambda: time.sleep(600),
     "memory": take_memory,
     "crash": os.abort,
     "always": os.abort,
+    "complaint": complain,
 }

@@ -57,9 +57,10 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a kernel has no object file."""
+    """Why a kernel has no object file. cause: what was raised, with the frames where it was."""
 
     reason: str
+    cause: Exception | None = None
 
 
 def compile_kernels(
@@ -129,7 +130,7 @@ def _compile(kernel: Kernel, words: dict[str, Any], idle: SimpleQueue[Worker]) -
                 f"{WALL_SECONDS:.0f} s",
                 "end other programs; the same command resumes",
             ) from failure
-        return Refusal(_reason(failure))
+        return Refusal(_reason(failure), failure)
     finally:
         idle.put(worker)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from helpers import graphs
@@ -70,6 +72,15 @@ def test_what_no_schedule_helps_is_an_error_that_names_the_task(model, hostile):
     hostile("always")
     with pytest.raises(AnsorError, match=r"task matmul_relu cannot be compiled: .* SIGABRT"):
         compile_model(*model, {}, HOST)
+
+
+@pytest.mark.refuses_defaults
+def test_the_error_has_the_frames_of_the_compilers_process(model, hostile):
+    hostile("complaint")
+    with pytest.raises(AnsorError, match="ValueError: no such kernel") as caught:
+        compile_model(*model, {}, HOST)
+    (frames,) = caught.value.__cause__.__notes__
+    assert re.search(r'hostile_compiler.py", line \d+, in complain\n', frames)
 
 
 def test_what_the_compiler_says_of_a_kernel_is_the_reason():
