@@ -14,6 +14,7 @@ from ..marks.word_dot import WORD_DOT
 from ..system.host import architecture
 from ..target import Target
 from .block_view import BlockView, divisions
+from .code_size import is_condition
 from .contiguous import contiguous_axes
 from .state import State
 
@@ -28,6 +29,7 @@ TASKS = 16
 BYTE = 8  # bits
 # Bytes of the widest vectors before AVX-512.
 _WITH_PACKS = 32
+_COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 # Steps that a pragma may unroll; the guess first. Do not sort: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -61,15 +63,16 @@ def bound(sch: Any, loops: Sequence[Any], axis: str) -> Any:
     return loop
 
 
-def vectorized(sch: Any, loop: Any, target: Target, bits: int = 32) -> Any:
+def vectorized(sch: Any, loop: Any, target: Target, bits: int = 32, *, parted: bool = False) -> Any:
     """Vectorise a loop. Returns the loop over the vectors.
 
-    Both loops are partitioned where the last vector is shorter. bits: bits of an element.
+    Both loops are partitioned where the last vector is shorter, or if `parted` says so. bits: bits
+    of an element.
     """
     size = extent(sch, loop)
     width = vector_width(size, target, bits)
     vectors, lane = sch.split(loop, [None, width])
-    if size % width:
+    if size % width or parted:
         partitioned(sch, vectors)
         partitioned(sch, lane)
     if width > 1:
@@ -258,12 +261,21 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
         return
     bits = _bits(view, target)
     *outer, last = _joined(sch, view, loops, lanes(target, bits))
-    vectors = vectorized(sch, last, target, bits)
+    parted = len(outer) == len(loops) - 1 and _ends_inside(view)
+    vectors = vectorized(sch, last, target, bits, parted=parted)
     if not is_marked(sch, vectors):
         outer.append(vectors)
     task = fused(sch, _enough(sch, outer or [vectors], TASKS * target.cores))
     if extent(sch, task) > 1:
         sch.parallel(task)
+
+
+def _ends_inside(view: BlockView) -> bool:
+    """Whether a stage chooses by the place along its last axis alone, as a concatenation does."""
+    last = view.node.iter_vars[-1].var
+    chosen = [one.args[0] for one in collect(view.node.body, tvm.ir.Call) if is_condition(one)]
+    compared = [one for condition in chosen for one in collect(condition, *_COMPARISONS)]
+    return any(set(collect(one, tirx.Var)) == {last} for one in compared)
 
 
 def _joined(sch: Any, view: BlockView, loops: Sequence[Any], width: int) -> list[Any]:
