@@ -16,13 +16,14 @@ convolutions, they are not narrowed to bytes in between.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..._tvm import lane, op_name, structural_equal, structural_map, tirx, tvm
 from .edge_values import is_arm
+from .quotients import adds_products, in_steps
 from .vector_math import ROUNDING, Expr, shared
 
 # The bits of M.
@@ -39,11 +40,13 @@ tvm.ir.Op.get("tirx.reinterpret").set_attr("TVectorizable", True, plevel=11)
 @tirx.transform.prim_func_pass(opt_level=0, name="ansor.Rounding")
 def rounding(func: Any, _mod: Any, _context: Any) -> Any:
     """The function with rounded and clipped floats as sums with M, read by their bits."""
-    arm = is_arm((func.attrs or {}).get("target"))
-    return func.with_body(structural_map(func.body, (tirx.Cast, lambda cast: _cast(cast, arm))))
+    target = (func.attrs or {}).get("target")
+    arm, fused = is_arm(target), adds_products(target)
+    change = (tirx.Cast, lambda cast: _cast(cast, arm, fused))
+    return func.with_body(structural_map(func.body, change))
 
 
-def _cast(cast: Any, arm: bool) -> Any:
+def _cast(cast: Any, arm: bool, fused: bool) -> Any:
     kind = str(cast.ty.dtype)
     if kind == "float32":
         steps = Steps.of(cast.value)
@@ -55,7 +58,9 @@ def _cast(cast: Any, arm: bool) -> Any:
         fits = steps is not None and steps.fits(str(cast.value.ty.dtype))
         return cast.value.value if fits else cast
     clipped = _Clipped.of(cast.value)
-    return cast if clipped is None else clipped.rounded(arm)
+    if clipped is None:
+        return cast
+    return (clipped.undivided() if fused else clipped).rounded(arm)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,12 @@ class _Clipped:
         if str(rounded.ty.dtype) != "float32" or ends[tirx.Max] > ends[tirx.Min]:
             return None
         return cls(rounded.args[0], zero, read, ends[tirx.Max], ends[tirx.Min])
+
+    def undivided(self) -> _Clipped:
+        """The same number without a division, where that is certain."""
+        return replace(
+            self, value=in_steps(self.value, self.low - self.zero, self.high - self.zero)
+        )
 
     def rounded(self, arm: bool) -> Expr:
         """The same number as an int32 expression, rounded by an addition."""
