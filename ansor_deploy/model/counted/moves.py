@@ -138,6 +138,17 @@ def unsqueezed(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.again(), {at: own[old] for old, at in enumerate(left) if old in own})]
 
 
+def of_classes(step: Step) -> list[tuple[str, Axes]] | None:
+    """OneHot: a new axis for each index, of classes."""
+    shape, own = step.known_shape(step.input(0)), step.axes(0)
+    if shape is None or step.axes(1) or step.axes(2):
+        return None
+    new = step.attribute("axis", -1) % (len(shape) + 1)
+    made = step.again()
+    axes = {at + (at >= new): n for at, n in own.items()}
+    return [(made, axes)] if step.known_shape(made) else None
+
+
 def from_depth(step: Step) -> list[tuple[str, Axes]] | None:
     """Blocks of places, with elements from the channels."""
     own, size = step.axes(0), step.attribute("blocksize", 1)
@@ -152,6 +163,7 @@ RULES = {
     "DepthToSpace": from_depth,
     "DequantizeLinear": of_steps,
     "Dropout": dropped,
+    "OneHot": of_classes,
     "Squeeze": squeezed,
     "Transpose": transposed,
     "Unsqueeze": unsqueezed,

@@ -155,6 +155,12 @@ def test_a_triangle_of_what_counts():
     check(nodes, ROWS)
 
 
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_the_class_of_each_row_of_as_many_as_count(axis):
+    nodes = [node("ArgMax", "x", "i", axis=2, keepdims=0), node("OneHot", "i d v", "y", axis=axis)]
+    check(nodes, ROWS, constants={"d": np.array(4), "v": np.float32([-1, 2])})
+
+
 def test_a_diagonal_beside_what_counts():
     nodes = [node("Squeeze", "x one", "r"), node("EyeLike", "r", "d", k=1)]
     check([*nodes, node("Add", "r d", "y")], ROWS, constants={"one": np.array([0])})
