@@ -73,9 +73,9 @@ def bring_in(
             _drop(path)
             warn(f"{error.message}; the next build makes it again")
             continue
-        for records, ends in offers:
-            if records or ends:
-                with registry.writing():
+        if new := [one for one in offers if any(one)]:
+            with registry.writing():  # all at once, as each end of a transaction waits for the disk
+                for records, ends in new:
                     registry.add_batch([], records)
                     registry.add_searches(ends)
 

@@ -39,6 +39,22 @@ def test_what_the_registry_lacks_is_brought_in(mine, team):
     assert (mine.stats()["records"], len(mine.ends(KEY))) == (1, 1)
 
 
+def test_all_that_is_brought_in_is_written_at_once(mine, team):
+    """The end of each transaction waits for the disk. SQLite counts them in a file's header."""
+    mine.add_workloads(list(bundle(128).workloads.values()))
+    before = written(mine)
+    warnings_of(mine, Layer(str(team)))
+    assert set(mine.best(KEYS, TVM)) == set(KEYS)
+    assert written(mine) == before + 1
+    warnings_of(mine, Layer(str(team)))
+    assert written(mine) == before + 1
+
+
+def written(store):
+    """How many transactions have written to a registry."""
+    return int.from_bytes(store.path.read_bytes()[24:28], "big")
+
+
 def test_only_what_is_asked_for_is_brought_in(mine, team):
     mine.add_workloads(list(bundle(128).workloads.values()))
     warnings_of(mine, Layer(str(team)), keys=[KEYS[1]])
