@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def read(models: Iterable[Path], work: Workspace) -> tuple[list[Prepared], list[Task]]:
-    """Read models into the registry, with records of others. Returns models and unique tasks."""
+    """Read models into the registry, with records of others. Returns models and unique tasks.
+
+    The user's rules are loaded first: a file that is no rule is refused before the work begins.
+    """
+    if work.request.rules:
+        _ = work.rules
     prepared, tasks = _prepared(models, work.request, work.report)
     note(prepared, work)
     return prepared, tasks
