@@ -8,7 +8,7 @@ to: of `4 * ceil(n / 4)` frames, half are `2 * ceil(n / 4)`. A run that needs mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from onnx import NodeProto, TensorProto
@@ -29,25 +29,73 @@ _KEEPING = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 _MOST = 64  # the most elements of a tensor of sizes
 
 
-def opened(known: Known, node: NodeProto, before: Sequence[NodeProto]) -> list[NodeProto]:
+class Makers(Mapping[str, NodeProto]):
+    """The node that makes each tensor, of a list of nodes to which a walk appends."""
+
+    def __init__(self, nodes: Sequence[NodeProto]) -> None:
+        self._nodes = nodes
+        self._places: dict[str, int] = {}
+        self._seen = 0
+
+    def __getitem__(self, name: str) -> NodeProto:
+        return self._nodes[self._all()[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> Mapping[str, int]:
+        """The places of the makers, also of the nodes that were appended since the last call."""
+        for at in range(self._seen, len(self._nodes)):
+            self._places.update((name, at) for name in self._nodes[at].output)
+        self._seen = len(self._nodes)
+        return self._places
+
+    def sorted(self, names: Iterable[str]) -> list[NodeProto]:
+        """The makers of some tensors, in the order of the nodes."""
+        places = self._all()
+        return [self._nodes[at] for at in sorted({places[name] for name in names})]
+
+
+def opened(known: Known, node: NodeProto, made: Makers) -> list[NodeProto]:
     """Give room to the sizes that a node reads and nothing bounds; the nodes that check them.
 
-    before: the nodes that are done.
+    made: of the nodes that are done.
     """
     at = _SIZES.get(node.op_type) if not node.domain else None
     name = optional_input(node, at) if at is not None else ""
     if not name or known.values(name) is not None:
         return []
-    body = needed(before, [name])
+    body = _behind(known, made, name)
     found = _sources(known, body)
     if (sources := found.get(name)) is None:
         return []
-    made = {result: one for one in body for result in one.output}
     checks = [one for source in sources for one in _checked(known, made, source)]
     followed = [one for one in body if found[one.output[0]] not in (None, [one.output[0]])]
     for one in needed(followed, [name]):
         known.learn(one)
     return checks
+
+
+def _behind(known: Known, made: Makers, name: str) -> list[NodeProto]:
+    """The sorted nodes behind a size, up to those that are known or are no arithmetic of sizes."""
+    found, ahead = set[str](), [name]
+    while ahead:
+        one = ahead.pop()
+        if one in found or one not in made or known.values(one) is not None:
+            continue
+        found.add(one)
+        if _is_followed(known, made[one]):
+            ahead += made[one].input
+    return made.sorted(found)
+
+
+def _is_followed(known: Known, node: NodeProto) -> bool:
+    """Whether a node is arithmetic of a few numbers."""
+    size = prod(known.graph.shapes.get(node.output[0], (_MOST + 1,)))
+    return size <= _MOST and node.op_type in FOLLOWED and not node.domain
 
 
 def _sources(known: Known, body: Sequence[NodeProto]) -> dict[str, list[str] | None]:
@@ -59,12 +107,11 @@ def _sources(known: Known, body: Sequence[NodeProto]) -> dict[str, list[str] | N
     for node in body:
         name = node.output[0]
         given = [_source(known, found, one) for one in node.input if one]
-        size = prod(known.graph.shapes.get(name, (_MOST + 1,)))
-        followed = node.op_type in FOLLOWED and not node.domain and None not in given
-        if size <= _MOST and followed:
+        if _is_followed(known, node) and None not in given:
             found[name] = list(dict.fromkeys(one for part in given for one in part or ()))
         else:
-            is_number = size == 1 and known.graph.dtypes.get(name) in _WHOLE
+            is_one = prod(known.graph.shapes.get(name, (0,))) == 1
+            is_number = is_one and known.graph.dtypes.get(name) in _WHOLE
             found[name] = [name] if is_number else None
     return found
 

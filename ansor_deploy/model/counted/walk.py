@@ -92,6 +92,7 @@ class _Walk:
         caches.start(self.known)
         ranges.start(self.known)
         self.done: list[NodeProto] = []
+        self._made = unbounded.Makers(self.done)
         self.ahead = deque(graph.nodes)
         self._literal: set[str] = set()
         self._changed = False
@@ -111,7 +112,7 @@ class _Walk:
         if remainders.opened(self.known, node, self.ahead):
             self._changed = True
             return
-        self.done += unbounded.opened(self.known, node, self.done)
+        self.done += unbounded.opened(self.known, node, self._made)
         opens = branches.counts(self.known, node) or (counted and is_op(node, "If"))
         if not opens and not counted and self._is_settled(node):
             self.done.append(node)
