@@ -24,25 +24,30 @@ def fold_empty(graph: Graph) -> bool:
     if not found:
         return False
     consumed, producers, captured = graph.consumers(), graph.producers(), graph.captured()
-    changed = False
+    empty: dict[str, str] = {}  # for each name, that of the constant in its place
     for name in found:
         producer = producers.get(name)
         given = name in graph.output_names and producer is not None
         passed_on = producer is not None and producer.op_type == "Identity"
         if name in captured or not (consumed.get(name) or (given and not passed_on)):
             continue
-        _replace(graph, name, producer, given=given)
-        changed = True
-    return changed
+        empty[name] = _constant(graph, name)
+    graph.rename_uses(empty)  # once: it goes through all nodes
+    for name, constant in empty.items():
+        _part(graph, name, constant, producers.get(name))
+    return bool(empty)
 
 
-def _replace(graph: Graph, name: str, producer: NodeProto | None, *, given: bool) -> None:
-    """Let the readers of a tensor read an empty constant; an output is an Identity of it."""
+def _constant(graph: Graph, name: str) -> str:
+    """An empty constant like a tensor."""
     kind = helper.tensor_dtype_to_np_dtype(graph.dtypes[name])
-    constant = graph.add_constant(np.zeros(graph.shapes[name], kind), name)
-    graph.rename_uses({name: constant})
+    return graph.add_constant(np.zeros(graph.shapes[name], kind), name)
+
+
+def _part(graph: Graph, name: str, constant: str, producer: NodeProto | None) -> None:
+    """Let the producer of a tensor make another one; an output is an Identity of the constant."""
     if producer is None:
         return
     producer.output[list(producer.output).index(name)] = graph.fresh(name)
-    if given:
+    if name in graph.output_names:
         graph.nodes.append(helper.make_node("Identity", [constant], [name]))

@@ -4,6 +4,7 @@ import math
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from stat import S_ISREG
 
@@ -43,6 +44,7 @@ def byte_size(tensor: TensorProto) -> int | None:
     return (count * bits + 7) // 8
 
 
+@cache
 def _bits(data_type: int) -> int:
     small = _BELOW_A_BYTE.fullmatch(TensorProto.DataType.Name(data_type))
     return int(small[1]) if small else 8 * int(helper.tensor_dtype_to_np_dtype(data_type).itemsize)

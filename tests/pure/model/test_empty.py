@@ -4,6 +4,8 @@ import numpy as np
 from helpers.graphs import assert_same, model, node, ops
 
 from ansor_deploy.model.canonicalize import canonicalize
+from ansor_deploy.model.graph.empty import fold_empty
+from ansor_deploy.model.graph.graph import Graph
 from ansor_deploy.model.onnx.bind import bind_shapes
 
 
@@ -30,3 +32,16 @@ def test_what_is_empty_joins_what_is_not():
     after = canonicalize(bind_shapes(model(nodes, {"x": (0, 3), "a": (2, 3)}), {}))
     assert ops(after) == ["Concat"]
     assert [value.name for value in after.graph.input] == ["x", "a"]
+
+
+def test_the_nodes_are_gone_through_once_for_all_empty_tensors(monkeypatch):
+    renamed, rename = [], Graph.rename_uses
+    monkeypatch.setattr(
+        Graph, "rename_uses", lambda graph, new: renamed.append(len(new)) or rename(graph, new)
+    )
+    cut = [node("Slice", "x n n", f"e{at}") for at in range(5)]
+    joined = node("Concat", "x e0 e1 e2 e3 e4", "y", axis=0)
+    graph = Graph.of(model([*cut, joined], {"x": (2, 3)}, constants={"n": np.array([9])}))
+    graph.infer()
+    assert fold_empty(graph)
+    assert renamed == [5]
