@@ -50,25 +50,45 @@ class Origin:
         self._graph = _Wires(nodes, {*known, *constants})
         self._known = {*self._model.makers, *self.inputs}
         self.tensors = [*self.inputs, *self._graph.makers]
+        self._found_behind: dict[str, frozenset[str]] = {}
+        self._found_ahead: dict[str, frozenset[str]] = {}
 
     def between(self, inputs: Iterable[str], outputs: Iterable[str]) -> tuple[Node, ...]:
         """The model's nodes between some tensors of the graph and others, in the model's order."""
-        begin = {one for name in inputs for one in self._nearest(name, self._graph.sources)}
-        end = {one for name in outputs for one in self._nearest(name, self._graph.results)}
+        begin = {one for name in inputs for one in self._behind(name)}
+        end = {one for name in outputs for one in self._ahead(name)}
         return self._model.between(begin, end - begin)
 
-    def _nearest(self, name: str, step: Callable[[str], Iterable[str]]) -> set[str]:
-        """The model's tensor of this name, or else the nearest ones along the steps."""
-        found, ahead, seen = set(), [name], {name}
+    def _behind(self, name: str) -> Collection[str]:
+        return self._nearest(name, self._graph.sources, self._found_behind)
+
+    def _ahead(self, name: str) -> Collection[str]:
+        return self._nearest(name, self._graph.results, self._found_ahead)
+
+    def _nearest(
+        self, name: str, step: Callable[[str], Iterable[str]], found: dict[str, frozenset[str]]
+    ) -> frozenset[str]:
+        """The model's tensor of this name, or else the nearest ones along the steps.
+
+        found: the answers so far, since a loop that is written out has thousands of tensors between
+        two of the model's.
+        """
+        ahead, passed = [name], set[str]()
         while ahead:
-            one = ahead.pop()
-            if (known := self._of_model(one)) is not None:
-                found.add(known)
+            one = ahead[-1]
+            known = self._of_model(one)
+            parts = list(step(one)) if known is None and one not in found else []
+            left = [part for part in parts if part not in found and part not in passed]
+            if left:
+                passed.add(one)
+                ahead += left
                 continue
-            new = set(step(one)) - seen
-            seen |= new
-            ahead += sorted(new)
-        return found
+            ahead.pop()
+            each = (found.get(part, frozenset[str]()) for part in parts)
+            found.setdefault(
+                one, frozenset[str]((known,) if known is not None else ()).union(*each)
+            )
+        return found[name]
 
     def _of_model(self, name: str) -> str | None:
         """The model's tensor that has this name or the same content; None if there is none."""
