@@ -14,6 +14,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
 
 from ..errors import ModelError
+from .graph.answers import Answers
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.constant_room import Room
 from .graph.fold import check_left_out, fold_constants
@@ -57,6 +58,7 @@ class Trials:
     def __init__(self, proto: ModelProto) -> None:
         self.proto = proto
         self._done: dict[tuple[tuple[str, Shape], ...], _Trial] = {}
+        self._answers = Answers()
 
     def tried(self, shapes: Mapping[str, Shape]) -> tuple[str, int]:
         """The answer of `misfit`, and the elements in the largest tensor that inference finds."""
@@ -82,7 +84,8 @@ class Trials:
     def _trial(self, shapes: Mapping[str, Shape]) -> _Trial:
         key = _key(shapes)
         if key not in self._done:
-            self._done[key] = _tried(self._lean, shapes, self._room.empty(), self._weights)
+            given = self._room.empty(), self._weights, self._answers
+            self._done[key] = _tried(self._lean, shapes, *given)
         return self._done[key]
 
     @cached_property
@@ -125,12 +128,17 @@ def misfit(proto: ModelProto, shapes: Mapping[str, Shape]) -> str:
 
 
 def _tried(
-    proto: ModelProto, shapes: Mapping[str, Shape], room: Room, weights: Collection[str]
+    proto: ModelProto,
+    shapes: Mapping[str, Shape],
+    room: Room,
+    weights: Collection[str],
+    answers: Answers,
 ) -> _Trial:
     try:
         graph = _sketch(bind_shapes(proto, shapes))
     except ModelError as error:
         return _Trial(error.text, 0, ("", []))
+    graph.answers = answers
     why = _contradiction(graph, room, weights)
     largest = max(map(prod, graph.shapes.values()), default=0)
     why = next(_faults(graph), why)  # faults come before what follows from them
@@ -202,8 +210,7 @@ def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:
 
 def _contradiction(graph: Graph, room: Room, weights: Collection[str]) -> str:
     try:
-        fold_constants(graph)  # `_lean` has sorted it
-        graph.infer(strict=True)
+        fold_constants(graph, strict=True)  # `_lean` has sorted it
         check_left_out(graph, room, weights)
     except ModelError as error:
         return "" if _UNTYPED in error.text else error.text.removeprefix(CONTRADICTION)

@@ -15,8 +15,9 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from ...errors import ModelError
 from ...system.machine_fault import raise_if_fault
 from ..onnx.bind import model_inputs
-from ..onnx.reference import run_reference
+from ..onnx.reference import gather_elements, run_reference, scatter_rows
 from ..onnx.skeleton import attribute, name_of, uses
+from .answers import key_of
 from .branches import hoist_constants
 from .cleanup import drop_dead, sort_nodes
 from .constant_math import OPERATORS, evaluate
@@ -45,14 +46,15 @@ _INTEGER_ONLY = frozenset(("Pow", "ReduceProd", "ReduceSum", "Sum"))  # exact fo
 _ASKED = 4096
 
 
-def fold_constants(graph: Graph) -> None:
+def fold_constants(graph: Graph, *, strict: bool = False) -> None:
     """Make initializers of constants, shapes of static tensors, and what is computed from them.
 
-    ModelError if there is no room for the results, or an operator rejects its constants.
+    ModelError if there is no room for the results, or an operator rejects its constants; if strict,
+    also where shapes contradict each other.
     """
-    changed, known = True, set[str]()
+    changed, known, fault, learned = True, set[str](), None, set[str]()
     while changed:
-        graph.infer()
+        fault = _inferred(graph, strict=strict and bool(known))
         learned = graph.shapes.keys() - known
         changed = _resolve_reshapes(graph) or resolve_branches(graph) or fold_empty(graph)
         if changed or learned:  # else the last round has folded all that can be
@@ -60,6 +62,25 @@ def fold_constants(graph: Graph) -> None:
         known = {*graph.shapes}
         # Last: a branch that is never taken may have constants that do not fit.
         changed = changed or hoist_constants(graph, _EXACT | _OF_SHAPE | {"Constant"})
+    if strict and learned:
+        graph.infer(strict=True)
+    elif fault:
+        raise fault
+
+
+def _inferred(graph: Graph, *, strict: bool) -> ModelError | None:
+    """Infer shapes; if strict, the fault of a graph whose shapes contradict each other.
+
+    Another round may still drop the node at fault.
+    """
+    try:
+        graph.infer(strict=strict)
+    except ModelError as error:
+        if not strict:
+            raise
+        graph.infer()
+        return error
+    return None
 
 
 def sort_and_fold(graph: Graph) -> None:
@@ -141,26 +162,38 @@ def _would_fold(graph: Graph, node: NodeProto) -> bool:
 def _folded(graph: Graph) -> bool:
     """Whether a node was folded. A computed constant is dropped once nothing reads it any more."""
     readers = Counter(name for node in graph.nodes for name in uses(node))
-    done = set()
+    done, outputs = set(), graph.output_names
     for node in list(graph.nodes):
-        wanted = any(readers[name] or name in graph.output_names for name in node.output)
+        wanted = any(readers[name] or name in outputs for name in node.output)
         if not wanted:
             continue
-        _learn(graph, node)
-        if not _is_foldable(graph, node):
-            continue
-        if (results := _results(graph, node)) is None:
+        if (results := _made(graph, node)) is None:
             continue
         read = uses(node)  # before its outputs are renamed
         _store(graph, node, results)
         done.add(id(node))
         readers.subtract(read)
-        for name in read - graph.output_names:
+        for name in read - outputs:
             if not readers[name] and graph.room.has(name):
                 graph.room.free(name)
                 del graph.constants[name]
     graph.nodes = [n for n in graph.nodes if id(n) not in done and not _is_done(graph, n)]
     return bool(done)
+
+
+def _made(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] | None:
+    """The values of the node's outputs; None if it is not folded."""
+    if _is_done(graph, node):
+        return None
+    key = key_of(node, graph.constants)
+    if key is not None and (known := graph.answers.find(key)) is not None:
+        graph.room.check(name_of(node), sum(one.nbytes for one in known))
+        return known
+    _learn(graph, node)
+    made = _results(graph, node) if _is_foldable(graph, node) else None
+    if key is not None and made is not None:
+        graph.answers.note(key, made)
+    return made
 
 
 def _learn(graph: Graph, node: NodeProto) -> None:
@@ -284,13 +317,14 @@ def _evaluate(graph: Graph, node: NodeProto) -> list[np.ndarray] | None:
     """
     try:
         with np.errstate(all="ignore"):
+            names = [name for name in node.input if name]
+            given = [np.asarray(graph.value(name)) for name in names]
             if is_op(node, "GatherElements"):
-                return [_gather_elements(graph, node)]
+                return [gather_elements(given[0], given[1], attribute(node, "axis", 0))]
             if is_op(node, "ScatterND") and attribute(node, "reduction", "none") == "none":
-                return [_scatter_rows(graph, node)]
-            given = [name for name in node.input if name]
-            if _is_rounded(node, [graph.constants[name] for name in given]):
-                return evaluate(node, [np.asarray(graph.value(n)) for n in given], graph.opset)
+                return [scatter_rows(*given)]
+            if _is_rounded(node, [graph.constants[name] for name in names]):
+                return evaluate(node, given, graph.opset)
             return _reference(graph, node)
     except Exception as error:  # NumPy raises many types for a wrong axis, index or shape
         raise_if_fault(error)
@@ -304,30 +338,6 @@ def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
     if is_op(node, "CumSum") and np.size(given[1]) == 1:
         given[1] = np.reshape(np.asarray(given[1]), ())  # torch's exporter writes a list of one
     return run_reference(node, given, graph.opset)
-
-
-def _gather_elements(graph: Graph, node: NodeProto) -> np.ndarray:
-    """For each row along the axis, the elements that are asked for.
-
-    The reference implementation refuses to take more of them than the row has. Along other axes the
-    indices may have fewer rows than the data.
-    """
-    data, indices = (np.asarray(graph.value(name)) for name in node.input)
-    axis = attribute(node, "axis", 0)
-    along = axis + data.ndim if axis < 0 else axis
-    rows = (slice(None) if at == along else slice(n) for at, n in enumerate(indices.shape))
-    return np.take_along_axis(data[tuple(rows)], indices, axis)
-
-
-def _scatter_rows(graph: Graph, node: NodeProto) -> np.ndarray:
-    """The data with rows replaced at places: at once, where the reference takes one by one.
-
-    Vision transformers make a table of hundreds of thousands of relative positions like this.
-    """
-    data, places, rows = (np.asarray(graph.value(name)) for name in node.input)
-    made = data.copy()
-    made[tuple(np.moveaxis(places, -1, 0))] = rows
-    return made
 
 
 def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.ndarray]) -> None:

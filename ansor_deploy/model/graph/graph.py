@@ -22,6 +22,7 @@ from ..onnx.bounds import check_rank, check_shape
 from ..onnx.skeleton import divide, nested_names, tensors, uses, with_initializers
 from ..onnx.type_versions import newer
 from ..ranges import Range
+from .answers import Answers
 from .constant_room import Room
 from .inference_guards import GUARD, guarded, keyed, none
 
@@ -60,7 +61,8 @@ class Graph:
     names that passes made, the name of a tensor that holds the same, or that it stands for.
     foreign: the tensors that `foreign.py` notes. lengths: of results of which a run decides how
     much counts; they are further results of the graph. context: of a model with caches that a
-    library keeps. rooms: the final shapes of inputs that are still open.
+    library keeps. rooms: the final shapes of inputs that are still open. answers: of what was
+    folded, also in other graphs of the same model with the same limits.
     """
 
     proto: ModelProto
@@ -77,6 +79,7 @@ class Graph:
     context: Context | None = None
     ranges: tuple[Range, ...] = ()
     rooms: dict[str, Shape] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers, repr=False)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where the last node was replaced
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.graphs import model, node, randn
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model import misfit, prepare, shapes
@@ -12,6 +12,7 @@ from ansor_deploy.model.assumed import assumed
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.counted.ranges import asked_of
 from ansor_deploy.model.graph import fold
+from ansor_deploy.model.graph.graph import Graph
 
 
 @pytest.fixture
@@ -68,6 +69,51 @@ def test_a_graph_of_which_nothing_more_is_known_is_not_folded_again(monkeypatch,
     rounds.clear()
     trials.misfit({"ids": (1, 8)})
     assert len(rounds) == 1
+
+
+def of_layers(count):
+    """Layers that each compute the same sizes of their data."""
+    nodes = []
+    for at in range(count):
+        nodes += [node("Relu", f"x{at}", f"r{at}"), node("Shape", f"r{at}", f"s{at}"),
+                  node("Gather", f"s{at} second", f"n{at}"), node("Mul", f"n{at} two", f"m{at}"),
+                  node("Concat", f"m{at} rest", f"to{at}", axis=0),
+                  node("Reshape", f"r{at} to{at}", f"v{at}"),
+                  node("Reshape", f"v{at} s{at}", f"x{at + 1}")]  # fmt: skip
+    constants = {"second": np.array([1]), "two": np.array([2]), "rest": np.array([-1])}
+    return model(nodes, {"x0": ("batch", "seq", 4)}, (f"x{count}",), constants)
+
+
+def test_what_layers_compute_alike_is_computed_once(monkeypatch):
+    made, evaluate = [], fold._evaluate
+    monkeypatch.setattr(
+        fold, "_evaluate", lambda graph, one: made.append(one.op_type) or evaluate(graph, one)
+    )
+    trials = misfit.Trials(of_layers(6))
+    assert trials._lean
+    made.clear()
+    assert not trials.misfit({"x0": (1, 8, 4)})
+    assert made == ["Gather", "Mul", "Concat"]
+    assert not trials.misfit({"x0": (2, 8, 4)})  # only the shape itself differs
+    assert made == ["Gather", "Mul", "Concat", "Gather"]
+
+
+@pytest.mark.parametrize(("rows", "times"), [(2, [False, True]), (5, [False, True, False])])
+def test_the_last_inference_of_a_trial_is_the_strict_one(monkeypatch, rows, times):
+    proto = of_layers(1)
+    proto.graph.node.append(node("MatMul", "v0 w", "y"))
+    proto.graph.output[0].name = "y"
+    proto.graph.initializer.append(numpy_helper.from_array(randn(0, rows, 3), "w"))
+    trials = misfit.Trials(proto)
+    assert trials._lean
+    seen, infer = [], Graph.infer
+    monkeypatch.setattr(
+        Graph,
+        "infer",
+        lambda graph, strict=False: seen.append(strict) or infer(graph, strict=strict),
+    )
+    assert bool(trials.misfit({"x0": (1, 8, 4)})) == (rows != 2)
+    assert seen == times
 
 
 def test_a_refused_model_is_read_once(monkeypatch, tmp_path):
