@@ -65,7 +65,10 @@ def proposals(proto: ModelProto, given: Mapping[str, Shape]) -> Iterator[dict[st
 
 
 def _turns(wanted: Sequence[tuple[Axis, Sizes]]) -> Iterator[list[tuple[Axis, int]]]:
-    """A size for each axis at a time; texts change first, with the images beside unchanged."""
+    """A size for each axis at a time; texts change first, with the images beside unchanged.
+
+    The last turn has the least sizes, since the others never have those of two axes together.
+    """
     images = [is_of_image(axis.value) and not is_of_time(axis.name) for axis, _ in wanted]
     for turn in range(max((len(sizes) for _, sizes in wanted), default=1)):
         now = [(axis, sizes[min(turn, len(sizes) - 1)]) for axis, sizes in wanted]
@@ -73,6 +76,8 @@ def _turns(wanted: Sequence[tuple[Axis, Sizes]]) -> Iterator[list[tuple[Axis, in
             both = zip(images, wanted, now, strict=True)
             yield [(one[0], one[1][0]) if image else other for image, one, other in both]
         yield now
+    if len({sizes for _, sizes in wanted}) > 1 and not any(images):
+        yield [(axis, min(sizes)) for axis, sizes in wanted]
 
 
 def _sized(

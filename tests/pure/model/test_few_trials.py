@@ -43,6 +43,23 @@ def test_the_longest_text_is_sought_below_a_length_that_did_not_fit(tried):
     assert [one["ids"][1] for one in tried] == [128, 1028, 514, 512, 513, 1, 511]
 
 
+def test_a_short_sound_is_tried_beside_a_short_text():
+    """Neither fits in the usual order: a frame or a token too many has no position."""
+    proto = of_positions(50)
+    nodes = [node("Conv", "sound w", "c", strides=[8]), node("Shape", "c", "frames", start=2),
+             node("Squeeze", "frames", "m"), node("Range", "zero m one", "numbers"),
+             node("Gather", "times numbers", "t"), node("ReduceSum", "t", "s", keepdims=0),
+             node("Add", "y s", "z")]  # fmt: skip
+    constants = {"w": randn(2, 1, 1, 8), "times": randn(3, 100, 1), "zero": np.array(0)}
+    beside = model(nodes, {"sound": ("batch", 1, "samples")}, ("z",), constants)
+    proto.graph.node.extend(beside.graph.node)
+    proto.graph.initializer.extend(beside.graph.initializer)
+    proto.graph.input.append(beside.graph.input[0])
+    proto.graph.output[0].CopyFrom(beside.graph.output[0])
+    found = assumed(misfit.Trials(proto), {})
+    assert found == {"ids": (1, Span(1, 48)), "sound": (1, 1, Span(8, 807))}
+
+
 def test_lengths_between_two_that_fit_are_not_tried(tried):
     proto = model(
         [node("Conv", "x w", "y", strides=[2])],
