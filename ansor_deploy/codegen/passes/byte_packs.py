@@ -36,7 +36,7 @@ class _Narrowed:
 
     value: the floats. low, high: the ends of the rounded numbers; `read` is to be subtracted from
     both. zero: a constant. read: a byte that is read from memory, or None. kind: the type of the
-    bytes.
+    bytes. bounded: whether the floats are numbers that surely fit int32.
     """
 
     value: Expr
@@ -45,6 +45,7 @@ class _Narrowed:
     low: int
     high: int
     kind: str
+    bounded: bool
 
     @classmethod
     def of(cls, cast: Expr) -> _Narrowed | None:
@@ -57,7 +58,8 @@ class _Narrowed:
         steps, kind = Steps.of(cast.value), str(cast.ty.dtype.with_lanes(1))
         if steps is None or not steps.ends_are_known:
             return None
-        return cls(steps.value, steps.more, steps.read, steps.low, steps.high, kind)
+        ends = steps.low, steps.high
+        return cls(steps.value, steps.more, steps.read, *ends, kind, steps.bounded)
 
     def more(self, words: Expr) -> Expr:
         """16-bit words plus `zero` and `read`."""
@@ -95,11 +97,16 @@ class _Packs:
     signed: str
 
     def nearest(self, steps: _Narrowed, value: Expr) -> Expr:
-        """The nearest integers to floats, at most `high`; for NaN the least int32."""
+        """The nearest integers to floats, at most `high`; for NaN the least int32.
+
+        What fits int32 is limited when it is packed.
+        """
         lanes = value.ty.dtype.lanes
+        name = f"llvm.lrint.v{lanes}i32.v{lanes}f32"
+        if steps.bounded:
+            return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, value)
         high = tirx.Broadcast(less(steps.high, steps.read), lanes)
         held = shared(value, lambda x: tirx.Select(high < x, high, x))
-        name = f"llvm.lrint.v{lanes}i32.v{lanes}f32"
         return tirx.call_llvm_pure_intrin(f"int32x{lanes}", name, held)
 
     def packed(self, steps: _Narrowed, vectors: list[Expr]) -> Expr:
@@ -122,7 +129,8 @@ class _Packs:
             return tirx.call_llvm_pure_intrin(kind, self.words, left, right)
 
         words = both(*pair) if len(pair) == 2 else shared(pair[0], lambda one: both(one, one))
-        return steps.held(steps.more(words), steps.low + steps.zero, tirx.Max)
+        above = steps.held(steps.more(words), steps.low + steps.zero, tirx.Max)
+        return steps.held(above, steps.high + steps.zero, tirx.Min) if steps.bounded else above
 
 
 class _ArmPacks:
@@ -131,10 +139,14 @@ class _ArmPacks:
     lanes = 4
 
     def nearest(self, steps: _Narrowed, value: Expr) -> Expr:
-        """The nearest integers to floats, at least `low`, which NaN becomes as well."""
+        """The nearest integers to floats, at least `low`, which NaN becomes as well.
+
+        What fits int32 is limited when it is packed.
+        """
         lanes = value.ty.dtype.lanes
         low = tirx.Broadcast(less(steps.low, steps.read), lanes)
         held = tirx.call_llvm_pure_intrin(f"float32x{lanes}", WITHOUT_NAN, value, low)
+        held = value if steps.bounded else held
         if lanes == self.lanes:
             return self._whole(held)
         places = [list(range(at, at + self.lanes)) for at in range(0, lanes, self.lanes)]
@@ -148,8 +160,10 @@ class _ArmPacks:
         name = "sqxtun" if steps.kind == "uint8" else "sqxtn"
         words = [_narrow("int16x4", "sqxtn", one) for one in vectors]
         pairs = [_beside((words[at : at + 2] * 2)[:2]) for at in range(0, len(words), 2)]
-        most = steps.high + steps.zero
+        least, most = steps.low + steps.zero, steps.high + steps.zero
         held = [steps.held(steps.more(one), most, tirx.Min) for one in pairs]
+        if steps.bounded:
+            held = [steps.held(one, least, tirx.Max) for one in held]
         made = _beside([_narrow(f"{steps.kind}x8", name, one) for one in held])
         if len(vectors) % 2 == 0:
             return made

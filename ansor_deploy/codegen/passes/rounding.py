@@ -6,6 +6,10 @@
     uint8(bits(t) - bits(M) + z)            the step as an integer
     t - M                                   the step as a float, without z
 
+    uint8(int32(max(min(float32(int32(round(x))) + z, 255), 0)))
+    -->
+    t = min(max(x, -z), 255 - z) + M        x is known to fit int32, and so to be no NaN
+
 with M = 1.5 * 2^23: a float32 of that size has no bits for fractions, so that the sum is rounded,
 half to even as ONNX defines it. It is the same on every processor and as cheap as an instruction
 that rounds. NaN becomes the least step. The zero point may be a byte that is read from memory: it
@@ -30,6 +34,7 @@ from .vector_math import ROUNDING, Expr, shared
 _BITS = int(np.float32(ROUNDING).view(np.int32))
 # Integers up to this one are exact when M is added to them.
 _MOST = 1 << 20
+_BYTES = ("uint8", "int8")
 NEAREST = "tirx.nearbyint"
 WITHOUT_NAN = "llvm.maxnum"
 
@@ -67,7 +72,9 @@ def _cast(cast: Any, arm: bool, fused: bool) -> Any:
 class _Clipped:
     """The expression clip(nearest(value) + zero, low, high).
 
-    read: a byte in memory that is added instead of `zero`, which is 0 then; else None.
+    read: a byte in memory that is added instead of `zero`, which is 0 then; else None. bounded:
+    whether the value is a number that surely fits int32, since it is converted to that and
+    back before it is clipped.
     """
 
     value: Expr
@@ -75,6 +82,7 @@ class _Clipped:
     read: Expr | None
     low: int
     high: int
+    bounded: bool
 
     @classmethod
     def of(cls, expr: Expr) -> _Clipped | None:
@@ -90,11 +98,13 @@ class _Clipped:
         read = _byte(expr.b) if isinstance(expr, tirx.Add) else None
         zero = _whole(expr.b) if isinstance(expr, tirx.Add) and read is None else 0
         rounded = expr.a if isinstance(expr, tirx.Add) else expr
+        bounded = isinstance(rounded, tirx.Cast) and isinstance(rounded.value, tirx.Cast)
+        rounded = rounded.value.value if bounded else rounded
         if len(ends) < 2 or zero is None or op_name(rounded) != NEAREST:
             return None
         if str(rounded.ty.dtype) != "float32" or ends[tirx.Max] > ends[tirx.Min]:
             return None
-        return cls(rounded.args[0], zero, read, ends[tirx.Max], ends[tirx.Min])
+        return cls(rounded.args[0], zero, read, ends[tirx.Max], ends[tirx.Min], bounded)
 
     def undivided(self) -> _Clipped:
         """The same number without a division, where that is certain."""
@@ -105,7 +115,9 @@ class _Clipped:
     def rounded(self, arm: bool) -> Expr:
         """The same number as an int32 expression, rounded by an addition."""
         low, high = (less(end - self.zero, self.read) for end in (self.low, self.high))
-        if arm:
+        if self.bounded:
+            above = tirx.Max(self.value, low)
+        elif arm:
             above = tirx.call_llvm_pure_intrin("float32", WITHOUT_NAN, self.value, low)
         else:
             above = shared(self.value, lambda x: tirx.Select(x > low, x, low))
@@ -122,7 +134,8 @@ class Steps:
     total: the sum with M. value: the float that was clipped and rounded. more: the constant that
     the steps are larger than the rounded float. low, high: the ends at which the float was clipped,
     without `read`. read: a byte that is subtracted from both ends; None for none. added: bytes that
-    are added to the steps besides `more`, each with its sign.
+    are added to the steps besides `more`, each with its sign. bounded: whether the float is a
+    number that surely fits int32.
     """
 
     total: Expr
@@ -132,6 +145,7 @@ class Steps:
     high: int
     read: Expr | None
     added: tuple[tuple[int, Expr], ...]
+    bounded: bool
 
     @classmethod
     def of(cls, expr: Expr) -> Steps | None:
@@ -153,7 +167,8 @@ class Steps:
         if (above := _above(total.a.b)) is None:
             return None
         (low, read), (high, _) = (_end(lane(one)) for one in (above[1], total.a.a))
-        return cls(total, above[0], more, low, high, read, _without_pairs(added))
+        bounded = isinstance(total.a.b, tirx.Max)
+        return cls(total, above[0], more, low, high, read, _without_pairs(added), bounded)
 
     def fits(self, kind: str) -> bool:
         """Whether each step fits an integer of a type."""
@@ -222,13 +237,15 @@ def _byte(value: Expr) -> Expr | None:
     """The byte in memory that a value was cast from; None for any other value."""
     if not isinstance(value, tirx.Cast) or not isinstance(value.value, tvm.ir.TensorLoad):
         return None
-    return value.value if str(value.value.ty.dtype) in ("uint8", "int8") else None
+    return value.value if str(value.value.ty.dtype) in _BYTES else None
 
 
 def _above(expr: Expr) -> tuple[Expr, Expr] | None:
     """The value that `_Clipped.rounded` limited from below, and the limit; or None."""
     if isinstance(expr, tvm.ir.Call):
         return expr.args[-2], expr.args[-1]
+    if isinstance(expr, tirx.Max):
+        return expr.a, expr.b
     chosen = expr.body if isinstance(expr, tirx.Let) else expr
     if not isinstance(chosen, tirx.Select):
         return None

@@ -13,10 +13,13 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
+from ..graph.graph import BYTES
 from .emitter import Emitter
 from .operator import Operator, contrib
 
 FLOAT, INT32, UINT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT8
+# Products of int32 with this scale or a smaller one leave room for a zero point.
+_SHRINKING = 0.5
 _STORED = {  # the next larger type that TVM has tensors of
     TensorProto.INT4: TensorProto.INT8,
     TensorProto.UINT4: TensorProto.UINT8,
@@ -93,10 +96,13 @@ def real(emit: Emitter, name: str, scale: str, zero: str) -> str:
     return emit("Mul", wide, scale)
 
 
-def saturate(emit: Emitter, steps: str, zero: str, kind: int) -> str:
-    """Float32 steps from the zero point, rounded and saturated to the type."""
-    found = Range.of(kind)
-    rounded = emit("Round", steps)
+def saturate(emit: Emitter, steps: str, zero: str, kind: int, *, fit: bool = False) -> str:
+    """Float32 steps from the zero point, rounded and saturated to the type.
+
+    fit: whether the steps surely fit int32. A conversion to that and back then says so.
+    """
+    found, rounded = Range.of(kind), emit("Round", steps)
+    rounded = emit.cast(emit.cast(rounded, INT32), FLOAT) if fit else rounded
     moved = emit("Add", rounded, emit.cast(zero, FLOAT)) if zero else rounded
     above = emit("Max", moved, emit.constant(float(found.low)))
     return emit.cast(emit("Min", above, emit.constant(float(found.high))), found.stored)
@@ -104,8 +110,15 @@ def saturate(emit: Emitter, steps: str, zero: str, kind: int) -> str:
 
 def requantise(emit: Emitter, total: str, scale: str, zero: str) -> str:
     """Int32 sums as steps of another scale. scale: of a product, in steps of the result."""
-    steps = emit("Mul", emit.cast(total, FLOAT), scale)
-    return saturate(emit, steps, parameter(emit, zero), emit.dtype(zero))
+    steps, kind = emit("Mul", emit.cast(total, FLOAT), scale), emit.dtype(zero)
+    fit = kind in BYTES and _shrinks(emit, scale)
+    return saturate(emit, steps, parameter(emit, zero), kind, fit=fit)
+
+
+def _shrinks(emit: Emitter, scale: str) -> bool:
+    """Whether products with a scale are smaller, so that those of int32 fit int32 with a byte."""
+    known = emit.graph.value(scale)
+    return known is not None and bool((np.abs(known) <= _SHRINKING).all())
 
 
 def after_zero(emit: Emitter, steps: str, zero: str) -> str:

@@ -66,6 +66,44 @@ def test_bytes_are_clipped_and_in_order(target, count, read, kind, zero, low):
     np.testing.assert_array_equal(y.numpy(), np.where(np.isnan(x), low, wanted))
 
 
+def whole_steps(kind, zero, low, high, lanes):
+    """Numbers that are said to fit int32, rounded to bytes and clipped; four vectors in a row."""
+    x = te.placeholder((40, 4 * lanes), name="x")
+
+    def element(*at):
+        whole = tirx.nearbyint(x[at]).astype("int32").astype("float32")
+        moved = whole + tirx.const(float(zero), "float32")
+        return tirx.max(tirx.min(moved, float(high)), float(low)).astype("int32").astype(kind)
+
+    sch = tvm.s_tir.Schedule(te.create_prim_func([x, te.compute(x.shape, element, name="y")]))
+    _, column = sch.get_loops("y")
+    vector, lane = sch.split(column, [None, lanes])
+    sch.unroll(vector)
+    sch.vectorize(lane)
+    return sch.mod
+
+
+@pytest.mark.parametrize("target", [AVX2, AVX512], ids=["AVX2", "AVX-512"])
+@pytest.mark.parametrize(
+    ("kind", "zero", "low", "high"),
+    [("uint8", 3, 0, 255), ("uint8", 128, 128, 200), ("int8", -7, -128, 127), ("int8", 5, -9, 9)],
+)
+def test_what_fits_int32_is_clipped_when_it_is_packed(target, kind, zero, low, high):
+    if lacks(target.triple, target.cpu, target.features):
+        pytest.skip("this processor has not the instructions")
+    lanes = target.vector_bytes // 4
+    mod = whole_steps(kind, zero, low, high, lanes)
+    x = np.random.default_rng(0).uniform(-300, 300, (40, 4 * lanes)).astype(np.float32)
+    x[0, :8] = [-(2.0**30), 2.0**30, 40000, -40000, 0.5, -0.5, 1.5, 32767.5]
+    y = tvm.runtime.tensor(np.zeros(x.shape, kind))
+    library = tvm.compile(mod, target=tvm_target(target), tir_pipeline=PIPELINE)
+    library["main"](tvm.runtime.tensor(x), y)
+    np.testing.assert_array_equal(y.numpy(), np.clip(np.rint(x) + np.float32(zero), low, high))
+    code = compiled({"main": mod["main"]}, target).inspect_source("asm")
+    assert "vpack" in code
+    assert not any(one in code for one in ("vminps", "vmaxps"))
+
+
 @pytest.mark.parametrize(
     ("target", "found"),
     [(AVX2, True), (AVX512, True), (SSE, False)],
@@ -86,6 +124,13 @@ def test_bytes_that_a_pass_makes_of_floats_are_packed_by_default():
     mod = tvm.IRModule({"main": te.create_prim_func([x, y])})
     func = default_schedule(mod, AVX2).mod["main"]
     assert "vpackuswb" in compiled({"main": func}, AVX2).inspect_source("asm")
+
+
+def test_aarch64_converts_what_fits_as_it_is():
+    mod = whole_steps("uint8", 3, 0, 255, 4)
+    code = compiled({"main": mod["main"]}, ARM).inspect_source("asm")
+    assert "fcvtns" in code
+    assert "fmaxnm" not in code
 
 
 @pytest.mark.parametrize(("kind", "narrowed"), [("uint8", "sqxtun"), ("int8", "sqxtn")])
