@@ -170,13 +170,14 @@ def _fits(tensor: Any, place: Region, graph: _Graph, kernels: "_Kernels") -> boo
 
 
 def _is_scattered(tensor: Any, place: Region, target: Target) -> bool:
-    """Whether cache lines with elements of a tensor in that place mostly hold other tensors.
+    """Whether most of the cache lines with a tensor's elements in that place hold others'.
 
-    Processors fetch lines in pairs.
+    Processors fetch lines in pairs, and beyond the second cache a copy costs less than kernels that
+    move whole pairs for a few elements of each.
     """
     shape, itemsize = shape_of(tensor.ty), numpy_dtype(str(tensor.ty.dtype)).itemsize
     run = math.prod(shape[_axis(shape, place.shape) :]) * itemsize
-    return run < 2 * target.cache_line_bytes and math.prod(place.shape) * itemsize > target.l2_bytes
+    return run < target.cache_line_bytes and math.prod(place.shape) * itemsize > target.l2_bytes
 
 
 class _Writer:

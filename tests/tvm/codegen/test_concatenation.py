@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tvm
@@ -92,6 +94,18 @@ COPIES = {"twice": (TWICE, 2), "input": (INPUT, 1), "seen": (SEEN, 1), "shared":
 )
 def test_parts_are_written_in_place_or_copied(proto, copied):
     compiled = built.compiled(proto)
+    assert copies(compiled) == copied
+    assert_right(proto, compiled)
+
+
+@pytest.mark.parametrize(("channels", "copied"), [(8, 2), (16, 0)])
+def test_short_runs_are_copied_beyond_the_cache(channels, copied):
+    proto = network(
+        ("a", "x", 16, channels, 1), ("b", "a", channels, channels, 3), concat("d", "a b"),
+        ("y", "d", 2 * channels, 16, 1),
+    )  # fmt: skip
+    small = replace(built.HOST, name="small", l2_bytes=1 << 13)
+    compiled = built.compiled(proto, small)
     assert copies(compiled) == copied
     assert_right(proto, compiled)
 
