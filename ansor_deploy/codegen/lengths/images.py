@@ -2,7 +2,10 @@
 
     y[i, j] = f(x[i, j])                        h, w of 640, 640 count
     -->
-    y[p / 640, p % 640] = f(x[p / 640, p % 640])        p = i w + j
+    y[0, p] = f(x[0, p])        p = i w + j
+
+The first line stands for all of them, as in memory. As p / 640 and p % 640, with all that p is made
+of, compilers would take minutes for kernels of large images.
 
 So what counts is as dense in memory as in a library for that size alone, and tiles of packed rows
 (`packed.py`) read and write each row at its own number. Only the order of elements in tensors
@@ -34,8 +37,8 @@ class Image(NamedTuple):
     def moved(self, indices: Sequence[Any], numbers: Numbers, *, stored: bool) -> list[Any]:
         """The indices of an element in this order. Pixels that do not count are stored last."""
         line, column = indices[self.axis : self.axis + 2]
-        slot, width = self.places.slot(line, column, numbers, stored=stored), self.places.width
-        parts = tirx.floordiv(slot, width), tirx.floormod(slot, width)
+        slot = self.places.slot(line, column, numbers, stored=stored)
+        parts = tirx.const(0, str(slot.ty.dtype)), slot
         return [*indices[: self.axis], *parts, *indices[self.axis + 2 :]]
 
 
