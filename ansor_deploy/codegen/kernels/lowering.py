@@ -20,10 +20,9 @@ the last bit may differ (`reciprocals.py`).
 
 For floats that stand for integers, each operation rounds by itself (`own_roundings.py`). Quotients
 by a scale are rounded by an addition (`rounding.py`; it runs later, since `own_roundings.py` looks
-for the conversions that it removes), without a division where the steps are the same without
-(`quotients.py`). On x86 a whole register of results is narrowed to bytes at
-once (`byte_packs.py`), and a whole vector of bytes is looked up in a table at once
-(`byte_tables.py`).
+for the conversions that it removes). They are products where these give the same steps
+(`quotients.py`). On x86 a whole register of results is narrowed to bytes at once (`byte_packs.py`),
+and a whole vector of bytes is looked up in a table at once (`byte_tables.py`).
 """
 
 from collections.abc import Callable, Collection, Iterator

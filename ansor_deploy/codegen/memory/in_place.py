@@ -170,7 +170,7 @@ def _fits(tensor: Any, place: Region, graph: _Graph, kernels: "_Kernels") -> boo
 
 
 def _is_scattered(tensor: Any, place: Region, target: Target) -> bool:
-    """Whether most of the cache lines with a tensor's elements in that place hold others'.
+    """Whether a large tensor's elements in that place fill less than half of the lines they are in.
 
     Processors fetch lines in pairs, and beyond the second cache a copy costs less than kernels that
     move whole pairs for a few elements of each.
