@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from .._tvm import collect, tirx, tvm
+from .._tvm import collect, tirx, tvm, uses
 from ..marks.dot import DOT
 from ..marks.long_dot import LONG_DOT
 from ..marks.partial_lanes import kept_in_lanes
@@ -261,7 +261,8 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
         return
     bits = _bits(view, target)
     *outer, last = _joined(sch, view, loops, lanes(target, bits))
-    parted = len(outer) == len(loops) - 1 and _ends_inside(view)
+    width = vector_width(extent(sch, last), target, bits)
+    parted = len(outer) == len(loops) - 1 and _ends_with_vectors(view, width)
     vectors = vectorized(sch, last, target, bits, parted=parted)
     if not is_marked(sch, vectors):
         outer.append(vectors)
@@ -270,12 +271,28 @@ def parallel_map(sch: Any, block: Any, target: Target) -> None:
         sch.parallel(task)
 
 
-def _ends_inside(view: BlockView) -> bool:
-    """Whether a stage chooses by the place along its last axis alone, as a concatenation does."""
+def _ends_with_vectors(view: BlockView, width: int) -> bool:
+    """Whether a stage has parts along its last axis, as a concatenation has, of whole vectors.
+
+    A vector with elements of two parts would be a loop of which nobody knows where it ends.
+    """
     last = view.node.iter_vars[-1].var
     chosen = [one.args[0] for one in collect(view.node.body, tvm.ir.Call) if is_condition(one)]
     compared = [one for condition in chosen for one in collect(condition, *_COMPARISONS)]
-    return any(set(collect(one, tirx.Var)) == {last} for one in compared)
+    ends = [_end(one, last) for one in compared if uses(one, last)]
+    return bool(ends) and not any(end is None or end % width for end in ends)
+
+
+def _end(comparison: Any, last: Any) -> int | None:
+    """Where a comparison of a place with a constant changes; None for other comparisons."""
+    turned = isinstance(comparison, (tirx.GT, tirx.GE))
+    less, more = (comparison.b, comparison.a) if turned else (comparison.a, comparison.b)
+    included = isinstance(comparison, (tirx.LE, tirx.GE))
+    if less.same_as(last) and isinstance(more, tirx.IntImm):
+        return int(more) + included
+    if more.same_as(last) and isinstance(less, tirx.IntImm):
+        return int(less) + (not included)
+    return None
 
 
 def _joined(sch: Any, view: BlockView, loops: Sequence[Any], width: int) -> list[Any]:
