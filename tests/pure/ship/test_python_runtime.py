@@ -18,10 +18,12 @@ def test_its_modules_import_no_others():
         folder = name.split("/")[:-1]
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.ImportFrom) and node.level:
-                base = folder[: len(folder) - node.level + 1] + (node.module or "").split(".")
-                path = "/".join(filter(None, base))
-                known = {f"{path}.py", f"{path}/__init__.py"} & files.keys()
-                assert known, f"{name}: {path}"
+                base = folder[: len(folder) - node.level + 1]
+                imported = [node.module] if node.module else [one.name for one in node.names]
+                for module in imported:
+                    path = "/".join([*base, *module.split(".")])
+                    known = {f"{path}.py", f"{path}/__init__.py"} & files.keys()
+                    assert known, f"{name}: {path}"
 
 
 def test_a_name_says_how_an_archive_is_compressed(tmp_path):

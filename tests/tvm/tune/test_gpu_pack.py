@@ -26,9 +26,8 @@ def shop(tmp_path, monkeypatch):
         pytest.skip("needs g++, which compiles the kernels' source for this machine")
     cuda_on_cpu.compile_driver(tmp_path)
     cuda_on_cpu.compiler(monkeypatch, tmp_path)
-    monkeypatch.setattr(
-        packs, "open_farm", lambda address: nullcontext(cuda_on_cpu.InThisProcess(tmp_path))
-    )
+    farm = nullcontext(cuda_on_cpu.InThisProcess(tmp_path))
+    monkeypatch.setattr(packs, "open_farm", lambda address, warn: farm)
     product = [node("MatMul", "x w", "a"), node("Softmax", "a", "y")]
     onnx.save(
         model(product, {"x": (4, 16)}, ["y"], {"w": randn(1, 16, 64)}), tmp_path / "model.onnx"
