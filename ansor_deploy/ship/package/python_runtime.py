@@ -45,6 +45,8 @@ import sys
 try:
     from .runtime.__main__ import main
 except ModuleNotFoundError as error:
+    if error.name != "numpy":
+        raise
     hint = "pip install numpy, or on Debian: apt-get install python3-numpy"
     sys.exit(f"error: {error}\\n  hint: {hint}")
 
