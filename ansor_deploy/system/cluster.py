@@ -28,7 +28,7 @@ def open_farm(address: str, warn: Callable[[str], None]) -> Iterator[Executor]:
     """
     # Not pure: Dask must not reuse a failed build's result where the same program is built again.
     with connected(address) as client, client.get_executor(pure=False) as executor:
-        yield _Workers(executor, list(client.run(versions)), warn)
+        yield _Workers(executor, list(client.nthreads()), warn)
 
 
 class _Workers(Executor):
