@@ -144,9 +144,10 @@ class _ArmPacks:
         What fits int32 is limited when it is packed.
         """
         lanes = value.ty.dtype.lanes
-        low = tirx.Broadcast(less(steps.low, steps.read), lanes)
-        held = tirx.call_llvm_pure_intrin(f"float32x{lanes}", WITHOUT_NAN, value, low)
-        held = value if steps.bounded else held
+        held = value
+        if not steps.bounded:
+            low = tirx.Broadcast(less(steps.low, steps.read), lanes)
+            held = tirx.call_llvm_pure_intrin(f"float32x{lanes}", WITHOUT_NAN, value, low)
         if lanes == self.lanes:
             return self._whole(held)
         places = [list(range(at, at + self.lanes)) for at in range(0, lanes, self.lanes)]

@@ -36,8 +36,13 @@ def steps(kind, zero, low, count, lanes):
         most = float(np.iinfo(kind).max)
         return tirx.max(tirx.min(moved, most), float(low)).astype("int32").astype(kind)
 
-    y = te.compute(x.shape, element, name="y")
-    sch = tvm.s_tir.Schedule(te.create_prim_func([x, read, y]))
+    return by_vectors([x, read], element, lanes)
+
+
+def by_vectors(given, element, lanes):
+    """A program that computes an element for each of the first tensor, each row by vectors."""
+    y = te.compute(given[0].shape, element, name="y")
+    sch = tvm.s_tir.Schedule(te.create_prim_func([*given, y]))
     _, column = sch.get_loops("y")
     vector, lane = sch.split(column, [None, lanes])
     sch.unroll(vector)
@@ -75,12 +80,7 @@ def whole_steps(kind, zero, low, high, lanes):
         moved = whole + tirx.const(float(zero), "float32")
         return tirx.max(tirx.min(moved, float(high)), float(low)).astype("int32").astype(kind)
 
-    sch = tvm.s_tir.Schedule(te.create_prim_func([x, te.compute(x.shape, element, name="y")]))
-    _, column = sch.get_loops("y")
-    vector, lane = sch.split(column, [None, lanes])
-    sch.unroll(vector)
-    sch.vectorize(lane)
-    return sch.mod
+    return by_vectors([x], element, lanes)
 
 
 @pytest.mark.parametrize("target", [AVX2, AVX512], ids=["AVX2", "AVX-512"])
