@@ -85,14 +85,17 @@ def looped(count, inner=None, weights=0):
     return node("Loop", f"n - {read}", made, body=graph)
 
 
-def nested_loops(weights=0):
+def nested_loops(steps, weights=0):
+    """A loop of so many steps, with 2000 steps in each."""
     inner = looped(-1, weights=weights)
     for value in (*inner.attribute[0].g.input, *inner.attribute[0].g.output):
         value.name = f"inner_{value.name}"
     for each in inner.attribute[0].g.node:
         each.input[:] = [f"inner_{name}" for name in each.input]
         each.output[:] = [f"inner_{name}" for name in each.output]
-    return bare([looped(2000, inner)], {"x": [8]}, {"n": np.array(2000)})
+    outer = looped(steps, inner)
+    outer.input[0] = "m"
+    return bare([outer], {"x": [8]}, {"n": np.array(2000), "m": np.array(steps)})
 
 
 def chain(count):
@@ -187,11 +190,11 @@ BOMBS = {
         bare([node("Split", "x", "y", num_outputs=10**9)], {"x": [8]}, opset=18),
         "has 1000000000 outputs",
     ),
-    "constants of a loop": (nested_loops(weights=1 << 18), "of the model's constants alone"),
+    "constants of a loop": (nested_loops(2000, weights=1 << 18), "of the model's constants alone"),
     "functions": (called(30, 2), "more than 50000 nodes"),
     "functions in a circle": (called(3, 1, "f0"), "function 'f0' calls itself"),
     "deep functions": (lambda: called(3000, 1), "too deeply"),
-    "nested loops": (nested_loops(), "more than 50000 nodes"),
+    "nested loops": (nested_loops(20), "more than 50000 nodes"),
     "nodes": (lambda: chain(100_000), "more than 50000 nodes"),
     "dimension": (bare([node("Relu", "x", "y")], {"x": [2**31]}), "tensor 'x' of shape 2147483648"),
     "product": (bare([node("Relu", "x", "y")], {"x": [2**31 - 1] * 4}), "2**31 elements or more"),
