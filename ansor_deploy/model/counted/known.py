@@ -6,10 +6,10 @@ many. The elements behind them are arbitrary, and no result depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial, reduce
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
@@ -24,6 +24,7 @@ from .quotients import Quotients
 from .shares import is_fine
 from .values import Values, certain, named, objects, tracked
 
+T = TypeVar("T")
 Axes = Mapping[int, Number]  # for each counted axis, how many elements count
 _SMALL = 64  # the most elements of a constant whose values are tracked
 
@@ -44,7 +45,7 @@ class Known:
         self._values: dict[str, Values] = {}
         self.divided = Quotients()
         self._scalars: dict[Number, str] = {}
-        self._masks: dict[Any, str] = {}
+        self._made: dict[Hashable, Any] = {}
 
     def values(self, name: str) -> Values | None:
         """The elements of a small tensor of integers, as far as they are known."""
@@ -223,10 +224,14 @@ class Step(Emitter):
 
     def counts(self, shape: Shape, axes: Axes) -> str:
         """Booleans that broadcast to a shape: whether each element counts; "" if all do."""
-        known = self.facts._masks  # noqa: SLF001 - a cache of what steps made
         key = (len(shape), *((axis, shape[axis], number) for axis, number in axes.items()))
+        return self.once(key, partial(self._counts, shape, axes))
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` emits, or what an earlier step emitted with the same key."""
+        known = self.facts._made  # noqa: SLF001 - a cache of what steps made
         if key not in known:
-            known[key] = self._counts(shape, axes)
+            known[key] = make()
         return known[key]
 
     def _counts(self, shape: Shape, axes: Axes) -> str:

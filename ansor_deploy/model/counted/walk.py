@@ -29,6 +29,7 @@ from . import (
     branches,
     caches,
     found,
+    fourier,
     fused,
     loops,
     moves,
@@ -59,7 +60,7 @@ _OPEN: Mapping[str, Rule] = {
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
-    **recurrences.RULES, **sampled.RULES, **norms.RULES,
+    **recurrences.RULES, **sampled.RULES, **norms.RULES, **fourier.RULES,
 }  # fmt: skip
 # Operators that keep all elements in their order.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")

@@ -20,7 +20,7 @@ TYPES = REAL | {"int32", "int64"}
 def fourier(emit: Emitter) -> str:
     """The transform along one axis, or its inverse; only half of it if that is enough."""
     shape = emit.shape(emit.input(0))
-    axis = _axis(emit) % len(shape)
+    axis = axis_of(emit) % len(shape)
     inverse, onesided = (bool(emit.attribute(name, 0)) for name in ("inverse", "onesided"))
     whole = 2 * (shape[axis] - 1) if inverse and onesided else shape[axis]
     length = _constant(emit, 1, whole)
@@ -85,7 +85,8 @@ def _transformed(emit: Emitter, name: str, before: list[int], matrix: np.ndarray
     return emit.reshape(emit("MatMul", flat, factor), *before, made, results)
 
 
-def _axis(emit: Emitter) -> int:
+def axis_of(emit: Emitter) -> int:
+    """The axis that a DFT transforms, which older versions have as an attribute."""
     if emit.graph.opset < 20:
         return int(emit.attribute("axis", 1))
     return _constant(emit, 2, -2)

@@ -47,3 +47,13 @@ def test_many_numbers_are_added_up_to_the_last_digits(name):
 def test_a_model_of_short_sums_stays_itself():
     proto = _of("GlobalAveragePool", shape=(1, 2, 64))
     assert with_wide_sums(proto) is proto
+
+
+def test_transforms_are_right_to_the_last_digits():
+    proto = model([node("DFT", "x", "y", axis=1)], {"x": (1, 321, 1)}, opset=17)
+    x = np.random.default_rng(0).standard_normal((1, 321, 1)).astype(np.float32)
+    waves = np.fft.fft(x[..., 0].astype(np.float64), axis=1)
+    expected = np.stack([waves.real, waves.imag], -1)
+    size = np.abs(expected).max()
+    off = [abs(run(one, {"x": x})[0] - expected).max() for one in (with_wide_sums(proto), proto)]
+    assert off[0] < 2 * _EPSILON * size < off[1]
