@@ -8,7 +8,7 @@ that. `caches.py` assumes the rows of caches. All other open sizes have to be gi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby, permutations
+from itertools import permutations
 from math import isqrt
 
 from onnx import ModelProto
@@ -29,6 +29,7 @@ from .onnx.usual_sizes import (
     side_of_patch,
 )
 from .proportions import in_proportion
+from .together import together
 
 Shape = tuple[int, ...]
 _OF_IMAGES = 4  # the least rank of a tensor of images
@@ -143,10 +144,8 @@ def _opened(
     sides = [axis for axis in lengths if axis.name in of_images]  # of a mask for the images, too
     made: Asked = {**fitting[0], **any_size(trials, given, fitting[0], sides)}
     others = [axis for axis in lengths if axis not in sides and not _is_height(axis, fitting[0])]
-    others.sort(key=lambda axis: axis.name)
     largest = fitting[0]
-    for _, named in groupby(others, key=lambda axis: axis.name):
-        places = list(named)
+    for places in _together(trials, given, fitting[0], others):
         most = _most(trials, given, fitting, largest, places)
         largest = _with(largest, places, most)
         least = _least(trials, given, fitting[0], places, most)
@@ -154,6 +153,27 @@ def _opened(
         if (first := max(least, step)) < most:
             made = _with(made, places, Span(first, most, step))
     return made
+
+
+def _together(
+    trials: Trials, given: Mapping[str, Shape], shapes: Asked, axes: Sequence[Axis]
+) -> list[list[Axis]]:
+    """The axes in groups that change together: those of one name, or of several of one size."""
+    groups = list[list[str]]()
+    sizes = {axis.name: _size(shapes, axis) for axis in axes}
+
+    def fits(names: Sequence[str]) -> bool:
+        places = [axis for axis in axes if axis.name in names]
+        asked = _with(shapes, places, sizes[names[0]] // 2)
+        return not trials.misfit({**given, **asked})  # type: ignore[dict-item]
+
+    for size in dict.fromkeys(sizes.values()):
+        alike = [name for name in sizes if sizes[name] == size]
+        found, left = together(alike, fits) if len(alike) > 1 and size > 1 else ([], alike)
+        groups += found
+        groups += [left] if len(left) > 1 and fits(left) else [[name] for name in left]
+    ordered = sorted(groups, key=lambda names: names[0])
+    return [[axis for axis in axes if axis.name in names] for names in ordered]
 
 
 def _most(

@@ -14,6 +14,7 @@ from ..onnx.bind import model_inputs
 from ..onnx.sizes import is_length, open_axes
 from ..operators.emitter import INT64
 from ..ranges import Place, Range, fixed
+from ..together import together
 from . import rooms
 from .known import Known
 from .numbers import Number, symbol
@@ -28,7 +29,7 @@ def asked_of(trials: Trials, shapes: Asked) -> tuple[Range, ...]:
     input.
 
     Axes with the same range have one length, with two exceptions: the graph takes a length of its
-    own for each of their names, or an input has two of them. Then axes have one length if they have
+    own for some of their names, or an input has two of them. Then axes have one length if they have
     one name, or, in a model without names, the same number. Several lengths are named after their
     axes.
     """
@@ -40,11 +41,11 @@ def asked_of(trials: Trials, shapes: Asked) -> tuple[Range, ...]:
     if not any(place[1] or place in long for place in spans):
         return ()
     apart = set(_apart(shapes, names))
-    free = set(_free(trials, shapes, spans, names))
+    free = dict(_free(trials, shapes, spans, names))
     found: dict[tuple[Span, str], list[Place]] = defaultdict(list)
     for place, span in spans.items():
-        own = span in apart or place in free
-        found[span, _label(place, names) if own else ""].append(place)
+        own = _label(place, names) if span in apart else ""
+        found[span, free.get(place, own)].append(place)
     taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     taken |= {value.name for value in proto.graph.input}
     called = names if len(found) > 1 else {}
@@ -65,23 +66,28 @@ def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
 
 def _free(
     trials: Trials, shapes: Asked, spans: Mapping[Place, Span], names: Mapping[Place, str]
-) -> Iterator[Place]:
+) -> Iterator[tuple[Place, str]]:
     """The axes for which the graph takes another length than for others with the same range.
 
-    All axes of one name change together. A name that an exporter derived from an input's says
-    nothing.
+    Each comes with the name of its length, the first of the names that change together. A name that
+    an exporter derived from an input's says nothing.
     """
-    called = {at: names[at] for at in spans if at in names and not names[at].startswith(at[0])}
-    for name in sorted(set(called.values())):
-        own = [place for place in called if called[place] == name]
-        span = spans[own[0]]
-        alone = all(names.get(place) == name for place, one in spans.items() if one == span)
-        if alone or span.most - span.step < span.least:
+    called = {at: names[at] for at in names if at in spans and not names[at].startswith(at[0])}
+    for span in dict.fromkeys(spans.values()):
+        own = {place: name for place, name in called.items() if spans[place] == span}
+        alike = {names.get(place) for place, one in spans.items() if one == span}
+        if len(alike) < 2 or span.most - span.step < span.least:
             continue
-        shorter = dict.fromkeys(own, span.most - span.step)
-        tried = {place: shorter.get(place, one.most) for place, one in spans.items()}
-        if not trials.misfit(fixed(shapes, tried)):
-            yield from own
+
+        def fits(some: Sequence[str], span: Span = span) -> bool:
+            sizes = {place: one.most for place, one in spans.items()}
+            shorter = [place for place, name in called.items() if name in some]
+            tried = sizes | dict.fromkeys(shorter, span.most - span.step)
+            return not trials.misfit(fixed(shapes, tried))
+
+        groups, _ = together(list(dict.fromkeys(own.values())), fits)
+        label = {name: group[0] for group in groups for name in group}
+        yield from ((place, label[name]) for place, name in own.items() if name in label)
 
 
 def _places(shapes: Asked) -> Iterator[tuple[Place, int | Span]]:

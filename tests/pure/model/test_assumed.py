@@ -378,14 +378,6 @@ def test_the_batch_of_a_state_is_no_exported_length():
     assert assumed(proto, {}) == {"x": (1, 5, 4), "state": (2, 1, 4)}
 
 
-def test_rows_without_the_batch_that_others_share_are_a_list():
-    """As the places of an image's patches are, beside the patches."""
-    nodes = [node("MatMul", "places w", "e"), node("Add", "x e", "m"), node("Add", "m z", "y")]
-    inputs = {"x": ("a", "n", 4), "z": ("a", 1, 4), "places": ("k", 3)}
-    proto = model(nodes, inputs, constants={"w": randn(0, 3, 4)})
-    assert assumed(proto, {}) == {"x": (1, 128, 4), "z": (1, 1, 4), "places": (128, 3)}
-
-
 def test_rows_without_a_name_are_a_batch_beside_inputs_of_fixed_sizes():
     """As tf2onnx names the batch of each input, and Keras makes inputs of what it normalises by."""
     nodes = [node("Sub", "x means", "d"), node("Div", "d spreads", "n"), node("Add", "n z", "y")]
