@@ -51,15 +51,15 @@ STEPS = 4
 # Steps of 16-bit numbers that one instruction adds up.
 PAIR = 2
 # For a number of 32-bit lanes, the features that an instruction needs, and LLVM's name of it.
-_Table = dict[int, tuple[tuple[str, ...], str]]
+Table = dict[int, tuple[tuple[str, ...], str]]
 _ONE = "llvm.x86.avx512.vpdpbusd"
-_VNNI: _Table = {
+_VNNI: Table = {
     16: (("avx512vnni",), f"{_ONE}.512"),
     8: (("avx512vnni", "avx512vl"), f"{_ONE}.256"),
     4: (("avx512vnni", "avx512vl"), f"{_ONE}.128"),
 }
-_AVX_VNNI: _Table = {8: (("avxvnni",), f"{_ONE}.256"), 4: (("avxvnni",), f"{_ONE}.128")}
-_PAIRS: _Table = {
+_AVX_VNNI: Table = {8: (("avxvnni",), f"{_ONE}.256"), 4: (("avxvnni",), f"{_ONE}.128")}
+PAIRS: Table = {
     16: (("avx512bw",), "llvm.x86.avx512.pmaddw.d.512"),
     8: (("avx2",), "llvm.x86.avx2.pmadd.wd"),
     4: (("sse4.1",), "llvm.x86.sse2.pmadd.wd"),
@@ -114,9 +114,9 @@ def multiplied_rows(target: Target) -> str:
 def _rows(target: Any) -> str:
     if is_signed(target):
         return "int8"
-    if any(_of(target, lanes, _VNNI, _AVX_VNNI) for lanes in _VNNI):
+    if any(named(target, lanes, _VNNI, _AVX_VNNI) for lanes in _VNNI):
         return "uint8"
-    return "int16" if any(_of(target, lanes, _PAIRS) for lanes in _PAIRS) else ""
+    return "int16" if any(named(target, lanes, PAIRS) for lanes in PAIRS) else ""
 
 
 def steps_at_once(target: Target, lanes: int, kind: str | None = None) -> int:
@@ -128,16 +128,16 @@ def steps_at_once(target: Target, lanes: int, kind: str | None = None) -> int:
     if kind == "int8":
         return STEPS if lanes == _PAIRED_LANES else 0
     if kind == "uint8":
-        return STEPS if _of(tvm_target(target), lanes, _VNNI, _AVX_VNNI) else 0
-    return PAIR if kind and _of(tvm_target(target), lanes, _PAIRS) else 0
+        return STEPS if named(tvm_target(target), lanes, _VNNI, _AVX_VNNI) else 0
+    return PAIR if kind and named(tvm_target(target), lanes, PAIRS) else 0
 
 
 def instruction(target: Any, lanes: int) -> str:
     """LLVM's name of the instruction for four products in each of this many lanes; "" for none."""
-    return _of(target, lanes, _VNNI, _AVX_VNNI)
+    return named(target, lanes, _VNNI, _AVX_VNNI)
 
 
-def _of(target: Any, lanes: int, *tables: _Table) -> str:
+def named(target: Any, lanes: int, *tables: Table) -> str:
     """LLVM's name of the first of these instructions that a processor has; "" for none."""
     found = (table[lanes] for table in tables if lanes in table)
     return next((name for needed, name in found if has_features(str(target), needed)), "")
@@ -171,18 +171,18 @@ def _instructed(sums: _Sums, target: Any) -> Any | None:
     """The store with the instruction for such rows; None where there is none for these lanes."""
     if sums.given.kind == "int8":
         return sums.stored(sums.by_signed_pairs()) if sums.lanes == _PAIRED_LANES else None
-    tables = (_PAIRS,) if sums.given.kind == "int16" else (_VNNI, _AVX_VNNI)
-    name = _of(target, sums.lanes, *tables)
+    tables = (PAIRS,) if sums.given.kind == "int16" else (_VNNI, _AVX_VNNI)
+    name = named(target, sums.lanes, *tables)
     return sums.stored(sums.by(name)) if name else _of_fewer(sums, target, tables)
 
 
-def _of_fewer(sums: _Sums, target: Any, tables: tuple[_Table, ...]) -> Any | None:
+def _of_fewer(sums: _Sums, target: Any, tables: tuple[Table, ...]) -> Any | None:
     """The sums of the last columns, as some lanes of the smallest vector with an instruction.
 
     None where there is no such vector, or its other lanes would read beyond the panel.
     """
     for lanes in sorted(tables[0]):
-        name = _of(target, lanes, *tables)
+        name = named(target, lanes, *tables)
         wide = sums.widened(lanes) if name and lanes > sums.lanes else None
         if wide is not None:
             return sums.stored(sums.before + _first(wide.by(name), sums.lanes))

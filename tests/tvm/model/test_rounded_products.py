@@ -58,11 +58,34 @@ def test_rows_are_rounded_as_by_onnx_runtime(name, products):
     np.testing.assert_allclose(have, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
 
 
-@pytest.mark.parametrize("shape", [SHAPES[name][0] for name in ("of odd columns", "of bytes")])
-def test_four_steps_are_summed_up_at_once(shape):
-    made = built.machine_code(product(*shape, zeros=False), TARGETS["VNNI"])
-    assert "vpdpbusd" in made
+@pytest.mark.parametrize(
+    ("name", "shape", "instruction"),
+    [
+        ("VNNI", "of odd columns", "vpdpbusd"),
+        ("VNNI", "of bytes", "vpdpbusd"),
+        ("AVX2", "of odd columns", "vpmaddubsw"),
+    ],
+)
+def test_four_steps_are_summed_up_at_once(name, shape, instruction):
+    made = built.machine_code(product(*SHAPES[shape][0], zeros=False), TARGETS[name])
+    assert instruction in made
     assert "mulld" not in made
+
+
+def test_bytes_whose_pairs_could_saturate_are_multiplied_as_floats():
+    made = built.machine_code(product(*SHAPES["of bytes"][0], zeros=False), TARGETS["AVX2"])
+    assert "vfmadd" in made
+    assert "vpmaddubsw" not in made
+
+
+def test_four_steps_of_the_largest_numbers_do_not_saturate():
+    rows, depth = 1, 64
+    proto = product(rows, 4, 32, depth, 16, zeros=False)
+    (steps,) = (one for one in proto.graph.initializer if one.data_type == one.UINT8)
+    steps.raw_data = b"\xff" * len(steps.raw_data)
+    (have,) = built.run(proto, {"x": -np.ones((rows, depth), np.float32)}, target=TARGETS["AVX2"])
+    (want,) = built.graphs.run(proto, {"x": -np.ones((rows, depth), np.float32)})
+    np.testing.assert_allclose(have, want, rtol=1e-5)
 
 
 def test_weights_take_their_bits_and_scales():
