@@ -28,7 +28,7 @@ def title(op: str, name: str, shapes: Sequence[Shape]) -> str:
     if _CONVOLUTION.fullmatch(op) and (kernel := _kernel(shapes)):
         figures = _convolution(op, image, kernel, result, _dilation(name))
     elif op in ("matmul", "dense") and len(shapes) > 2:
-        figures = f"{_without_ones(image)}->{result[-1]}"
+        figures = f"{_without_ones(image)}->{shape_text(result[-1:])}"
     elif _POOL.fullmatch(op):
         figures = f"{result[-1]} @{_place(image)}->{_place(result)}"
     else:

@@ -84,6 +84,7 @@ STEM = [1, 3, 224, 224]
             "matmul 64x128->256 +add+gelu",
         ),
         ("matmul", "matmul", ([4, 64, 32], [4, 32, 64], [4, 64, 64]), "matmul 4x64x32->64"),
+        ("matmul", "matmul", ([3], [3], []), "matmul 3->scalar"),
         (
             "max_pool2d",
             "max_pool2d",
