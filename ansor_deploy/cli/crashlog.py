@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shlex
 import sys
 import tempfile
@@ -13,13 +12,11 @@ from pathlib import Path
 from .. import __version__
 from ..errors import UsageError
 from ..system.environment import user_folder, version
-from ..system.printable import printable
+from ..system.printable import printable, without_passwords
 
 DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "numpy", "onnx", "onnxruntime", "click", "rich")
 
 _MOST = 1 << 20  # characters of a log; a message may hold a name of any length
-
-PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*@")  # in a URL
 
 
 def write_log(error: BaseException, words: list[str]) -> Path:
@@ -48,4 +45,4 @@ def log_text(error: BaseException, words: list[str]) -> str:
         "",
         "".join(traceback.format_exception(error)),
     ]
-    return printable(PASSWORD.sub(r"\1***@", "\n".join(lines))[:_MOST], keep="\n")
+    return printable(without_passwords("\n".join(lines))[:_MOST], keep="\n")

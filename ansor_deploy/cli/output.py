@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..errors import UsageError
-from ..system.printable import printable
+from ..system.printable import printable, without_passwords
 from ..views import Report
 from .helptext import QUIET
 
@@ -116,8 +116,8 @@ def asks_for_json(words: Sequence[str]) -> bool:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line on stdout or stderr, with control characters spelled out."""
-    click.echo(printable(line), err=err)
+    """Print one line on stdout or stderr: control characters spelled out, no passwords of URLs."""
+    click.echo(printable(without_passwords(line)), err=err)
 
 
 def print_json(value: Any) -> None:

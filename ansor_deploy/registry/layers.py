@@ -205,7 +205,7 @@ def _mirrored(layer: Layer, folder: Path, warn: Warn) -> Path:
     if not asked.exists():
         raise RegistryError(reason, "Check the address, or pull from there.")
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(asked.stat().st_mtime))
-    warn(f"{layer.where} does not answer, and is taken to be as it was {when}: {reason}")
+    warn(f"the records of {layer.where} are those of {when}: {reason}")
     return folder
 
 

@@ -64,9 +64,13 @@ class BundleStore:
         return self.read(name + SIGNATURE, signing.MOST_BYTES) if there else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file there, and make the folder if needed."""
+        """Write a file there, and make the folder if needed.
+
+        Buckets have no folders, and a mistyped one is not to be made: their paths have no root.
+        """
         with self._reaching():
-            self._files.makedirs(self._root, exist_ok=True)
+            if self._root.startswith("/"):
+                self._files.makedirs(self._root, exist_ok=True)
             self._files.pipe_file(f"{self._root}/{name}", content)
 
     def exists(self) -> bool:
@@ -112,8 +116,8 @@ class BundleStore:
             raise
         except ImportError as error:
             what = "'ansor-deploy[http]'" if self._is_web else "what it needs, such as s3fs for S3"
-            hint = f"pip install {what}: {error}"
-            raise RegistryError(f"{self.url} needs another package to be reached", hint) from error
+            said = f"{self.url} needs another package to be reached: {error}"
+            raise RegistryError(said, f"pip install {what}") from error
         except Exception as error:  # each file system raises its own exceptions
             raise_if_fault(error)
             raise _unusable(self.url, error) from error
@@ -121,8 +125,8 @@ class BundleStore:
 
 def _unusable(url: str, error: Exception) -> RegistryError:
     # A subclass of RuntimeError means that a file system does not support something; RuntimeError
-    # itself means that it failed.
-    if isinstance(error, RuntimeError) and type(error) is not RuntimeError:
+    # itself means that it failed, and RecursionError that it went in circles.
+    if isinstance(error, RuntimeError) and type(error) not in (RuntimeError, RecursionError):
         hint = "Push to a folder or a bucket; to an HTTP server, with a newer fsspec."
         return RegistryError(f"{url} cannot do that: {printable(repr(error)[:300])}", hint)
     hint = "Check the address, and that you may read and write there."
@@ -131,10 +135,12 @@ def _unusable(url: str, error: Exception) -> RegistryError:
 
 def _reason(error: Exception) -> str:
     """A file system's message in one line; for errors without a message, their class's name."""
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    reason = str(error)
+    if isinstance(error, OSError):  # its text has the file's name, and is odd without a number
+        reason = error.strerror or " ".join(map(str, error.args))
     said = printable(reason.strip()[:300]) or type(error).__name__
     if isinstance(error, FileNotFoundError) and error.errno is None:
-        return f"there is no {said}"
+        return f"nothing is there ({said})"
     return "it does not answer in time" if isinstance(error, TimeoutError) else said
 
 

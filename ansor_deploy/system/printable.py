@@ -1,8 +1,11 @@
 """Make untrusted text safe to show on a terminal, in a log or in a file."""
 
+import re
+
 # The most lines and characters of a message: about a screen, however long a model's names are.
 _LINES = 20
 _CHARACTERS = 2000
+_PASSWORD = re.compile(r"://[^\s/@:]*:([^\s/]*)@")  # in a URL
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -19,12 +22,19 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
 
 
+def without_passwords(text: str) -> str:
+    """The text with `***` for the passwords in its URLs, also where these come without a scheme."""
+    for password in _PASSWORD.findall(text):
+        text = text.replace(f":{password}@", ":***@")
+    return text
+
+
 def message(text: str) -> str:
-    """A text for a message: printable, and at most a screen long.
+    """A text for a message: printable, without passwords, and at most a screen long.
 
     Lines after the first are indented, so that a name with a line end cannot fake another message.
     """
-    first, *rest = text.split("\n")
+    first, *rest = without_passwords(text).split("\n")
     lines = [first, *(line if line.startswith("  ") else f"  {line}" for line in rest)]
     screen = printable("\n".join(lines[:_LINES])[: _CHARACTERS + 1], keep="\n")
     cut = "..." if len(screen) > _CHARACTERS else ""

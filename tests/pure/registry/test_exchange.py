@@ -229,6 +229,32 @@ def test_what_cannot_be_reached_is_an_error(tmp_path, url, says):
     assert not (tmp_path / "new.db").exists()
 
 
+class Buckets(fsspec.AbstractFileSystem):
+    """What a file system of buckets does where there is no such bucket, or no permission."""
+
+    protocol = "buckets"
+
+    def ls(self, path, detail=True, **kwargs):
+        raise PermissionError("Access Denied") if "closed" in path else FileNotFoundError(path)
+
+    def pipe_file(self, path, value, **kwargs):
+        raise FileNotFoundError("The specified bucket does not exist")
+
+    makedirs = None  # a real one makes the bucket
+
+
+def test_a_bucket_is_not_made(tmp_path):
+    fsspec.register_implementation("buckets", Buckets, clobber=True)
+    mine = registry(tmp_path / "mine.db", 1)
+    for command, url, says in (
+        (push, "buckets://mistyped/x", r"is there \(The specified bucket does not exist\)\n"),
+        (pull, "buckets://mistyped/x", r"is there \(mistyped/x\)\n"),
+        (pull, "buckets://closed/x", r"used: Access Denied\n"),
+    ):
+        with pytest.raises(RegistryError, match=says):
+            command(mine, url)
+
+
 def test_records_that_others_would_refuse_stay_at_home(tmp_path):
     mine = registry(tmp_path / "mine.db", 1, 2)
     with sqlite3.connect(mine) as raw:

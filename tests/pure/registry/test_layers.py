@@ -347,7 +347,7 @@ def test_without_its_url_a_layer_is_as_it_was(mine, team, cache, server, tmp_pat
     shutil.rmtree(team)  # the server has nothing to answer with any more
     (warned,) = warnings_of(mine, Layer(server))
     assert server in warned
-    assert "as it was" in warned
+    assert "are those of" in warned
     assert ids(mine) == {record(64).id}
 
 

@@ -52,5 +52,10 @@ def test_a_message_is_at_most_a_screen():
     assert len(message("\x1b" * 2000)) <= 2003
 
 
+def test_a_message_has_no_passwords():
+    said = "sftp://me:se:cr@t@host/x cannot be used: 'me:se:cr@t@host'; s3://a@b, x:y"
+    assert message(said) == "sftp://me:***@host/x cannot be used: 'me:***@host'; s3://a@b, x:y"
+
+
 def test_no_name_begins_a_line_of_a_message():
     assert message("'a\nansor-deploy: error: b'") == "'a\n  ansor-deploy: error: b'"
