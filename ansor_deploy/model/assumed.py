@@ -34,6 +34,7 @@ from .together import together
 Shape = tuple[int, ...]
 _OF_IMAGES = 4  # the least rank of a tensor of images
 _LINE = 4  # an image of a line of text is at least this many times as wide as high
+_BYTES = 4  # of an element
 _MOST = 1 << 26  # elements of the largest tensor that is accepted while other sizes need fewer
 # Networks that halve their data take multiples of 32; with windows of the smallest, of more.
 _STEPS = (32, 64, 128)
@@ -80,14 +81,48 @@ def _proposals(trials: Trials, given: Mapping[str, Shape]) -> list[dict[str, Sha
         if any(_covers(fitting, one) for fitting in usual):
             continue
         why, largest = trials.tried({**given, **one})
-        if not why and largest > _MOST:
+        if largest > _MOST:
             huge.append(one)
         elif not why:
             usual.append(one)
             left.sort(key=lambda one: -sum(map(sum, one.values())))
         if usual and all(is_side(axis, one) for axis in axes if _is_free(axis, one)):
             break
-    return usual or huge or [*_exported(trials, given)] or [*_proportional(trials, given)]
+    if huge and not usual:
+        usual = [*_smaller(trials, given, axes, huge[-1])]
+        usual = usual or [one for one in huge if not trials.misfit({**given, **one})]
+    return usual or [*_exported(trials, given)] or [*_proportional(trials, given)]
+
+
+def _smaller(
+    trials: Trials, given: Mapping[str, Shape], axes: Sequence[Axis], shapes: Mapping[str, Shape]
+) -> Iterator[dict[str, Shape]]:
+    """The shapes with the next powers of two as sides of images, without a huge tensor."""
+    sides = [axis for axis in axes if is_side(axis, shapes)]
+    while sides and min(_size(shapes, axis) for axis in sides) > _STEPS[0]:
+        for axis in sides:
+            half = 1 << (_size(shapes, axis) - 1).bit_length() - 1
+            shapes = _with(shapes, [axis], half)  # type: ignore[assignment]
+        why, largest = trials.tried({**given, **shapes})
+        if not why and largest <= _MOST:
+            yield dict(shapes)
+            return
+
+
+def too_large(trials: Trials, given: Asked) -> str:
+    """Why no usual size was assumed, if each makes a huge tensor; else ""."""
+    fixed, least, named = with_rows(given, 0), 0, ""
+    for shapes in proposals(trials.proto, fixed):
+        why, largest = trials.tried({**fixed, **shapes})
+        if not why and largest <= _MOST:
+            return ""
+        if _MOST < largest < (least or largest + 1):
+            least, named = largest, ", ".join(f"{n}={_text(one)}" for n, one in shapes.items())
+    return f"with {named} one tensor would have {least * _BYTES / 1e9:.1f} GB" if least else ""
+
+
+def _text(shape: Shape) -> str:
+    return ",".join(map(str, shape))
 
 
 def _covers(shapes: Mapping[str, Shape], others: Mapping[str, Shape]) -> bool:
