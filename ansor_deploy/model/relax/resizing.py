@@ -104,7 +104,8 @@ def _by_elements(
         total = 0
         for a in _SIDES:
             for b in _SIDES:
-                source = (*place[:at], rows[a, i], columns[b, j], *place[at + 2 :])
+                inner = _index(rows[a, i]), _index(columns[b, j])
+                source = (*place[:at], *inner, *place[at + 2 :])
                 total = total + high[a, i] * wide[b, j] * x[source]
         return total
 
@@ -119,8 +120,8 @@ def _by_vectors(lanes: int) -> Callable[..., Any]:
             *outer, i, j = place
             total = 0
             for behind in range(int(wide.shape[0])):
-                column, weight = first[j // lanes] + behind, wide[behind, j]
-                places = [(*outer, rows[a, i], column) for a in _SIDES]
+                column, weight = _index(first[j // lanes]) + behind, wide[behind, j]
+                places = [(*outer, _index(rows[a, i]), column) for a in _SIDES]
                 upper, lower = (high[a, i] * x[place] for a, place in enumerate(places))
                 read = tirx.Select(weight < 0, tirx.const(0, x.dtype), upper + lower)
                 total = total + weight * read
@@ -129,3 +130,8 @@ def _by_vectors(lanes: int) -> Callable[..., Any]:
         return tvm.te.compute(made, element, name="resize")
 
     return compute
+
+
+def _index(place: Any) -> Any:
+    """A table's place in the type of loops, whose arithmetic it joins where stages are inlined."""
+    return tirx.Cast("int64", place)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import graphs
-from helpers.built import assert_like_oracle, count_ops, run
+from helpers.built import HOST, assert_like_oracle, count_ops, imported, run
 from helpers.graphs import model, node, ops
 from helpers.together import Together
 from onnx import TensorProto
@@ -11,6 +11,9 @@ from onnx import TensorProto
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.operators.sampling import Axis, Manner, taps
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.space.derivation import derive
+from ansor_deploy.space.rule import shipped_rules
 
 ENDS = {"uint8": (0, 256), "int8": (-128, 128)}
 ALIGNED = "coordinate_transformation_mode"
@@ -146,4 +149,18 @@ def test_elements_between_others_take_no_kernel_for_each_look_up():
     policy = {"keep_aspect_ratio_policy": "stretch"}
     proto = resized((1, 16, 12, 12), scales=(1, 1, 2, 2), mode="linear", **policy)
     assert sum(count_ops(proto).values()) <= 2, "one an axis"
+    assert_like_oracle(proto)
+
+
+def test_what_puts_patches_together_becomes_part_of_a_resize():
+    """As MobileViT does where patches do not divide its image."""
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 2, 1, 3]),
+        node("Reshape", "t image", "r"),
+        node("Resize", "r - - s", "y", mode="linear"),
+    ]
+    constants = {"image": np.array((1, 8, 8, 8)), "s": np.array((1, 8, 7, 7))}
+    proto = model(nodes, {"x": (32, 4, 2, 2)}, constants=constants, opset=19)
+    for task in extract(imported(proto, HOST).mod, HOST).values():
+        assert not derive(task.mod, HOST, shipped_rules(HOST.kind)).faults
     assert_like_oracle(proto)
