@@ -15,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
 
 from ..errors import ModelError
 from .graph.answers import Answers
+from .graph.branches import open_choices
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.constant_room import Room
 from .graph.fold import check_left_out, fold_constants
@@ -110,6 +111,7 @@ def _lean(proto: ModelProto) -> ModelProto:
     graph = _sketch(inliner.inline_local_functions(skeleton(proto)))
     sort_nodes(graph)
     drop_dead(graph)
+    open_choices(graph)
     bare = graph.to_proto()
     with suppress(ModelError):  # it says nothing of the shapes that are to be tried
         fold_constants(graph)

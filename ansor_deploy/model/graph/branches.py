@@ -1,19 +1,36 @@
-"""Compute before an If what its branches compute from constants, so that it can be folded.
-
-Then a branch has known shapes, such as those that exporters compute for a Pad.
-"""
+"""What branches of an If compute, as nodes of the graph around it."""
 
 from collections.abc import Collection
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, NodeProto, TensorProto
 
-from ..onnx.skeleton import nested
+from ..onnx.bind import declared_shape, model_inputs
+from ..onnx.skeleton import cone, nested
 from .graph import Graph, is_op
-from .subgraph import rename, renamed
+from .subgraph import rename, renamed, spliced
+
+
+def open_choices(graph: Graph) -> None:
+    """Put both branches of each If beside it, too, if its condition needs single inputs alone.
+
+    A caller chooses either branch, such as by a sampling rate, so that both have to be right. That
+    is not so for a flag, which may say that other inputs are not used: a cache that is still empty.
+    """
+    single = [v for v in model_inputs(graph.proto) if declared_shape(v) in ((), (1,))]
+    free = {v.name for v in single if v.type.tensor_type.elem_type != TensorProto.BOOL}
+    for node in graph.nodes:  # the nodes that are added have their turn, too
+        if not is_op(node, "If"):
+            continue
+        read = cone(graph.nodes, node.input)[1] - graph.constants.keys()
+        for body in nested(node) if read and read <= free else ():
+            results = [graph.fresh(name) for name in node.output]
+            graph.nodes.extend(spliced(graph, body, {}, results))
 
 
 def hoist_constants(graph: Graph, operators: Collection[str]) -> bool:
     """Move nodes of these operators out of branches if they read nothing but constants.
+
+    Then a branch has known shapes, such as those that exporters compute for a Pad.
 
     Returns:
         Whether any node was moved.

@@ -2,8 +2,10 @@
 
 import numpy as np
 from helpers.graphs import assert_same, either, model, node, ops, randn
-from onnx import helper, numpy_helper
+from helpers.tried import assumed
+from onnx import TensorProto, helper, numpy_helper
 
+from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.onnx.bind import bind_shapes, declared_shape
 from ansor_deploy.model.onnx.skeleton import nested
@@ -58,3 +60,17 @@ def test_symbolic_shapes_that_branches_declare_are_forgotten():
     results = [branch.output[0] for branch in nested(bound.graph.node[-1])]
     assert [declared_shape(one) for one in results] == [None, (3,)]
     assert_same(proto, bound)
+
+
+def test_a_length_fits_each_branch_that_a_caller_may_choose():
+    """The sampling rate chooses one of two windows, as in Silero's detector of speech."""
+    first, second = ([node("Conv", f"x w{size}", "r")] for size in (64, 32))
+    nodes = [node("Equal", "rate low", "slow"), either("slow", "y", first, second)]
+    constants = {f"w{size}": randn(size, 4, 1, size) for size in (64, 32)}
+    inputs = {"x": (1, 1, "samples"), "rate": ()}
+    proto = model(nodes, inputs, constants={"low": np.float32(8000), **constants})
+    assert assumed(proto, {}) == {"x": (1, 1, Span(64, 128))}
+    # A flag may say that inputs of other sizes come.
+    proto.graph.input[1].type.tensor_type.elem_type = TensorProto.BOOL
+    proto.graph.node[0].CopyFrom(node("Identity", "rate", "slow"))
+    assert assumed(proto, {})["x"] == (1, 1, Span(1, 128))
