@@ -99,6 +99,8 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     axis = step.attribute("axis", 0) % len(data)
     asked, how = step.axes(1), step.attribute("reduction")
+    if data[axis] == 1 and how in (None, "none") and step.dims(0) == step.dims(1) == step.dims(2):
+        return [(step.input(2), step.axes(2))]  # as in torch's select_scatter: all is replaced
     index = _from_the_end(step, step.axes(0).get(axis))
     index, updates = _alike(step, asked, index)
     if not asked:

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import node, randn
-from helpers.ranges import LONG, MOST, check
+from helpers.graphs import model, node, randn
+from helpers.ranges import LONG, MOST, check, opened
 from onnx import TensorProto, helper
 
 ROWS = {"x": (1, LONG, 4)}
@@ -33,6 +33,21 @@ def test_the_last_row_is_read_and_written_by_a_negative_place():
         node("ScatterND", "x places twice", "y"),
     ]
     check(nodes, ROWS, (12, 7, 1), {"places": np.array([[0, -1]]), "two": np.float32(2)})
+
+
+def test_what_replaces_the_only_row_is_the_result():
+    """As torch writes the results of one image of a batch, by `select_scatter`."""
+    nodes = [
+        node("Exp", "x", "new"),
+        node("Shape", "new", "size"),
+        node("Expand", "zero size", "old"),
+        node("Expand", "first size", "places"),
+        node("ScatterElements", "old places new", "y", axis=0),
+    ]
+    constants = {"zero": np.float32(0), "first": np.array(0)}
+    check(nodes, ROWS, (12, 7, 1), constants)
+    graph = opened(model(nodes, {"x": (1, "n", 4)}, constants=constants), ROWS)
+    assert "ScatterElements" not in {one.op_type for one in graph.nodes}
 
 
 def test_a_table_with_as_much_around_it_as_rows_are_long():
