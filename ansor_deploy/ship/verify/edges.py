@@ -15,7 +15,8 @@ ordinary inputs, if that is larger. Elements that
 rounding moves by a thousandth of that are not compared, nor are integers: among equal values,
 rounding decides which is the largest. ONNX Runtime's recurrences and some of its activations turn
 NaN into numbers: where it loses an input's NaN in an output, a NaN there after infinities is no
-fault, nor is another number if a recurrence's NaN may have become an integer.
+fault, nor is another number if a recurrence's NaN may have become an integer, or if elements are
+compared with the largest of a window, which in ONNX Runtime may pass over a NaN.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ _ZERO_SPREAD = frozenset(("MeanVarianceNormalization",))
 # Operators whose activations lose NaN in ONNX Runtime, and operators that make integers of numbers.
 _RECURRENCES = ("DynamicQuantizeLSTM", "GRU", "LSTM", "RNN")
 _ROUNDING = ("DynamicQuantizeLinear", "QuantizeLinear")
+_COMPARING = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
 # Operators that look up rows of a table, and their attribute of the axis.
 _LOOKING = {"Gather": "axis", "GatherBlockQuantized": "gather_axis"}
 
@@ -182,9 +184,22 @@ def _not_close_if_finite(
 
 
 def _hides_nan(proto: onnx.ModelProto) -> bool:
-    """Whether a NaN that a recurrence makes may become an integer."""
+    """Whether a NaN that a recurrence makes may become an integer, or one of a window a choice."""
     known = {node.op_type for node in proto.graph.node}
-    return not (known.isdisjoint(_RECURRENCES) or known.isdisjoint(_ROUNDING))
+    is_rounded = not (known.isdisjoint(_RECURRENCES) or known.isdisjoint(_ROUNDING))
+    return is_rounded or _chooses_peaks(proto)
+
+
+def _chooses_peaks(proto: onnx.ModelProto) -> bool:
+    """Whether something is compared with the largest element of a window."""
+    largest = set[str]()
+    for node in proto.graph.node:
+        moves = node.op_type in _MOVING and node.input[0] in largest
+        if node.op_type == "MaxPool" or moves:
+            largest.add(node.output[0])
+        if node.op_type in _COMPARING and not largest.isdisjoint(node.input):
+            return True
+    return False
 
 
 def _lost(usual: Usual, nan: Arrays) -> set[str]:

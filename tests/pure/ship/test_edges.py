@@ -1,5 +1,6 @@
 """Edge values tell libraries apart that are alike on ordinary numbers, and spare right ones."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -123,6 +124,27 @@ def test_a_nan_of_a_recurrence_may_have_become_an_integer():
         return y if np.isfinite(x).all() else y + 1
 
     assert verify_model(Library(function, (1, 1, 3)), [oracle], seed=0).ok
+
+
+@pytest.mark.parametrize(("compared", "passes"), [("around", True), ("x", False)])
+def test_what_a_nan_in_a_window_makes_of_peaks_may_differ(compared, passes):
+    """As detectors of points choose pixels that are as large as the largest around them."""
+    nodes = [
+        node("MaxPool", "x", "largest", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Reshape", "largest size", "around"),
+        node("Equal", f"x {compared}", "peak"),
+        node("Where", "peak one none", "y"),
+    ]
+    known = {"size": np.array([1, 1, 4, 4]), "one": np.float32(1), "none": np.float32(0)}
+    oracle = Oracle(model(nodes, {"x": (1, 1, 4, 4)}, constants=known))
+
+    def function(x):
+        (y,) = oracle.outputs({"x": x}).values()
+        return y if np.isfinite(x).all() else 1 - y
+
+    may = nullcontext() if passes else pytest.raises(VerificationError, match="infinities")
+    with may:
+        verify_model(Library(function, (1, 1, 4, 4)), [oracle], seed=0)
 
 
 def test_an_input_of_indices_is_known_by_its_table():
