@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from sys import maxsize
 
 from onnx import ModelProto, NodeProto, inliner
 
@@ -26,6 +27,7 @@ from .onnx.bind import bind_shapes, declared_shape, model_inputs
 from .onnx.size_names import SizeName
 from .onnx.sizes import open_axes, proposals
 from .onnx.skeleton import attribute, skeleton
+from .onnx.usual_sizes import rotary_tables
 
 Shape = tuple[int, ...]
 LENGTH = "length"
@@ -63,6 +65,11 @@ class Opened:
             raise ModelError(
                 f"a context of {rows} rows is too small for a model that adds {tokens} in a step",
                 f"give it more rows: --context {max(2 * tokens, 128)}",
+            )
+        if rows > (most := _most_rows(proto)):
+            raise ModelError(
+                f"a context of {rows} rows is too large for a model with angles for {most} places",
+                f"give it fewer rows: --context {most}",
             )
         inner = {cache.input for cache in caches}
         counted = tuple(
@@ -115,11 +122,12 @@ def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
     places = {(one.input, one.axis) for one in caches if one.input not in given}
     if not places & {(axis.value.name, axis.at) for axis in open_axes(proto)}:
         return 0
+    usual = min(_USUAL, _most_rows(proto))
     try:
-        whole = Opened.of(skeleton(proto), given, _USUAL)
+        whole = Opened.of(skeleton(proto), given, usual)
     except ModelError:
         return 0
-    if (tokens := whole.context.tokens) >= _USUAL:
+    if (tokens := whole.context.tokens) >= usual:
         return 0
 
     trials = Trials(whole.proto)
@@ -127,8 +135,13 @@ def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
     def fault(rows: int) -> str:
         return trials.misfit(whole.shapes(rows - tokens))
 
-    rows = longest(tokens, _USUAL, fault) if fault(_USUAL) else _USUAL
+    rows = longest(tokens, usual, fault) if fault(usual) else usual
     return rows if rows > tokens else 0
+
+
+def _most_rows(proto: ModelProto) -> int:
+    """How many positions attentions have angles for; the largest size where they read no table."""
+    return min((table.dims[0] for table in rotary_tables(proto) if table.dims), default=maxsize)
 
 
 def fixed_caches(proto: ModelProto, given: Mapping[str, Shape]) -> dict[str, Shape]:

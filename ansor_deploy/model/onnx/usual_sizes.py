@@ -50,6 +50,13 @@ _SETS = ("node", "edge", "point", "patch")  # words in the names of axes of sets
 _TIMES = ("past", "seq", "len", "time", "token", "frame", *_SETS)
 
 
+def rotary_tables(proto: ModelProto) -> list[TensorProto]:
+    """The constant tables of angles that attentions read: (positions, half of a head's width)."""
+    read = ((n.input, _ROTARY_TABLE.get(n.op_type, len(n.input))) for n in nodes(proto.graph))
+    tables = {names[place] for names, place in read if place < len(names)}
+    return [tensor for tensor in proto.graph.initializer if tensor.name in tables]
+
+
 class Usual:
     """The usual sizes of a model's axes. names: of the open axes."""
 
@@ -90,9 +97,7 @@ class Usual:
         """Sizes of keys and values (batch, heads, past, width); rotary tables have half a width."""
         if at != 3:
             return _PASTS
-        read = ((n.input, _ROTARY_TABLE.get(n.op_type, len(n.input))) for n in self._nodes)
-        tables = {names[place] for names, place in read if place < len(names)}
-        known = {2 * t.dims[-1] for t in self._proto.graph.initializer if t.name in tables}
+        known = {2 * table.dims[-1] for table in rotary_tables(self._proto)}
         return (*sorted(known), *_HEAD)
 
     def _image(self, value: ValueInfoProto, at: int) -> Sizes:

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers.decoders import TINY, llama
-from helpers.graphs import dense, model, node, randn, run
+from helpers.graphs import contrib, dense, model, node, randn, run, typed
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.caches import Opened, assumed_rows, found_caches
@@ -68,6 +68,22 @@ def test_rows_that_nobody_gives_are_as_many_as_is_usual_or_as_there_are_position
     assert assumed_rows(proto, {}) == 77
     # While ten numbers of rows are tried, what none of them changes is not computed again.
     assert [node.output[0] for node in made].count("unit") <= 4
+
+
+def test_rows_are_at_most_the_positions_that_an_attention_has_angles_for():
+    """ONNX Runtime runs nothing beyond them."""
+    constants = {name: randn(0, 40, 4) for name in ("cos", "sin")}
+    constants |= {"counts": np.zeros(1, np.int32), "total": np.array(1, np.int32)}
+    read = "x x x pk pv counts total cos sin"
+    heads = {"num_heads": 2, "kv_num_heads": 2, "do_rotary": 1}
+    made = contrib("GroupQueryAttention", read, "y nk nv", **heads)
+    given = {"x": ("float32", (1, 1, 16))}
+    given |= dict.fromkeys(("pk", "pv"), ("float32", (1, 2, "past", 8)))
+    proto = typed([made], given, dict.fromkeys(("y", "nk", "nv"), "float32"), constants, 21)
+    assert assumed_rows(proto, {}) == 40
+    with pytest.raises(ModelError, match="angles for 40 places") as raised:
+        opened(proto, 41)
+    assert "--context 40" in raised.value.hint
 
 
 def test_sizes_that_a_file_names_apart_are_one_where_the_caches_grow():
