@@ -210,7 +210,9 @@ def test_the_lock_of_a_host_with_other_instructions_is_not_used(shop, tmp_path):
 
 def test_a_frozen_library_is_profiled_beside_the_limits_of_this_machine(shop):
     frozen(shop, "p.so", "--report", "f.html")  # which opens no registry
-    assert "up to date" not in (shop / "f.html").read_text()
+    page = (shop / "f.html").read_text()
+    assert "up to date" not in page
+    assert "quantisation" not in page  # which is told of what a build has quantised
     assert json.loads((shop / "p.json").read_text())["target"]["peak_gflops"] is None
     profiled = program(shop, "profile", "p.so", "--time", "0.1s")
     assert profiled.returncode == 0, profiled.stderr

@@ -42,6 +42,19 @@ def shop(written, tmp_path):
     return tmp_path / "shop"
 
 
+@pytest.fixture(scope="module")
+def taken(written, tmp_path_factory):
+    """A copy of the folder after another run, and what that said: it took in what was measured."""
+    folder = shutil.copytree(written, tmp_path_factory.mktemp("taken") / "shop", symlinks=True)
+    return folder, answer(folder, *TUNE)
+
+
+@pytest.fixture
+def later(taken, tmp_path):
+    """A copy of the folder of `taken`."""
+    return shutil.copytree(taken[0], tmp_path / "later", symlinks=True)
+
+
 @contextmanager
 def changed(path):
     content = json.loads(path.read_text())
@@ -55,30 +68,29 @@ def measurements(folder):
         return list(registry.measurements(row["fingerprint"]))
 
 
-def test_what_the_other_machine_measured_becomes_records_and_the_next_pack_has_others(shop):
-    before = json.loads((shop / "out" / "pack.json").read_text())
-    said = answer(shop, *TUNE)
-    (entry,) = before["tasks"].values()
-    assert said["trials"] == len(entry["traces"])
-    found = measurements(shop)
+def test_what_the_other_machine_measured_becomes_records_and_the_next_pack_has_others(
+    written, taken, later
+):
+    (entry,) = json.loads((written / "out" / "pack.json").read_text())["tasks"].values()
+    assert taken[1]["trials"] == len(entry["traces"])
+    found = measurements(later)
     assert {one.trace for one in found} == set(entry["traces"])
     assert all(one.seconds or one.error for one in found)
     assert all(one.features and one.provenance.device for one in found)
-    (after,) = json.loads((shop / "out" / "pack.json").read_text())["tasks"].values()
+    (after,) = json.loads((later / "out" / "pack.json").read_text())["tasks"].values()
     new = [trace for trace in after["traces"] if trace not in entry["traces"]]
     assert len(new) >= len(after["traces"]) - 1  # the best so far runs again, in turns with them
 
-    assert measured(shop / "out", shop / "site").returncode == 0
-    again = answer(shop, *TUNE)
+    assert measured(later / "out", later / "site").returncode == 0
+    again = answer(later, *TUNE)
     assert again["trials"] == len(new)
-    assert len(measurements(shop)) == len(found) + len(new)
+    assert len(measurements(later)) == len(found) + len(new)
 
 
-def test_a_build_takes_the_records(shop):
-    answer(shop, *TUNE)
-    made = answer(shop, "build", "model.onnx", *FEW, "--trials", 0)
+def test_a_build_takes_the_records(later):
+    made = answer(later, "build", "model.onnx", *FEW, "--trials", 0)
     assert made["verify"]["ok"]
-    (task,) = json.loads((shop / made["manifest"]).read_text())["tasks"]
+    (task,) = json.loads((later / made["manifest"]).read_text())["tasks"]
     assert task["record"] != "default"
 
 
@@ -98,14 +110,10 @@ def test_what_others_claim_keeps_its_origin_in_a_pack(shop):
     assert found.device != "theirs"
 
 
-def test_what_was_taken_in_is_not_taken_in_again(shop):
-    results, pack = shop / "out" / "results.json", shop / "out" / "pack.json"
-    kept = results.read_bytes(), pack.read_bytes()
-    first = answer(shop, *TUNE)["trials"]
-    results.write_bytes(kept[0])
-    pack.write_bytes(kept[1])
-    assert first
-    assert answer(shop, *TUNE)["trials"] == 0
+def test_what_was_taken_in_is_not_taken_in_again(written, later):
+    for name in ("results.json", "pack.json"):
+        shutil.copy(written / "out" / name, later / "out" / name)
+    assert answer(later, *TUNE)["trials"] == 0
 
 
 def test_a_run_that_was_interrupted_goes_on(shop):
