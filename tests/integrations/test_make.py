@@ -34,6 +34,7 @@ class Make(Tool):
 
 class TestMake(Scenarios):
     tool = Make()
+    at_once = 8  # they share out the processors by make's jobserver
 
 
 def test_devices_to_tune_on(tmp_path):
