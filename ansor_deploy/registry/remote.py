@@ -20,6 +20,7 @@ WITHDRAWN = ".withdrawn"  # ending of the file, signed or not, that withdraws th
 SECONDS = 3600.0  # the limit of all requests to one place
 NAME = re.compile(r"[0-9a-f]{64}\.jsonl")
 _ANY_NAME = re.compile(rf"[0-9A-Za-z._-]{{1,200}}\.jsonl({WITHDRAWN})?")
+_WEB = ("http://", "https://")
 _WORD = re.compile(r"[0-9A-Za-z._-]+")
 
 
@@ -27,13 +28,11 @@ class BundleStore:
     """A folder at a URL. Every method raises RegistryError if it cannot be reached in time."""
 
     def __init__(self, url: str) -> None:
-        import fsspec
-
         self.url = url
         self._until = time.monotonic() + SECONDS
-        self._is_web = url.startswith(("http://", "https://"))
+        self._is_web = url.startswith(_WEB)
         with self._reaching():
-            self._files, root = fsspec.core.url_to_fs(url, **self._options())
+            self._files, root = _files(url)
             self._root = root.rstrip("/")
 
     def names(self) -> list[str]:
@@ -43,9 +42,9 @@ class BundleStore:
     def files(self) -> list[str]:
         """The bundles as in `names`, and the files that withdraw some of them."""
         with self._reaching():
-            self._files.invalidate_cache()
             if self._is_web:
                 return _linked(self._files.cat_file(self._root))
+            self._files.invalidate_cache()
             entries = self._files.ls(self._root, detail=True)
         # Only regular files: a named pipe would be read without end.
         paths = [str(entry["name"]) for entry in entries if entry["type"] == "file"]
@@ -82,7 +81,6 @@ class BundleStore:
         """A file, cut off one byte beyond the limit `most`, which gives it a wrong digest."""
         found = bytearray()
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
-            # Over HTTP, a file without a known length comes piece by piece.
             while piece := self._piece(stream, most + 1 - len(found)):
                 found += piece
         return bytes(found)
@@ -91,14 +89,6 @@ class BundleStore:
         """The next bytes of a stream; b"" at its end."""
         self._in_time()
         return bytes(stream.read(most))
-
-    def _options(self) -> dict[str, Any]:
-        """The options with which fsspec opens the URL."""
-        if not self._is_web:
-            return {}
-        from .http import session
-
-        return {"get_client": session}
 
     def _in_time(self) -> None:
         """RegistryError where the time limit of the place is over."""
@@ -115,19 +105,29 @@ class BundleStore:
         except RegistryError:
             raise
         except ImportError as error:
-            what = "'ansor-deploy[http]'" if self._is_web else "what it needs, such as s3fs for S3"
             said = f"{self.url} needs another package to be reached: {error}"
-            raise RegistryError(said, f"pip install {what}") from error
+            raise RegistryError(said, "pip install what it needs, such as s3fs for S3") from error
         except Exception as error:  # each file system raises its own exceptions
             raise_if_fault(error)
             raise _unusable(self.url, error) from error
+
+
+def _files(url: str) -> tuple[Any, str]:
+    """What reads and writes the files of a URL, and the folder's name there."""
+    if url.startswith(_WEB):
+        from .http import WebFiles
+
+        return WebFiles(), url
+    import fsspec
+
+    return fsspec.core.url_to_fs(url)
 
 
 def _unusable(url: str, error: Exception) -> RegistryError:
     # A subclass of RuntimeError means that a file system does not support something; RuntimeError
     # itself means that it failed, and RecursionError that it went in circles.
     if isinstance(error, RuntimeError) and type(error) not in (RuntimeError, RecursionError):
-        hint = "Push to a folder or a bucket; to an HTTP server, with a newer fsspec."
+        hint = "Push to a folder, a bucket, or an HTTP server that takes PUT."
         return RegistryError(f"{url} cannot do that: {printable(repr(error)[:300])}", hint)
     hint = "Check the address, and that you may read and write there."
     return RegistryError(f"{url} cannot be used: {_reason(error)}", hint)

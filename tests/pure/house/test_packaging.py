@@ -31,7 +31,7 @@ def test_every_package_is_listed():
 
 def test_every_import_is_declared():
     declared = {_name(text) for text in CONFIG["project"]["dependencies"]}
-    for extra in ("browse", "farm", "http", "openvino", "zstd"):
+    for extra in ("browse", "farm", "openvino", "zstd"):
         declared |= {_name(text) for text in CONFIG["project"]["optional-dependencies"][extra]}
     distributions = packages_distributions()
     for path in [*(ROOT / "ansor_deploy").rglob("*.py"), *(ROOT / "rules").glob("*.py")]:

@@ -11,9 +11,9 @@ from helpers.web import Quiet, serving
 
 from ansor_deploy.errors import RegistryError
 from ansor_deploy.registry import bundle as bundles
+from ansor_deploy.registry import http, remote
 from ansor_deploy.registry import index as indexing
 from ansor_deploy.registry import layers as layering
-from ansor_deploy.registry import remote
 from ansor_deploy.registry.bundle import BundleRefused, read_bundle
 from ansor_deploy.registry.exchange import pull
 from ansor_deploy.registry.layer import Layer
@@ -200,26 +200,45 @@ def test_a_place_is_given_up_where_it_takes_too_long(monkeypatch):
             store.read("a.jsonl")
 
 
-class Dripping(Quiet):
-    """Says that a file is large, and sends a byte of each range that it is asked for."""
-
-    def do_HEAD(self):  # noqa: N802 - by the name of its request
-        self.answer(9_999_999)
-
-    def do_GET(self):  # noqa: N802
-        self.answer(1)
-        self.wfile.write(b"x")
-
-    def answer(self, size):
-        self.send_response(200)
-        self.send_header("Content-Length", str(size))
-        self.end_headers()
-
-
 def test_a_bundle_that_never_comes_whole_is_given_up(monkeypatch):
     monkeypatch.setattr(remote, "SECONDS", 0.5)
-    with serving(Dripping) as url, pytest.raises(RegistryError, match="after 0 minutes"):
+    with sending(slowly) as (url, _), pytest.raises(RegistryError, match="after 0 minutes"):
         remote.BundleStore(url).read("a.jsonl")
+
+
+def test_an_answer_that_never_comes_whole_is_given_up(monkeypatch):
+    monkeypatch.setattr(http, "SECONDS", 0.5)
+    with sending(slowly) as (url, server):
+        for _ in range(2):
+            with pytest.raises(RegistryError, match="not answer in time"):
+                remote.BundleStore(url).names()
+            server.send_response = lambda self, code: None
+            server.end_headers = lambda self: None
+
+
+def test_a_listing_that_is_cut_short_is_none(tmp_path):
+    """Bundles that it does not name would be taken to be withdrawn."""
+    headers = {"Content-Length": "1000"}
+    said = pytest.raises(RegistryError, match="not sent all that it announced")
+    with sending(lambda write: write(b"x"), headers) as (url, _), said:
+        pull(tmp_path / "r.db", url)
+
+
+def test_a_server_that_sends_elsewhere_is_followed_only_to_web_servers(tmp_path):
+    class Elsewhere(Quiet):
+        to = "file:///etc/passwd"
+
+        def do_GET(self):  # noqa: N802 - by the name of its request
+            self.send_response(302)
+            self.send_header("Location", self.to)
+            self.end_headers()
+
+    with serving(Elsewhere) as url:
+        with pytest.raises(RegistryError, match="it redirects to file:\n"):
+            pull(tmp_path / "r.db", url)
+        Elsewhere.to = "/again"
+        with pytest.raises(RegistryError, match="it redirects more than 10 times"):
+            pull(tmp_path / "r.db", url)
 
 
 def test_nothing_that_is_packed_is_unpacked(tmp_path):

@@ -12,9 +12,12 @@ from ansor_deploy.registry.exchange import pull, push
 from ansor_deploy.registry.signing import load_signer, load_trusted
 from ansor_deploy.registry.transfer import Taken
 
+said: set[str | None] = set()  # who the server was told that asks
+
 
 class Writable(Quiet):
     def do_PUT(self):  # noqa: N802 - by the name of its request
+        said.add(self.headers["Authorization"])
         content = self.rfile.read(int(self.headers["Content-Length"]))
         Path(self.translate_path(self.path)).write_bytes(content)
         self.send_response(201)
@@ -47,3 +50,6 @@ def test_a_web_server_that_takes_put_can_be_pushed_to(tmp_path, server, key):
     assert push(registry(tmp_path / "mine.db", 1, 2), server, signer).records == 2
     assert push(registry(tmp_path / "more.db", 2, 3), server, signer).records == 1
     assert pull(tmp_path / "new.db", server, trusted).taken == Taken(3, 0)
+    named = server.replace("//", "//me:p%40ss@")
+    assert push(registry(tmp_path / "other.db", 4), named).records == 1
+    assert said == {None, "Basic bWU6cEBzcw=="}
