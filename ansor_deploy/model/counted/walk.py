@@ -118,7 +118,7 @@ class _Walk:
         if not opens and not counted and self._is_settled(node):
             self.done.append(node)
             return
-        if opens:
+        if opens or (self.graph.rooms and is_op(node, "If")):
             branches.opened(self.known, node, self.ahead)
         elif counted and attentions.opened(self.graph, node, self.ahead):
             pass  # its parts come next

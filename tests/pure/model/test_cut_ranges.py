@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node, randn
+from helpers.graphs import either, model, node, randn
 from helpers.ranges import LONG, MOST, check, opened
 from onnx import TensorProto, helper
 
@@ -184,4 +184,23 @@ def test_numbers_that_go_down(by):
         node("MatMul", "x v", "y"),
     ]
     constants = {"one": np.array(1), "by": np.array(by), "zero": np.array([0]), "w": randn(1, 4, 1)}
+    check(nodes, ROWS, (12, 7, 1), constants)
+
+
+def test_a_table_is_resized_unless_it_is_as_long_as_rows():
+    """As ViTDet resizes what it knows of near positions, inside an If."""
+    kept = [node("Identity", "table", "whole")]
+    resized = [
+        node("Concat", "one four count", "sizes", axis=0),
+        node("Resize", "table - - sizes", "fit", mode="linear"),
+    ]
+    nodes = [
+        node("Shape", "x", "count", start=1, end=2),
+        node("Equal", "count seven", "alike"),
+        either("alike", "found", kept, resized),
+        node("Transpose", "found", "rows", perm=[0, 2, 1]),
+        node("Add", "x rows", "y"),
+    ]
+    constants = {"table": randn(0, 1, 4, 7), "seven": np.array([7]), "one": np.array([1]),
+                 "four": np.array([4])}  # fmt: skip
     check(nodes, ROWS, (12, 7, 1), constants)
