@@ -25,6 +25,7 @@ from .graph.nodes import PlacedCall
 from .misfit import Trials, check_sizes
 from .onnx.class_labels import Labels
 from .onnx.file import OnnxModel, load
+from .onnx.sets import name_sets
 from .operators.support import refuse_early
 from .ranges import Range, at_sizes
 from .shapes import bound, explained, instead, options
@@ -303,6 +304,7 @@ def _loaded(path: Path, values: Values) -> tuple[_Source, ModelProto]:
     source = load(path)
     with blaming(path):
         proto = with_values(source.proto, values)
+        name_sets(proto)
         refuse_early(proto)
     return _Source.of(source), proto
 

@@ -25,7 +25,7 @@ _PASTS = (_PAST, 31, 7, 1)  # shorter ones for models with fewer positions
 _ROWS = 2  # the axis of rows in a cache (batch, heads, rows, width)
 _HEAD = (64, 128, 32, 96)  # widths of attention heads
 _ROTARY_TABLE = {"GroupQueryAttention": 7, "RotaryEmbedding": 2}  # the input that is one
-_UNNAMED = ("?", "unk__")  # begin the names of axes to which a file or tf2onnx gave none
+UNNAMED = ("?", "unk__")  # begin the names of axes to which a file or tf2onnx gave none
 _LARGEST = 1 << 14  # the largest side of an image that is believed in a file's metadata
 _COLOURS = (1, 3)  # numbers of colour channels
 _PLACES = (2, 4)  # numbers that make a point or a box
@@ -229,7 +229,7 @@ def is_list(shape: Sequence[int | str], firsts: Iterable[int | str]) -> bool:
     if len(shape) != 2 or not shared or isinstance(shape[1], str):
         return False
     name = shape[0]
-    return isinstance(name, str) and not name.startswith(_UNNAMED) and name not in shared
+    return isinstance(name, str) and not name.startswith(UNNAMED) and name not in shared
 
 
 def _is_one_image(shape: Sequence[int | str]) -> bool:
