@@ -50,11 +50,35 @@ class Extractor:
         from ..._tvm import meta_schedule as ms
 
         # Only a runner looks at a candidate's arguments.
-        candidates = [ms.MeasureCandidate(schedule, []) for schedule in schedules]
+        candidates = [
+            ms.MeasureCandidate(_with_padded_packs(schedule), []) for schedule in schedules
+        ]
         if not candidates:
             return []
         tensors = self._extractor.extract_from(self._context, candidates)
         return [_rounded(tensor.numpy()) for tensor in tensors]
+
+
+def _with_padded_packs(schedule: Any) -> Any:
+    """The schedule, in which stages that pack weights with zeros behind them count as stores.
+
+    TVM's extractor leaves out what packs weights (`RemoveWeightLayoutRewriteBlock`), and fails if
+    that copies under a condition.
+    """
+    from ..._tvm import collect, op_name, tirx, tvm
+    from ...space.packing import ON_CONSTANT
+
+    def is_padded(block: Any) -> bool:
+        values = [store.value for store in collect(block.body, tirx.BufferStore)]
+        conditional = any(op_name(value) == "prim.if_then_else" for value in values)
+        return ON_CONSTANT in block.annotations and conditional
+
+    blocks = collect(schedule.mod["main"].body, tvm.s_tir.SBlock)
+    if padded := [block.name_hint for block in blocks if is_padded(block)]:
+        schedule = schedule.copy()
+    for name in padded:
+        schedule.unannotate(schedule.get_sblock(name), ON_CONSTANT)
+    return schedule
 
 
 def encode(features: np.ndarray, choices: Sequence[Choice] = ()) -> bytes:

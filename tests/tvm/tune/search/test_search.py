@@ -20,6 +20,7 @@ from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.canonical_text import canonical_text, parse
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.derivation import derive
 from ansor_deploy.space.question import Guess, Random
 from ansor_deploy.space.rule import Apply, rule_set, shipped_rules
@@ -329,6 +330,13 @@ def test_features_of_every_kind_of_program(mod):
         assert features.shape[1] == LENGTH
         assert np.isfinite(features).all()
         assert np.array_equal(features, extract([schedule])[0])
+
+
+def test_features_of_programs_whose_packed_weights_end_with_zeros():
+    """Columns that no tile divides, on processors with vectors of any width."""
+    schedule = default_schedule(matmul(8, 48, 61), HOST)
+    assert "if_then_else" in str(schedule.mod)
+    assert Extractor(HOST)([schedule])[0] is not None
 
 
 def test_a_program_that_cannot_be_lowered_has_no_features(task):
