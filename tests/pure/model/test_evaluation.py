@@ -43,7 +43,8 @@ def test_convolutions(shape, how):
 
 
 def test_products():
-    x, weight = drawn(2, 5, 6), drawn(6, 4, dtype=np.int8)
+    # ONNX Runtime's sums of pairs saturate without VNNI, but not those with weights of seven bits.
+    x, weight = drawn(2, 5, 6), drawn(6, 4, dtype=np.int8) >> 1
     zeros = {"z": np.uint8(100), "v": drawn(4, dtype=np.int8)}
     proto = model(node("MatMulInteger", "x w z v", "y"), x, {"w": weight, **zeros})
     np.testing.assert_array_equal(known(proto, x)["y"], run(proto, {"x": x})[0])

@@ -120,7 +120,7 @@ def of_keys(rows, depth, zeros):
 def test_keys_that_were_transposed_are_packed_by_their_rows(rows, depth, zeros, target):
     proto = of_keys(rows, depth, zeros)
     a, b = (drawn((rows, 2, depth), "uint8") for _ in "ab")
-    here = target if not lacks(target.triple, target.cpu, target.features) else built.TARGET
+    here = target if not lacks(target.triple, target.cpu, target.features) else built.HOST
     (found,) = built.run(proto, {"as": a, "bs": b}, here)
     left, right = (
         one.astype(int).transpose(1, 0, 2) - z for one, z in zip((a, b), zeros, strict=True)

@@ -114,12 +114,13 @@ def test_an_lstm_of_bytes_ends_with_the_last_step_that_counts():
 def of_bytes(proto, kind):
     """A layer as DynamicQuantizeLSTM: signed weights by column, or others of one zero point.
 
-    Less that, the latter are no bytes.
+    Less that, the latter are no bytes. The former have seven bits: without VNNI ONNX Runtime's sums
+    of pairs saturate.
     """
     (lstm,) = proto.graph.node
     kept = [one for one in proto.graph.initializer if one.name not in ("w", "r", "lens")]
     made = {one.name: numpy_helper.to_array(one) for one in proto.graph.initializer}
-    zero, ends, most = (0, (-127, 127), 127) if kind == "int8" else (100, (0, 255), 150)
+    zero, ends, most = (0, (-63, 63), 63) if kind == "int8" else (100, (0, 255), 150)
     for name in ("w", "r"):
         turned = made[name].swapaxes(1, 2)
         scale = np.abs(turned).max(axis=1 if kind == "int8" else (1, 2), keepdims=True) / most

@@ -82,9 +82,13 @@ def claim(folder, shop, task, *changed):
 
 
 def poison(folder, shop, task, *times):
-    """Merge records of the program as it stands, which is slow, with these times."""
-    plain = dump(tvm.s_tir.Schedule(task.mod).trace)
-    return claim(folder, shop, task, *({"trace": plain, "seconds": (one,)} for one in times))
+    """Merge records of the program as it stands, which is slow, with these times.
+
+    times: in units of the least that is believed, which no real program comes near.
+    """
+    plain, least = dump(tvm.s_tir.Schedule(task.mod).trace), task.workload.least_seconds(HOST)
+    made = ({"trace": plain, "seconds": (one * least,)} for one in times)
+    return claim(folder, shop, task, *made)
 
 
 def test_a_claim_counts_for_a_plan_and_is_measured_before_it_is_shipped(folder, shop, task):
@@ -124,29 +128,31 @@ def test_without_writing_a_build_takes_what_the_team_has_and_demands_that_it_has
 
 
 def test_after_a_lie_one_build_is_clean(folder, shop, task):
-    lies = poison(folder, shop, task, 1e-6, 1.1e-6, 1.2e-6)
+    lies = poison(folder, shop, task, 1.1, 1.2, 1.3)
     made = answer(folder, *BUILD, "--trials", "0")
     assert (made["hits"], made["misses"]) == (0, 1)  # nor is the search believed that found it
     best, *rest = ranking(folder, task)
     default = dump(default_schedule(task.mod, HOST).trace)
     assert (best.claimed, best.trace, best.id) == (False, default, used(folder))
     assert lies < {one.id for one in rest}
-    assert all(one.latency > 1.5e-6 for one in rest if not one.claimed)
+    least = 1.5 * task.workload.least_seconds(HOST)
+    assert all(one.latency > least for one in rest if not one.claimed)
     assert answer(folder, *BUILD, "--trials", "0")["up_to_date"]
     assert answer(folder, "plan", *BUILD[1:], "--trials", "4")["trials"] == 4
 
 
 def test_behind_a_lie_the_truth_is_found(folder, shop, task):
-    poison(folder, shop, task, 1e-6)
+    poison(folder, shop, task, 1.1)
     answer(folder, "registry", "merge", shop / "theirs.db", "--registry", "mine.db")
-    true = {one.trace for one in ranking(folder, task) if one.latency > 1.5e-6}
+    least = 1.5 * task.workload.least_seconds(HOST)
+    true = {one.trace for one in ranking(folder, task) if one.latency > least}
     answer(folder, *BUILD, "--trials", "0")
     measured = {one.trace for one in ranking(folder, task) if not one.claimed}
     assert measured & true
 
 
 def test_what_was_found_here_keeps_its_origin_beside_a_claim(folder, shop, task):
-    poison(folder, shop, task, 1e-6)
+    poison(folder, shop, task, 1.1)
     with Registry.open(shop / "theirs.db", write=False) as theirs:
         (best,) = theirs.top(task.key, VERSION, 1)
     found = replace(best.provenance, search="metaschedule")
@@ -169,7 +175,7 @@ class Broken(Measurer):
 
 
 def test_a_claim_of_which_nothing_was_seen_stays_one(folder, shop, task):
-    lies = poison(folder, shop, task, 1e-6)
+    lies = poison(folder, shop, task, 1.1)
     request = Request(HOST, folder / "mine.db")
     with open_workspace(request, (), QuietReport()) as work, Broken(HOST) as measurer:
         try_out(Claims(task, work), measurer)
@@ -178,7 +184,7 @@ def test_a_claim_of_which_nothing_was_seen_stays_one(folder, shop, task):
 
 
 def test_what_is_too_small_to_be_tried_gets_the_default_schedule(folder, shop, task):
-    poison(folder, shop, task, 1e-6)
+    poison(folder, shop, task, 1.1)
     request = Request(HOST, folder / "mine.db", Budget(min_impact=1.1))
     with open_workspace(request, (), QuietReport()) as work:
         prove([task], work)
@@ -187,9 +193,10 @@ def test_what_is_too_small_to_be_tried_gets_the_default_schedule(folder, shop, t
 
 
 def test_what_cannot_be_measured_is_used_as_it_is(folder, shop, task, capsys):
-    poison(folder, shop, task, 1e-6)
+    poison(folder, shop, task, 1.1)
     with Registry.open(folder / "mine.db") as registry:
         work = Workspace(Request(HOST, registry.path), PlainReport(), registry)
         prove([task], work)
-        assert work.ledger.best([task.key])[task.key].latency == 1e-6
+        claimed = 1.1 * task.workload.least_seconds(HOST)
+        assert work.ledger.best([task.key])[task.key].latency == claimed
     assert "1 record of others: used as claimed" in " ".join(capsys.readouterr().err.split())

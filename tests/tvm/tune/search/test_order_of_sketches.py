@@ -58,7 +58,7 @@ def test_the_default_of_every_sketch_is_measured_a_few_in_each_batch(convolution
 
 
 def test_a_sketch_with_nothing_new_opens_the_next():
-    size, (batch,) = drawn_on(matmul(4, 8, 16), 1)
+    size, (batch,) = drawn_on(matmul(2, 8, 16), 1)
     assert size < BATCH == batch.total()
     assert batch[1] > 1  # its default, and more
 
