@@ -25,10 +25,10 @@ WIDE = 8
 
 
 def columns_apart(view: BlockView, target: Target) -> int:
-    """Columns of each group of a float reduction whose groups should be split off; 0 for none."""
+    """Columns of each group of a reduction in 32 bits that should be split off; 0 for none."""
     columns, width = columns_of_groups(view), min(WIDE, lanes(target, view.bits))
     (made,) = [region.source for region in view.node.writes]
-    images = made.dtype == "float32" and len(view.spatial) > 2
+    images = made.dtype in ("float32", "int32") and len(view.spatial) > 2
     gains = images and math.gcd(columns, width) < min(columns, width)
     return columns if gains and all(_reads_in_place(one, view) for one in view.consumers) else 0
 

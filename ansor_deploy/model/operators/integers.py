@@ -34,6 +34,8 @@ from .signs import constant, int32, number, signed, unsigned
 MOST_JOINED = 8
 # Sums in a vector, for the widest vectors that processors have.
 VECTOR = 16
+# The same for processors that multiply 16-bit pairs: most have no wider vectors.
+HALF_VECTOR = 8
 # Integers up to here are exact in float32.
 _EXACT = 1 << 24
 INTEGERS = frozenset(("int8", "uint8", "int16", "int32"))
@@ -92,15 +94,22 @@ def _way(kernel: np.ndarray, window: Window, words: bool) -> Any:
 
 
 def _fills_vectors(kernel: np.ndarray, groups: int) -> bool:
-    """Whether dot products have whole groups of four steps, whole vectors and weights that fit."""
+    """Whether dot products have all steps in each group, full vectors and weights that fit."""
     *_, depth, columns = kernel.shape
     whole = _fills(depth, columns // groups, groups)
     return whole and (groups == 1 or not _excess(kernel).any())
 
 
 def _fills(depth: int, columns: int, groups: int) -> bool:
-    """Whether groups have a multiple of four channels and whole vectors of results."""
-    return groups == 1 or (depth % STEPS == 0 and columns % VECTOR == 0)
+    """Whether groups have a multiple of the steps of a dot product, and fill vectors of results.
+
+    On x86 more than one vector need not be whole: the rest takes some lanes of another one.
+    """
+    if groups == 1:
+        return True
+    lanes, steps = (HALF_VECTOR, PAIR) if current_widens() else (VECTOR, STEPS)
+    partly = columns > lanes and (current_widens() or current_has_dot())
+    return depth % steps == 0 and (columns % lanes == 0 or partly)
 
 
 @dataclass(frozen=True)
@@ -228,7 +237,8 @@ def _centred_dot(call: Call, data: Any, zero: Any, weight: np.ndarray, window: W
         line = weight.reshape(*weight.shape[:-3], -1, outputs)  # a line of taps is one run
         filled, made = _filled(line, PAIR), partial(of_runs, window=window, width=width)
     else:
-        filled, made = _filled(weight, STEPS), partial(multiplied, window=window, given=given)
+        filled = _filled(weight, STEPS) if window.groups == 1 else weight
+        made = partial(multiplied, window=window, given=given)
     total = computed(call, made, data, zero, filled.astype(np.int8))
     columns = weight.sum(tuple(range(weight.ndim - 1)))
     return total if widened else _less(call, total, zero, columns)

@@ -76,6 +76,8 @@ CONVOLUTIONS = {
     "in groups that become one": ((24, 6, 1, 1), {"group": 4}),
     "in groups of four": ((128, 4, 3, 3), {"group": 32, "pads": [1, 1, 1, 1]}),
     "in groups of a vector": ((32, 8, 3, 3), {"group": 2, "pads": [0, 1, 1, 0]}),
+    "in groups of more than a vector": ((40, 20, 1, 1), {"group": 2}),
+    "in groups of pairs": ((48, 6, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
     "in odd groups": ((18, 2, 2, 2), {"group": 9}),
     "of single channels": ((8, 1, 3, 3), {"group": 8, "pads": [1, 1, 1, 1]}),
     "of a vector of single channels": ((48, 1, 3, 3), {"group": 48, "pads": [1, 1, 1, 1]}),
@@ -204,6 +206,16 @@ def test_groups_are_joined_until_they_fill_vectors(groups):
     weight = extreme(128, 128 // groups, 1, 1)
     proto = integers(node("ConvInteger", "x w", "o", group=groups), weight, 1, 128, 4, 4)
     assert "vpdpbusd" in built.machine_code(proto, TARGETS["VNNI"][0])
+
+
+@pytest.mark.parametrize("name", ["VNNI", "AVX-512", "AVX2"])
+def test_groups_of_more_than_a_vector_are_not_joined(name):
+    """Joined to fill vectors, they would be multiplied by three times as many zeros as weights."""
+    target, instruction = TARGETS[name]
+    made = node("ConvInteger", "x w", "o", group=4)
+    proto = integers(made, extreme(272, 68, 1, 1), 1, 272, 4, 4)
+    assert 272 * 68 in weights(proto, target)
+    assert instruction in built.machine_code(proto, target)
 
 
 @pytest.mark.parametrize("columns", [1000, 72, 40])
