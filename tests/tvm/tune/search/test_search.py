@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import recordings
 from helpers.built import HOST
-from helpers.programs import PROGRAMS, conv2d, matmul, softmax
+from helpers.programs import PROGRAMS, matmul, softmax
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
@@ -20,9 +20,8 @@ from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.space.canonical_text import canonical_text, parse
-from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.derivation import derive
-from ansor_deploy.space.question import Guess, Random
+from ansor_deploy.space.question import Guess
 from ansor_deploy.space.rule import Apply, rule_set, shipped_rules
 from ansor_deploy.space.trace import dump, replay
 from ansor_deploy.system.environment import shipped
@@ -31,7 +30,7 @@ from ansor_deploy.tune.search import has_first_guess, open_search
 from ansor_deploy.tune.search.context import SearchContext, model_path, open_context
 from ansor_deploy.tune.search.evolution_options import EvolutionOptions
 from ansor_deploy.tune.search.experience import Experience, choices
-from ansor_deploy.tune.search.features import LENGTH, Extractor, decode
+from ansor_deploy.tune.search.features import Extractor, decode
 from ansor_deploy.tune.search.genome import Genome, build, recover, templates
 from ansor_deploy.tune.search.variation import resample
 
@@ -313,30 +312,6 @@ def test_a_small_space_is_exhausted_and_not_repeated():
         search.observe([Outcome(trace, (1e-3 * (1 + n % 3),)) for n, trace in enumerate(batch)])
     assert not search.propose(BATCH)
     assert len(set(found)) == len(found)
-
-
-@pytest.mark.parametrize("mod", [conv2d(8, 16, 32), matmul(12, 40, 48), softmax(5, 100)])
-def test_features_of_every_kind_of_program(mod):
-    extract = Extractor(HOST)
-    sketches = derive(mod, HOST, RULES).sketches
-    chooser = Random(random.Random(0))
-    found = [build(sketches, Genome(at, ()), chooser) for at in range(len(sketches))]
-    schedules = [program.sch for _, program in filter(None, found)]
-    together = extract(schedules)
-    # TVM's extractor has none for some programs: Winograd's, and what is cut in rows and columns.
-    lowered = [pair for pair in zip(together, schedules, strict=True) if pair[0] is not None]
-    assert 2 * len(lowered) > len(schedules)
-    for features, schedule in lowered:
-        assert features.shape[1] == LENGTH
-        assert np.isfinite(features).all()
-        assert np.array_equal(features, extract([schedule])[0])
-
-
-def test_features_of_programs_whose_packed_weights_end_with_zeros():
-    """Columns that no tile divides, on processors with vectors of any width."""
-    schedule = default_schedule(matmul(8, 48, 61), HOST)
-    assert "if_then_else" in str(schedule.mod)
-    assert Extractor(HOST)([schedule])[0] is not None
 
 
 def test_a_program_that_cannot_be_lowered_has_no_features(task):
