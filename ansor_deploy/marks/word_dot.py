@@ -68,8 +68,8 @@ def word_dots(func: Any) -> Any:
 
 def _in_pairs(target: Any, loop: Any) -> Any:
     """An unrolled loop over groups of steps as sums of all of them, where there is no VNNI."""
-    marked = _marked(loop)
-    if marked is loop or loop.kind != tirx.ForKind.UNROLLED or _count(loop) > _GROUPS:
+    marked, unrolled = _marked(loop), loop.kind == tirx.ForKind.UNROLLED
+    if marked is loop or not unrolled or not 0 < _count(loop) <= _GROUPS:
         return loop
     sums = _Sums.of(marked)
     pairs = sums and sums.pairs(target)
