@@ -23,6 +23,7 @@ import onnx
 
 from ansor_deploy.measure.peaks import bandwidths
 from ansor_deploy.runtime import load
+from ansor_deploy.ship.race.turn import PAUSE_SECONDS, UNCOUNTED
 from ansor_deploy.ship.verify.draws import seeded_inputs
 from ansor_deploy.ship.verify.onnx_runtime import open_session
 from benchmarks.networks.decoding import in_turns
@@ -113,6 +114,17 @@ def _times(network: Path, library: Path, threads: int, past: int, runs: int) -> 
         model.truncate(length)
         return taken
 
-    times = in_turns({"ours": ours, "theirs": lambda: timed(lambda: session.run(None, feed))}, runs)
+    def calm(step: Callable[[], float]) -> Callable[[], float]:
+        """A step behind a pause and others, since idle threads of an engine spin for a while."""
+        return step if threads == 1 else lambda: _behind_a_pause(step)
+
+    steps = {"ours": ours, "theirs": lambda: timed(lambda: session.run(None, feed))}
+    times = in_turns({name: calm(step) for name, step in steps.items()}, runs)
     ratios = [a / b for a, b in zip(times["ours"], times["theirs"], strict=True)]
     return {"ours": min(times["ours"]), "theirs": min(times["theirs"]), "ratio": median(ratios)}
+
+
+def _behind_a_pause(step: Callable[[], float]) -> float:
+    """The median of a few steps, after some that wake the engine's threads."""
+    time.sleep(PAUSE_SECONDS)
+    return median([step() for _ in range(2 * UNCOUNTED)][UNCOUNTED:])
