@@ -32,6 +32,8 @@ from .dot import PAIR, PAIRS, STEPS, Table, instruction, named
 WORD_DOT = "ansor.word_dot"
 # Masks of a byte, each with the mask of a word that repeats it four times.
 _FOUR_BITS = 15
+_MASKS = {_FOUR_BITS: 0x0F0F0F0F, 255: -1}
+_BITS = 8
 # For a number of 32-bit lanes: what multiplies unsigned by signed bytes, and adds up pairs in 16
 # bits, which saturate.
 _BYTE_PAIRS: Table = {
@@ -41,8 +43,6 @@ _BYTE_PAIRS: Table = {
 }
 # How many groups of steps are added up in 16 bits: two products of 15 and -128 for each.
 _GROUPS = 8
-_MASKS = {_FOUR_BITS: 0x0F0F0F0F, 255: -1}
-_BITS = 8
 
 
 def current_sums_pairs() -> bool:

@@ -68,13 +68,13 @@ def _with_padded_packs(schedule: Any) -> Any:
     from ..._tvm import collect, op_name, tirx, tvm
     from ...space.packing import ON_CONSTANT
 
-    def is_padded(block: Any) -> bool:
-        values = [store.value for store in collect(block.body, tirx.BufferStore)]
-        conditional = any(op_name(value) == "prim.if_then_else" for value in values)
-        return ON_CONSTANT in block.annotations and conditional
+    def is_conditional(block: Any) -> bool:
+        stores = collect(block.body, tirx.BufferStore)
+        return any(op_name(store.value) == "prim.if_then_else" for store in stores)
 
     blocks = collect(schedule.mod["main"].body, tvm.s_tir.SBlock)
-    if padded := [block.name_hint for block in blocks if is_padded(block)]:
+    packs = [block for block in blocks if ON_CONSTANT in block.annotations]
+    if padded := [block.name_hint for block in packs if is_conditional(block)]:
         schedule = schedule.copy()
     for name in padded:
         schedule.unannotate(schedule.get_sblock(name), ON_CONSTANT)
