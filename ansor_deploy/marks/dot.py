@@ -82,8 +82,7 @@ def multiplies_signed(target: Target) -> bool:
 
 def current_is_signed() -> bool:
     """Whether TVM's current target multiplies signed bytes by weights other than -128."""
-    target = tvm.target.Target.current(allow_none=True)
-    return target is not None and target.kind.name == "llvm" and is_signed(target)
+    return _current_rows() == "int8"
 
 
 def is_signed(target: Any) -> bool:

@@ -45,14 +45,6 @@ _BYTE_PAIRS: Table = {
 _GROUPS = 8
 
 
-def current_sums_pairs() -> bool:
-    """Whether TVM's current target adds up products of 4-bit weights in pairs."""
-    target = tvm.target.Target.current(allow_none=True)
-    if target is None or target.kind.name != "llvm":
-        return False
-    return any(named(target, lanes, _BYTE_PAIRS) for lanes in _BYTE_PAIRS)
-
-
 def summed_by_words(sch: Any, loop: Any) -> None:
     """Let lowering add up the four steps of a loop, around one over lanes, by one instruction."""
     sch.annotate(loop, WORD_DOT, True)

@@ -21,8 +21,7 @@ from onnx import TensorProto
 
 from ..._lazy_tvm import relax, tirx, tvm
 from ...errors import ModelError
-from ...marks.dot import current_has_dot
-from ...marks.word_dot import current_sums_pairs
+from ...marks.dot import current_has_dot, current_widens
 from ..graph.graph import OWN, Shape
 from . import rounded_products
 from .converting import Call
@@ -93,7 +92,7 @@ def converted(call: Call) -> Any:
     _check(call)
     on_gpu, rounded = "gpu" in tvm.target.Target.current().keys, call.input(3) is not None
     in_words = call.dtype(1) == "int32"
-    if rounded and (current_has_dot() or (in_words and current_sums_pairs())):
+    if rounded and (current_has_dot() or (in_words and current_widens())):
         return rounded_products.product(call, _value(call, 1), _value(call, 3))
     size, steps, scales = call.attribute("size"), _signed(call), call.inputs[2]
     rows = rounded_products.floats(call, size) if rounded and not on_gpu else call.inputs[0]
