@@ -146,7 +146,10 @@ def read_locked(
     RegistryError where the lock does not have all that is needed.
     """
     from ..model.prepare import prepare
+    from ..space.rule import rule_set
 
+    if request.rules:  # a file that is no rule is refused before the work begins
+        rule_set(request.rules, request.target.kind, request.precision, report.printed)
     if different := differences(request.target, asked.target):
         report.warn(f"{request.lock} was made on another host; {'; '.join(different)}")
     check_buildable(request.target)

@@ -44,11 +44,11 @@ def test_a_rule_that_computes_something_else_makes_no_record_and_is_blamed(folde
         assert registry.rows("SELECT id FROM records") == []
 
 
-@pytest.mark.parametrize("command", ["build", "tune"])
+@pytest.mark.parametrize("command", ["build", "tune", "build --frozen"])
 def test_a_file_that_is_no_rule_is_refused_before_the_model_is_read(folder, command):
     line = words(folder, "int8", 1)
     (folder / "mine.py").write_text('NAME = "mine"\ndef (\n')
-    result = program(folder, command, *line)
+    result = program(folder, *command.split(), *line, "--lock", "r.lock")
     refused(result, 2, "mine.py:2: error: the rule cannot be loaded: SyntaxError")
     assert "[read]" not in result.stderr
 
