@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import DeviceError
 from ..system.atomic_file import write_whole
 from ..system.words import size_text
 from ..views.text import KEY, again, change_cells, fitted, race_text
 from .declare import existing_file, new_file
 from .helptext import Command, with_examples
-from .output import Answer, answering, in_columns
+from .output import Answer, answering, in_columns, report
 from .run_options import seconds_option, threads_option
 from .values import parse_share
 
@@ -40,7 +41,8 @@ HEADER = ("key", "task", "before", "after", "change", "schedule")
     "share",
     type=parse_share,
     metavar="3%",
-    help="Exit 1 if AFTER is surely slower, by more than this; 0 if that is not sure.",
+    help="Exit 1 if AFTER is surely slower, by more than this; 0 if that is not sure; 4 if they do "
+    "not run here.",
 )
 @click.option("--output", "-o", type=new_file, help="Also write the changes as an HTML page.")
 @answering
@@ -65,8 +67,13 @@ def command(
         from ..views.page.comparison import comparison_page
 
         write_whole(output, comparison_page(changes, str(before), str(after)).encode())
-    failed = share is not None and changes.slower(share)
-    return Answer(changes.answer(failed=failed), list(lines(changes, run_seconds)), int(failed))
+    failed, code = share is not None and changes.slower(share), 0
+    if share is not None and not changes.timed:
+        code = DeviceError.exit_code
+        with report() as events:
+            events.warn("--fail-if-slower cannot be decided: the libraries do not run here")
+    answer = changes.answer(failed=failed)
+    return Answer(answer, list(lines(changes, run_seconds)), code or int(failed))
 
 
 def lines(changes: Changes, seconds: float) -> Iterator[str]:

@@ -98,6 +98,11 @@ class Changes:
         why = "they are the same, byte by byte" if self.same else "they do not run here"
         return f"not timed: {why}"
 
+    @property
+    def timed(self) -> bool:
+        """Whether they ran in turns, or need not, since they are the same."""
+        return self.same or self.beside is not None
+
     def slower(self, share: float) -> bool:
         """Whether the second is slower for sure, and by more than this share.
 

@@ -1,13 +1,18 @@
 """What changed from one library to the next, and when that fails a pipeline."""
 
+import shutil
+
 import pytest
 from helpers import libraries
+from helpers.cli_inside import program
 from msgspec.structs import replace
 
 from ansor_deploy.cli.compare import lines
 from ansor_deploy.ship.manifest import File
 from ansor_deploy.ship.race.changes import changes
 from ansor_deploy.ship.race.race import race_of
+from ansor_deploy.system.environment import shipped
+from ansor_deploy.target import load_target
 
 SLOWER = race_of("old.so", 1.1, 1.0, 1.1, (1.05, 1.2), 8)
 
@@ -110,3 +115,18 @@ def test_tasks_that_a_race_does_not_bear_out_are_explained(race, factor, explain
     found = changes(OLD, NEW, race, (before, after))
     assert ("3 of 3 tasks" in found.explanation or "3 slower" in found.explanation) == explained
     assert (list(lines(found, 5.0))[-1] == found.explanation) == explained
+
+
+def test_a_gate_that_cannot_be_decided_does_not_pass(tmp_path, monkeypatch):
+    target = load_target("rpi3", [shipped("targets")])
+    libraries.build(tmp_path / "old.so", target)
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.executable", shutil.which("sh"))  # other bytes
+        libraries.build(tmp_path / "new.so", target)
+    gate = ("compare", "old.so", "new.so", "--fail-if-slower", "3%")
+    result = program(tmp_path, *gate)
+    assert (result.returncode, "not timed: they do not run here" in result.stdout) == (4, True)
+    assert "--fail-if-slower cannot be decided" in result.stderr
+    assert program(tmp_path, *gate[:3]).returncode == 0  # what changed is all that was asked
+    same = ("compare", "old.so", "old.so", *gate[3:])
+    assert program(tmp_path, *same).returncode == 0
