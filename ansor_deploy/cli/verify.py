@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from ..errors import AnsorError, DeviceError, UsageError, VerificationError
 from ..request import Tolerance
-from ..ship.manifest import Errors
+from ..ship.manifest import Errors, read_manifest
 from .arrays import input_option, read_inputs
 from .declare import existing_file, new_file, number_option
 from .doctor import check_lines, failed
@@ -103,13 +103,13 @@ def command(
     exits 6 if the bytes differ.
 
     Without MODEL, nothing is loaded or run. Exits 1 if the library or a file beside it is not what
-    was built, and 4 if this machine, or the device of --device, could not run it.
+    was built, and 4 if the device, or this machine if there is none, could not run it.
     """
     asked = {"--rebuild": rebuild, "--by-node": by_node, "--input": inputs, "--seed": seed}
     if model is None:
         if option := _first(asked | {"--rtol": tolerances}):
             raise UsageError(f"{option} needs the model", f"verify {artifact} MODEL {option}")
-        return _inspected(artifact, *(devices or ()))
+        return _inspected(artifact, devices)
     if rebuild:
         if lock is None:
             raise UsageError("--rebuild needs the lock to build from", "name it: --lock FILE")
@@ -125,12 +125,20 @@ def _first(asked: Mapping[str, Any]) -> str:
     return next((option for option, given in asked.items() if given), "")
 
 
-def _inspected(artifact: Path, device: str = "") -> Answer:
-    """Check that the library is complete, and can run here or on the device."""
+def _inspected(artifact: Path, devices: tuple[str, ...] | None) -> Answer:
+    """Check that the library is complete, and can run on the device or here.
+
+    devices: None for those of its target.
+    """
+    from ..devices.registered import registered_for
     from ..doctor.artifact import check_valid, check_whole
     from ..doctor.host import Checks
 
-    whole, valid = list(check_whole(artifact)), list(check_valid(artifact, device))
+    whole = list(check_whole(artifact))
+    if devices is None:
+        with report() as events:
+            devices = registered_for(read_manifest(artifact).target.machine, events)
+    valid = list(check_valid(artifact, next(iter(devices), "")))
     codes = [AnsorError.exit_code] * failed(whole) + [DeviceError.exit_code] * failed(valid)
     lines = [line for check in (*whole, *valid) for line in check_lines(check)]
     return Answer(Checks.of([*whole, *valid]), lines, codes[0] if codes else 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..devices.registered import registered_for
+from ..errors import DeviceError
 from .manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -24,22 +25,33 @@ def opened(
 ) -> Iterator[Model | RemoteModel]:
     """A library, ready to be called and timed on the first of the devices that can be used.
 
-    devices: None means those registered for its target; without any, it runs on this machine.
+    devices: None means those registered for its target; without any, it runs on this machine. () is
+    this machine; DeviceError where it cannot run the library, with the name of a board that can.
     threads: how many a run takes on this machine; 0 for as many as it was built for.
     """
     if devices != ():
         target = read_manifest(artifact).target.machine
         devices = registered_for(target, report) if devices is None else devices
     if not devices:
-        from ..runtime.model import load
-
-        yield load(artifact, threads)
+        yield _load_here(artifact, threads, report)
         return
     from ..devices.board import open_devices
     from ..devices.remote_model import load as load_there
 
     with closing(next(open_devices(devices, target, report))) as site:
         yield load_there(site, artifact)
+
+
+def _load_here(artifact: Path, threads: int, report: Report) -> Model:
+    from ..runtime.model import load
+
+    try:
+        return load(artifact, threads)
+    except DeviceError as error:
+        if not (boards := registered_for(read_manifest(artifact).target.machine, report)):
+            raise
+        stay = "leave out what is for this machine alone, such as --beside or --threads"
+        raise DeviceError(error.text, f"{boards[0]} can run it: {stay}") from error
 
 
 def runs_in_process(library: Model | RemoteModel) -> bool:

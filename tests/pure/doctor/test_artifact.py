@@ -5,11 +5,17 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from helpers.cli_inside import answer, program
 from helpers.cli_process import refused
 from helpers.libraries import HOST, build
 
+from ansor_deploy.devices import probe
+from ansor_deploy.devices.facts import Facts
+from ansor_deploy.devices.inventory import Inventory, parse_url
+from ansor_deploy.devices.known_hosts import HostKey
+from ansor_deploy.doctor import artifact
 from ansor_deploy.doctor.artifact import check_glibc, check_runtime
 from ansor_deploy.doctor.device import check_features
 from ansor_deploy.system.environment import shipped
@@ -101,6 +107,37 @@ def test_another_machine_s_library_is_not_valid_here(tmp_path):
     assert "cpu features" not in levels  # another target of that kind would not run here either
     told = program(tmp_path, "verify", "m.so").stdout
     assert "remedy: copy it and its manifest to one of aarch64; of one that was added" in told
+
+
+@pytest.fixture
+def boards(tmp_path, monkeypatch):
+    """A board of rpi3 that was added; what it says about itself is what this machine does."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    inventory, asked = Inventory.find(), []
+    inventory.put(parse_url("pi", "ssh://pi@pi.invalid", "rpi3"))
+    inventory.trust("pi", HostKey("ssh-ed25519", b"\0\0\0\x0bssh-ed25519..."))
+    there = msgspec.convert({**probe.facts(), "machine": "aarch64"}, Facts)
+    monkeypatch.setattr(artifact, "_device_facts", lambda name: asked.append(name) or there)
+    return asked
+
+
+def test_another_machine_s_library_is_checked_on_a_board_that_was_added(tmp_path, boards):
+    build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
+    found = json.loads(program(tmp_path, "verify", "m.so", "--json").stdout)["checks"]
+    assert {"name": "architecture", "level": "ok", "found": "aarch64", "remedy": ""} in found
+    assert verified(tmp_path / "m.so", 4)["architecture"] == "ok"  # its features are no Arm's
+    assert set(boards) == {"pi"}
+    result = program(tmp_path, "verify", "m.so", "--no-device")
+    assert "FAIL  architecture" in result.stdout
+
+
+@pytest.mark.usefixtures("boards")
+@pytest.mark.parametrize("command", ["bench", "profile"])
+def test_a_board_that_was_added_is_named_where_it_has_to_run(tmp_path, command):
+    build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
+    result = program(tmp_path, command, "m.so", "--threads", 1)
+    refused(result, 4, "m.so is built for aarch64", "pi can run it: leave out", "--threads")
+    assert "devices add" not in result.stderr
 
 
 def test_another_runtime_s_library_is_not_valid_here(tmp_path):
