@@ -22,6 +22,7 @@ from .options import device_option
 from .output import Answer, answering, report
 from .rates import Rated, rate_lines
 from .run_options import seconds_option, threads_option
+from .run_times import times_option, write_times
 from .values import parse_rate
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Bench(Struct, frozen=True, kw_only=True):
     median_ms: Ms
     p10_ms: Ms
     p90_ms: Ms
+    p95_ms: Ms
     p99_ms: Ms
     per_second: float
     runs: Count
@@ -56,6 +58,7 @@ class BenchVariants(Struct, frozen=True):
 @with_examples(
     "bench resnet18.so",
     "bench resnet18.so --time 30s --json",
+    "bench resnet18.so --times runs.csv",
     "bench resnet18.so --beside onnxruntime --threads 1",
     "bench resnet18.so --streams 4",
     "bench resnet18.so --rate 100/s --time 30s",
@@ -90,6 +93,7 @@ class BenchVariants(Struct, frozen=True):
     metavar="100/s",
     help="Let requests arrive at random at this rate, and show how long they wait.",
 )
+@times_option
 @device_option
 @answering
 def command(
@@ -100,6 +104,7 @@ def command(
     engines: tuple[str, ...],
     streams: int,
     rate: float | None,
+    times: Path | None,
     devices: tuple[str, ...] | None,
 ) -> Answer:
     """Time a library on this machine or on a device.
@@ -115,6 +120,8 @@ def command(
     from ..ship.race.rates import bench_rate
     from ..ship.race.timing import bench, bench_streams, split_of
 
+    if times and rate:
+        raise UsageError("--rate keeps no time of each run", "leave out --times")
     if engines and (streams > 1 or rate):
         option = "--rate" if rate else "--streams"
         raise UsageError("--beside times one copy of the library", f"leave out {option}")
@@ -133,6 +140,8 @@ def command(
             timed = bench_streams(artifact, run_seconds, width, streams)
         else:
             timed = bench(artifact, run_seconds, threads, where, events, engines, model)
+    if times:
+        write_times(times, timed)
     return _answer(
         {one.interface: statistics(one.seconds, streams, one.beside) for one in timed}, run_seconds
     )
@@ -152,7 +161,7 @@ def _answer(each: Mapping[Interface, Bench], seconds: float) -> Answer:
 
 def lines(figures: Bench, seconds: float) -> list[str]:
     """The answer for one of a library's shapes as text. seconds: the time limit of the bench."""
-    names = ("median", "p10", "p90", "p99")
+    names = ("median", "p10", "p90", "p95", "p99")
     times = ", ".join(f"{name} {latency(getattr(figures, f'{name}_ms') / 1e3)}" for name in names)
     of = f" of {figures.streams} streams" if figures.streams > 1 else ""
     first = f"{times}; {rate_text(figures.per_second)} a second ({count(figures.runs, 'run')}{of})"
@@ -169,7 +178,7 @@ def statistics(times: list[float], streams: int, beside: list[Race]) -> Bench:
     """The figures of timed runs, and of races beside other engines. times: seconds of each run."""
     ms = [seconds * 1e3 for seconds in times]
     points = quantiles(ms, n=100, method="inclusive") if len(ms) > 1 else ms * 99
-    percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 99)}
+    percentiles = {f"p{n}_ms": points[n - 1] for n in (10, 90, 95, 99)}
     rate = streams * len(times) / sum(times)
     figures = {"median_ms": median(ms), **percentiles, "per_second": rate}
     return Bench(**figures, runs=len(ms), streams=streams, beside=beside or UNSET)

@@ -246,17 +246,6 @@ def test_plan_prints_to_stdout(model, monkeypatch):
     assert json.loads(invoke("plan", "net.onnx", "--json").stdout)["hits"] == 0
 
 
-def test_bench_prints_percentiles(model, monkeypatch):
-    timed = [timing.Timing(Interface((), ()), [n / 1e3 for n in range(11)], [])]
-    monkeypatch.setattr(timing, "bench", lambda *_: timed)
-    monkeypatch.setattr(timing, "split_of", lambda *_: (2, 1))
-    said = "median 5.00 ms, p10 1.00 ms, p90 9.00 ms, p99 9.90 ms; 200 a second (11 runs)"
-    assert said in invoke("bench", "net.onnx").stdout
-    figures = json.loads(invoke("bench", "net.onnx", "--json").stdout)
-    known = {"median_ms": 5, "p10_ms": 1, "p90_ms": 9, "p99_ms": 9.9, "per_second": 200}
-    assert figures == pytest.approx({**known, "runs": 11, "streams": 1})
-
-
 def test_profile_prints_kernels_operators_and_the_rest(model, monkeypatch, tmp_path):
     task = {"key": "0" * 64, "op": "add", "title": "add 8", "record": "default"}
     task |= {"flops": 2e6, "bytes": 4e6}
