@@ -342,8 +342,10 @@ def _reference(graph: Graph, node: NodeProto) -> list[np.ndarray]:
 
 def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.ndarray]) -> None:
     _free_outputs(graph, node)
-    names = [name for name in node.output if name]
-    for name, result in zip(names, results, strict=True):
+    # An operator may have more results than the node names, as a norm has its mean.
+    for name, result in zip(node.output, results, strict=False):
+        if not name:
+            continue
         if isinstance(result, TensorProto):  # a Constant's own tensor
             tensor = graph.constants[name] = result
             tensor.name = name

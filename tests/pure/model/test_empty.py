@@ -19,6 +19,15 @@ def test_a_reduction_of_nothing_is_a_constant():
     assert_same(proto, after)
 
 
+def test_a_norm_of_nothing_has_more_results_than_the_node_names():
+    nodes = [node("NonZero", "c", "n"), node("Transpose", "n", "t"),  # no size known before
+             node("Cast", "t", "e", to=1), node("LayerNormalization", "e s", "l"),
+             node("Concat", "l a", "y", axis=0)]  # fmt: skip
+    constants = {"c": np.zeros(4, np.float32), "s": np.ones(1, np.float32)}
+    proto = model(nodes, {"a": (2, 1)}, constants=constants)
+    assert_same(proto, canonicalize(proto))
+
+
 def test_an_empty_output_is_made_by_a_node():
     nodes = [node("Slice", "x n n", "y"), node("Relu", "x", "z")]
     proto = model(nodes, {"x": (2, 3)}, ("y", "z"), {"n": np.array([9])})
