@@ -31,7 +31,10 @@ _TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")  # operators with inputs that 
 _PAIRS = ("QLinearAdd", "QLinearMul")  # operators whose inputs 0 and 3 broadcast
 # Operators that gather rows, with the attribute that says along which axis; always the first one
 # for GatherND, where it has one index for each row.
-_GATHERED = {"Gather": "axis", "GatherBlockQuantized": "gather_axis", "GatherND": "batch_dims"}
+_GATHERED = {
+    "Gather": "axis", "GatherBlockQuantized": "gather_axis", "GatherElements": "axis",
+    "GatherND": "batch_dims",
+}  # fmt: skip
 # Operators that add a row of positions for each token, with the input that lists other positions,
 # if there is one.
 _EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}

@@ -31,8 +31,8 @@ def reached(
     def of(at: int) -> int | None:
         return reached(graph, made, node.input[at], deep - 1)
 
-    if is_op(node, *_AS_THEY_ARE):
-        return of(0)
+    if is_op(node, "Expand", *_AS_THEY_ARE):
+        return _repeated(graph, node, of)
     if is_op(node, "CumSum"):
         return _counted(graph, made, node)
     if is_op(node, "Add", "Sub"):
@@ -40,6 +40,12 @@ def reached(
     if is_op(node, "Mul") and _is_bits(graph, made, node.input[1]):
         return of(0)
     return of(0) if is_op(node, "Slice") and _takes_the_last(graph, node) else None
+
+
+def _repeated(graph: Graph, node: NodeProto, of: Callable[[int], int | None]) -> int | None:
+    """The largest of the values that a node keeps: it may make too many of them to be folded."""
+    value = graph.value(node.input[0])
+    return of(0) if value is None or value.dtype.kind != "i" else int(value.max(initial=-1))
 
 
 def _counted(graph: Graph, made: Mapping[str, NodeProto], node: NodeProto) -> int | None:

@@ -48,15 +48,18 @@ def test_no_more_is_read_than_a_fused_node_has():
     assert not misfit(proto, {"x": (8, 3)})
 
 
-@pytest.mark.parametrize("op", ["GatherND", "GatherBlockQuantized"])
+@pytest.mark.parametrize("op", ["GatherND", "GatherElements", "GatherBlockQuantized"])
 def test_no_more_is_read_than_other_tables_have(op):
-    """Of positions, by torch's newer exporter; and in blocks."""
+    """Of positions, by torch's newer exporter; for many rows, as DeBERTa does; and in blocks."""
     nodes = [node("Shape", "x", "n", start=1, end=2), node("Squeeze", "n", "m"),
              node("Range", "none m one", "ids"), node("Unsqueeze", "ids at", "lines")]  # fmt: skip
     table = {"w": np.zeros((8, 16), np.uint8), "none": np.array(0), "one": np.array(1)}
     if op == "GatherND":
         table |= {"at": np.array([1])}
         nodes.append(node(op, "w lines", "y"))
+    elif op == "GatherElements":
+        table |= {"at": np.array([0]), "w": np.zeros((4096, 8)), "rows": np.array([4096, 1])}
+        nodes += [node("Expand", "lines rows", "many"), node(op, "w many", "y", axis=1)]
     else:
         table |= {"k": np.ones((8, 1), np.float32)}
         nodes[-1] = fused(op, "w ids k", "y", quantize_axis=1, bits=8)
