@@ -71,6 +71,7 @@ def _inside(
 ) -> list[NodeProto]:
     """The nodes of a branch; in messages they keep the names that they have there."""
     made = spliced(known.graph, body, {}, results)
+    known.idle.update(name for one in made for name in one.output)
     for inner, one in zip(body.node, made, strict=False):
         known.words[one.output[0]] = f"{named(inner)} inside {named(node)}"
     return made

@@ -40,8 +40,11 @@ class Known:
         # count along all other axes.
         self.finite: dict[str, frozenset[int]] = {}
         self.sources: dict[str, str] = {}  # by tensor, the one that a Reshape made it of
+        self.equal: dict[str, int] = {}  # the value of all elements of an expanded tensor
         self.least: dict[str, np.float32] = {}  # the least value of a dequantised tensor
         self.words: dict[str, str] = {}  # for a branch's node, by its result: its name in messages
+        # Results of nodes in branches and steps that a run may not take: none of them may fail it.
+        self.idle: set[str] = set()
         self._values: dict[str, Values] = {}
         self.divided = Quotients()
         self._scalars: dict[Number, str] = {}

@@ -34,6 +34,7 @@ def written_out(known: Known, node: NodeProto) -> list[NodeProto] | None:
     step = Step(known, node)
     name = step.scalar(number)
     known.hold(name, objects(number))
+    known.idle.update(node.output)
     made = expanded(known.graph, node, partial(counted_loop, steps=most, number=name))
     return [*step.nodes, *(made or [])]
 

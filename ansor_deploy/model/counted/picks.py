@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..graph.graph import FLOATS
 from .known import Axes, Step
-from .numbers import Number, Sum, most
+from .numbers import Number, Sum, least, most
 from .spread import listed
 from .sums import highest, lowest
 
@@ -18,7 +20,7 @@ def gathered(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     axis = step.attribute("axis", 0) % len(data)
     own, asked = step.axes(0), step.axes(1)
-    index = step.masked(_from_the_end(step, own.get(axis)), asked)
+    index = step.masked(_from_the_front(step, axis, [data[axis]]), asked)
     moved = {at if at < axis else at + len(places) - 1: n for at, n in own.items() if at != axis}
     axes = {**moved, **{at + axis: n for at, n in asked.items()}}
     made = step("Gather", step.input(0), index, axis=axis)
@@ -34,14 +36,33 @@ def _looked_up(step: Step) -> np.ndarray | None:
     return np.asarray(np.take(known[0], known[1].astype(np.int64), step.attribute("axis", 0)))
 
 
-def _from_the_end(step: Step, number: Number | None) -> str:
-    """The places; negative ones count from the end of what counts."""
-    index, kind = step.input(1), step.dtype(step.input(1))
-    known = step.listed(1)
-    if number is None or (known is not None and min(known, default=0) >= 0):
+def _from_the_front(step: Step, axis: int, beyond: Sequence[int]) -> str:
+    """The places, of which negative ones count from the end of what counts.
+
+    axis: the axis of the data that they are along, or the first of several, one for each place of
+    their last axis. beyond: for each of these, what stands for a place out of range, so that the
+    operator's own check finds it.
+    """
+    index, known = step.input(1), step.listed(1)
+    extents = step.dims(0)[axis : axis + len(beyond)]
+    may_fail = step.node.output[0] not in step.facts.idle
+    bounds = [least(one) for one in extents] if may_fail else beyond
+    pairs = [(n, bounds[at % len(bounds)]) for at, n in enumerate(known or ())]
+    is_checked = extents == list(beyond)
+    if is_checked or (known is not None and all(0 <= n < bound for n, bound in pairs)):
         return index
-    end = step("Add", index, step.cast(step.scalar(number), kind))
-    return step("Where", step("Less", index, step.constant(0, kind)), end, index)
+    ends, others = (step.cast(_of_all(step, one), step.dtype(index)) for one in (extents, beyond))
+    zero = step.constant(0, step.dtype(index))
+    made = step("Where", step("Less", index, zero), step("Add", index, ends), index)
+    if known is not None and all(-bound <= n < bound for n, bound in pairs):
+        return made
+    is_inside = step("And", step("Less", made, ends), step("Not", step("Less", made, zero)))
+    return step("Where", is_inside, made, others if may_fail else zero)
+
+
+def _of_all(step: Step, numbers: Sequence[Number]) -> str:
+    """A scalar of one number, or a list of several."""
+    return step.scalar(numbers[0]) if len(numbers) == 1 else listed(step, list(numbers))
 
 
 def gathered_each(step: Step) -> list[tuple[str, Axes]] | None:
@@ -50,7 +71,7 @@ def gathered_each(step: Step) -> list[tuple[str, Axes]] | None:
     if not data or step.known_shape(step.input(1)) is None:
         return None
     axis = step.attribute("axis", 0) % len(data)
-    index = step.masked(_from_the_end(step, step.axes(0).get(axis)), step.axes(1))
+    index = step.masked(_from_the_front(step, axis, [data[axis]]), step.axes(1))
     return [(step("GatherElements", step.input(0), index, axis=axis), step.axes(1))]
 
 
@@ -63,7 +84,8 @@ def gathered_slices(step: Step) -> list[tuple[str, Axes]] | None:
     last, looked = len(places) - 1, places[-1]
     if last in step.axes(1):
         return None
-    name, index = step.input(0), step.masked(_rows(step, batch), step.axes(1))
+    rows = _from_the_front(step, batch, data[batch : batch + looked])
+    name, index = step.input(0), step.masked(rows, step.axes(1))
     for at in range(batch):
         size = min(step.shape(one)[at] for one in (name, index))
         name, index = (step.cut(one, at, size) for one in (name, index))
@@ -80,7 +102,9 @@ def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     asked = step.axes(1)
     how = step.attribute("reduction")
-    rows, updates = _alike(step, asked, _rows(step))
+    beyond = [data[0] + bool(asked), *data[1 : places[-1]]]
+    rows = _from_the_front(step, 0, beyond)
+    rows, updates = _alike(step, asked, rows)
     if not asked:
         return [(step("ScatterND", step.input(0), rows, updates, reduction=how), step.axes(0))]
     first = step.slice(rows, len(places) - 1, 0, 1)
@@ -99,9 +123,9 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     axis = step.attribute("axis", 0) % len(data)
     asked, how = step.axes(1), step.attribute("reduction")
-    if data[axis] == 1 and how in (None, "none") and step.dims(0) == step.dims(1) == step.dims(2):
-        return [(step.input(2), step.axes(2))]  # as in torch's select_scatter: all is replaced
-    index = _from_the_end(step, step.axes(0).get(axis))
+    if how in (None, "none") and _is_replaced(step, axis):
+        return [(step.input(2), step.axes(2))]  # as in torch's select_scatter
+    index = _from_the_front(step, axis, [data[axis] + bool(asked)])
     index, updates = _alike(step, asked, index)
     if not asked:
         return [(step.again(step.input(0), index, updates), step.axes(0))]
@@ -110,19 +134,14 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
     return [(step.slice(made, axis, 0, data[axis]), step.axes(0))]
 
 
-def _rows(step: Step, batch: int = 0) -> str:
-    """The rows of places; negative ones count from the end of what counts.
-
-    batch: how many axes of the data are in front of those that are looked at.
-    """
-    index, known = step.input(1), step.listed(1)
-    looked, kind = step.shape(index)[-1], step.dtype(index)
-    is_plain = known is not None and min(known, default=0) >= 0
-    if is_plain or not any(batch <= axis < batch + looked for axis in step.axes(0)):
-        return index
-    ends = step.cast(listed(step, step.dims(0)[batch : batch + looked]), kind)
-    below = step("Less", index, step.constant(0, kind))
-    return step("Where", below, step("Add", index, ends), index)
+def _is_replaced(step: Step, axis: int) -> bool:
+    """Whether the data has one element along the axis, and all places are this one."""
+    alike = step.dims(0) == step.dims(1) == step.dims(2)
+    if not alike or step.dims(0)[axis] != 1:
+        return False
+    held = step.graph.value(step.input(1))
+    places = step.facts.equal.get(step.input(1)) if held is None else held
+    return places is not None and bool(np.isin(places, (0, -1)).all())
 
 
 def _alike(step: Step, asked: Axes, index: str) -> tuple[str, str]:

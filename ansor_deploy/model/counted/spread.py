@@ -11,7 +11,7 @@ from ..operators.emitter import INT64
 from .known import Axes, Step
 from .numbers import Number, Sum, least, most, symbol
 from .shares import is_whole, raised
-from .values import Values, objects
+from .values import Values, certain, objects
 
 
 def sizes(values: Values) -> tuple[tuple[int, ...], Axes]:
@@ -100,6 +100,8 @@ def expanded(step: Step) -> list[tuple[str, Axes]] | None:
     if values is None or shape is None:
         return None
     wanted, axes = sizes(values)
+    if len(given := set(certain(step.values(0)) or ())) == 1:
+        step.facts.equal[step.node.output[0]] = given.pop()
     rank = max(len(wanted), len(shape))
     own = {at + rank - len(shape): n for at, n in step.axes(0).items()}
     asked = {at + rank - len(wanted): n for at, n in axes.items()}

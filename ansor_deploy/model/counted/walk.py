@@ -139,6 +139,8 @@ class _Walk:
             made = loops.written_out(self.known, node) or expanded(self.graph, node, loop)
         elif self.graph.rooms or any(self.known.axes.values()):  # else fusion has better rules
             made = fused.written_out(self.graph, node)
+        if made and self.known.idle.intersection(node.output):
+            self.known.idle.update(name for one in made for name in one.output)
         self.ahead.extendleft(reversed(made or []))
         return made is not None
 
