@@ -213,6 +213,8 @@ class Request:
     require_hits: whether every task that matters must have a record already; nothing is tuned then.
     read_only: whether the registry stays unchanged; what is learnt is dropped at the end.
     preset: what the library is used for, which decides threads and streams; "" for neither.
+    reduce: where to write a part of the model that is wrong by itself, if the numbers differ; None
+    for nowhere.
     """
 
     target: Target
@@ -244,6 +246,7 @@ class Request:
     require_hits: bool = False
     read_only: bool = False
     preset: Literal["", "latency", "throughput"] = ""
+    reduce: Path | None = None
 
     @property
     def others(self) -> tuple[Request, ...]:

@@ -77,6 +77,13 @@ PROFILE_SECONDS = 2.0  # how long a library runs to be profiled for its report
     help="Do not compare the outputs with ONNX Runtime's; the manifest says so.",
 )
 @click.option(
+    "--reduce",
+    type=new_file,
+    metavar="PART.onnx",
+    help="If the outputs differ, write a small part of the model that is wrong by itself, and its "
+    "inputs in PART.onnx.npz.",
+)
+@click.option(
     "--beside",
     type=click.Choice([*ENGINES, "none"]),
     default=ENGINES[0],

@@ -24,6 +24,9 @@ from .parts import How, run_part
 from .tolerance import Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
     from ...model.prepare import Prepared
 
 Step = Callable[[int, int], None]
@@ -93,16 +96,25 @@ class _Parts:
         compared = self._compared(list(self.graph.shown.values()))
         return [self._described(at, compared) for at in self.graph.shown]
 
+    def _compared(self, names: Sequence[str]) -> dict[str, Verdict]:
+        return compared(self.graph.cut(names), self._how, self._feed)
+
     def _described(self, at: int, found: Mapping[str, Verdict]) -> NodeVerdict:
         graph, tensor = self.graph, self.graph.shown[at]
         return NodeVerdict(name_of(graph.nodes[at]), graph.nodes[at].op_type, tensor, found[tensor])
 
-    def _compared(self, names: Sequence[str]) -> dict[str, Verdict]:
-        """The verdicts on these tensors, computed by a library and by the oracle."""
-        ran = run_part(self.graph.cut(names), self._how, self._feed)
-        (proto,), actual, feed = ran.part.protos, ran.outputs, ran.feed
-        oracle = Oracle(proto)
-        judged = judge_outputs(actual, oracle.outputs(feed), oracle, feed, {})
-        exact = exact_outputs(proto, islands(ran.part, self._how.target), feed)
-        off = ((name, one) for name, one in judge_exactly(actual, exact, {}) if not one.ok)
-        return {**judged, **dict(off)}
+
+def compared(
+    proto: onnx.ModelProto, how: How, feed: Mapping[str, np.ndarray]
+) -> dict[str, Verdict]:
+    """The verdicts on the outputs of a part of a model, computed by a library and by the oracle.
+
+    feed: as in `run_part`. AnsorError where the part cannot be built.
+    """
+    ran = run_part(proto, how, feed)
+    (part,), given = ran.part.protos, ran.feed
+    oracle = Oracle(part)
+    judged = judge_outputs(ran.outputs, oracle.outputs(given), oracle, given, {})
+    exact = exact_outputs(part, islands(ran.part, how.target), given)
+    off = ((name, one) for name, one in judge_exactly(ran.outputs, exact, {}) if not one.ok)
+    return {**judged, **dict(off)}

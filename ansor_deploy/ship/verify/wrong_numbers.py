@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import VerificationError
 from ...space.default_schedule import default_program
 from .by_node import NodeVerdict, first_wrong_node
-from .parts import how_of
+from .parts import How, how_of
+from .reduce import write_reduced
 
 if TYPE_CHECKING:
     from ...model.tasks import Task
@@ -32,8 +34,22 @@ def refusal(shipment: Shipment, verification: Verification) -> VerificationError
     step = partial(shipment.report.step, "nodes ruled out")
     how = how_of(shipment)
     node = first_wrong_node(shipment.model, list(verification.wrong), how, step)
+    if shipment.request.reduce:
+        _reduce(shipment, node, how, shipment.request.reduce)
     text = f"{wrong_outputs(verification)}. {_where(node)}; no library was written"
     return VerificationError(text, _advice(shipment, node, how.rules), shipment.model.path)
+
+
+def _reduce(shipment: Shipment, node: NodeVerdict | None, how: How, output: Path) -> None:
+    """Write the part of the model that is wrong by itself, or say that there is none."""
+    files: list[Path] = []
+    if node is not None:
+        shipment.report.stage("reduce", f"to the nodes before {node.tensor} that it takes")
+        files = write_reduced(shipment.model, node.tensor, how, output)
+    if files:
+        shipment.report.wrote(files)
+    else:
+        shipment.report.warn(f"{output} is not written: no part is wrong by itself")
 
 
 def _where(node: NodeVerdict | None) -> str:
@@ -58,7 +74,8 @@ def _advice(shipment: Shipment, node: NodeVerdict | None, rules: Sequence[Rule])
             "and report the record"
         )
     return (
-        "it has the default schedule, so that no record is at fault: report the model; "
+        "it has the default schedule, so that no record is at fault: report the model, or the part "
+        "that --reduce FILE.onnx writes; "
         "--rtol and --atol allow more, if you know that it may be so"
     )
 

@@ -1,10 +1,12 @@
 """A refusal names the first node that is off, and a right library's nodes are all listed."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import pytest
+from helpers.built import HOST
 from helpers.cli_inside import program
 from helpers.cli_process import refused
 from helpers.graphs import model, node, randn
@@ -12,6 +14,8 @@ from helpers.graphs import model, node, randn
 from ansor_deploy._tvm import relax
 from ansor_deploy.model.operators.operator import Operator
 from ansor_deploy.model.operators.table import OPERATORS
+from ansor_deploy.model.prepare import prepare
+from ansor_deploy.ship.verify import reduce
 
 CONSTANTS = {"w": randn(1, 8, 16), "v": randn(2, 16, 5)}
 NODES = [
@@ -50,6 +54,40 @@ def test_the_first_node_that_is_off_is_named(folder):
     assert "output 'y' is off by" in text
     assert "it has the default schedule" in text
     assert not (folder / "net.so").exists()
+
+
+@pytest.mark.usefixtures("wrong_celu")
+def test_the_part_that_is_off_is_written_and_is_wrong_by_itself(folder):
+    words = ["--trials", "0", "--registry", "r.db", "--beside", "none"]
+    said = program(folder, "build", "net.onnx", *words, "--reduce", "part.onnx")
+    assert (said.returncode, "wrote part.onnx\n" in said.stderr) == (6, True)
+    part = onnx.load(folder / "part.onnx")
+    assert [one.op_type for one in part.graph.node] == ["Celu"]
+    assert {one.name for one in part.graph.input} == {"b"}
+    onnx.checker.check_model(part)
+    assert program(folder, "build", "part.onnx", *words, "--no-verify").returncode == 0
+    again = program(folder, "verify", "part.so", "part.onnx", "--input", "part.onnx.npz")
+    assert (again.returncode, "output 'c' is off" in again.stdout) == (6, True)
+
+
+@pytest.mark.parametrize(
+    ("culprit", "read"), [("Celu", "b"), ("Tanh", "a"), ("MatMul", "x"), ("Softmax", "")]
+)
+def test_a_part_grows_until_it_is_wrong(folder, monkeypatch, culprit, read):
+    def judged(part, feed, how):
+        right = culprit not in {one.op_type for one in part.graph.node}
+        return {"c": SimpleNamespace(ok=right)}
+
+    monkeypatch.setattr(reduce, "compared", judged)
+    net, output = prepare(folder / "net.onnx", HOST), folder / "part.onnx"
+    files = reduce.write_reduced(net, "c", SimpleNamespace(seed=0), output)
+    assert files == ([output, folder / "part.onnx.npz"] if read else [])
+    if read:
+        (value,) = onnx.load(output).graph.input
+        with np.load(files[1]) as inputs:
+            assert [*inputs] == [read] == [value.name]
+            most = np.abs(inputs["b"]).max() if read == "b" else 0.0
+        assert most <= 1.0  # values of Tanh, and not what is drawn
 
 
 @pytest.mark.usefixtures("wrong_celu")
