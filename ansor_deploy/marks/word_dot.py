@@ -161,8 +161,8 @@ class _Sums:
     def added_up(self, target: Any) -> Any | None:
         """The sums behind all steps; None where the processor has no instruction for them."""
         name = instruction(target, self.lanes)
-        given = self.before, self._weights, self._row
         if name:
+            given = self.before, self._weights, self._row
             return tirx.call_llvm_pure_intrin(self.before.ty.dtype, name, *given)
         pairs = self.pairs(target)
         return None if pairs is None else self.with_pairs(target, pairs)
