@@ -132,6 +132,7 @@ class _Run:
                 future = self._futures.pop(number)
                 if not self._is_tried_again(number, _error(future)):
                     self._end(number, _answer(future))
+                future.release()  # or Dask repeats the job if its worker is lost later
             self._report.jobs(self.rows)
             if self._futures:
                 self._give_up_unserved()
@@ -148,6 +149,8 @@ class _Run:
             self._heed(message.pop("job"), **message)
 
     def _heed(self, number: int, *, warning: str = "", news: bytes = b"", **fields: Any) -> None:
+        if number not in self._futures:  # it has ended, and was repeated before Dask forgot it
+            return
         row = self.rows[number]
         if warning:
             self._report.warn(f"{row.name}: {warning}")
