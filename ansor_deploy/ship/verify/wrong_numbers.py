@@ -44,7 +44,9 @@ def _reduce(shipment: Shipment, node: NodeVerdict | None, how: How, output: Path
     """Write the part of the model that is wrong by itself, or say that there is none."""
     files: list[Path] = []
     if node is not None:
-        shipment.report.stage("reduce", f"to the nodes before {node.tensor} that it takes")
+        shipment.report.stage(
+            "reduce", f"to a small part with {node.tensor} that is wrong by itself"
+        )
         files = write_reduced(shipment.model, node.tensor, how, output)
     if files:
         shipment.report.wrote(files)
