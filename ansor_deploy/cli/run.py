@@ -79,13 +79,14 @@ def command(
 ) -> Answer:
     """Run a library on arrays from files.
 
-    Without an output option, it prints a summary of each output.
+    Without an output option, it prints a summary of each output. Where there is no device, QEMU
+    runs code for another architecture, if it is installed.
     """
-    from ..ship.library import opened
+    from ..ship.library import opened_or_emulated
 
     if output and output_dir:
         raise UsageError("--output and --output-dir exclude each other", "give one of them")
-    with report() as events, opened(artifact, devices, events) as model:
+    with report() as events, opened_or_emulated(artifact, devices, events) as model:
         outputs = model(**read_inputs(inputs, model.interfaces))
     paths = [str(path) for path in write_arrays(outputs, output, output_dir)]
     summaries = [OutputSummary.of(name, array) for name, array in outputs.items()]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..devices.registered import registered_for
 from ..errors import DeviceError
+from ..system.host import architecture
 from .manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -48,10 +49,15 @@ def _load_here(artifact: Path, threads: int, report: Report) -> Model:
     try:
         return load(artifact, threads)
     except DeviceError as error:
-        if not (boards := registered_for(read_manifest(artifact).target.machine, report)):
-            raise
-        stay = "leave out what is for this machine alone, such as --beside or --threads"
-        raise DeviceError(error.text, f"{boards[0]} can run it: {stay}") from error
+        target = read_manifest(artifact).target.machine
+        if boards := registered_for(target, report):
+            stay = "leave out what is for this machine alone, such as --beside or --threads"
+            raise DeviceError(error.text, f"{boards[0]} can run it: {stay}") from error
+        if architecture(target.triple) != architecture():
+            fetch = f"fetch TVM's runtime with ansor-deploy package {artifact}"
+            here = f"run and verify emulate it here: install qemu-user, and {fetch}"
+            raise DeviceError(error.text, f"{error.hint}; {here}") from error
+        raise
 
 
 def runs_in_process(library: Model | RemoteModel) -> bool:
@@ -62,17 +68,14 @@ def runs_in_process(library: Model | RemoteModel) -> bool:
 
 
 @contextmanager
-def callable_somewhere(
+def opened_or_emulated(
     artifact: Path, devices: Sequence[str] | None, report: Report
-) -> Iterator[Model | BareModel | RemoteModel | EmulatedModel]:
-    """A library, ready to be called on the first of the devices that can be used.
+) -> Iterator[Model | RemoteModel | EmulatedModel]:
+    """A library, ready to be called, as `opened`; another architecture's also under an emulator.
 
-    devices: None means those registered for its target. Without any, it runs in a process of its
-    own on this machine, or, if it is for another architecture, under an emulator.
+    The emulator runs it where there is no device.
     """
-    from ..devices.bare import open_bare
     from ..devices.emulator import open_emulator
-    from ..runtime.model import check_architecture
 
     manifest = read_manifest(artifact)
     target = manifest.target.machine
@@ -81,11 +84,23 @@ def callable_somewhere(
         if emulator is not None:
             yield emulator.load(artifact, manifest.to_json())
             return
-    if devices:
-        with opened(artifact, devices, report) as library:
+    with opened(artifact, devices, report) as library:
+        yield library
+
+
+@contextmanager
+def callable_somewhere(
+    artifact: Path, devices: Sequence[str] | None, report: Report
+) -> Iterator[Model | BareModel | RemoteModel | EmulatedModel]:
+    """As `opened_or_emulated`, but in a process of its own where this machine runs it."""
+    from ..devices.bare import open_bare
+
+    manifest = read_manifest(artifact)
+    target = manifest.target.machine
+    devices = registered_for(target, report) if devices is None else devices
+    if devices or architecture(target.triple) != architecture():
+        with opened_or_emulated(artifact, devices, report) as library:
             yield library
         return
-    known = manifest.to_json()
-    check_architecture(artifact, known)
     with open_bare() as bare:
-        yield bare.load(artifact, known)
+        yield bare.load(artifact, manifest.to_json())

@@ -46,6 +46,9 @@ def test_a_library_of_several_kinds_and_shapes_is_run_as_it_is(folder):
     assert made["ran_on"] is None
     assert answer(folder, *BUILD, *shapes)["up_to_date"]
     assert answer(folder, "verify", "net.so", "net.onnx")["ok"]
+    np.save(folder / "x.npy", -np.ones((3, 16), "float32"))
+    ran = answer(folder, "run", "net.so", "--input", "x=x.npy", "-o", "out.npz")
+    assert [one["shape"] for one in ran["outputs"]] == [[3, 16]] * 3
 
 
 def test_it_refuses_an_index_as_it_does_elsewhere(folder):

@@ -109,6 +109,12 @@ def test_another_machine_s_library_is_not_valid_here(tmp_path):
     assert "remedy: copy it and its manifest to one of aarch64; of one that was added" in told
 
 
+def test_it_is_said_how_to_run_it_without_a_board(tmp_path, monkeypatch):
+    monkeypatch.setattr("ansor_deploy.devices.emulator.shutil.which", lambda name: None)
+    build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
+    refused(program(tmp_path, "run", "m.so"), 4, "devices add", "ansor-deploy package", "qemu-user")
+
+
 @pytest.fixture
 def boards(tmp_path, monkeypatch):
     """A board of rpi3 that was added; what it says about itself is what this machine does."""
