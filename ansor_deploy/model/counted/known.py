@@ -133,7 +133,7 @@ def _held(tensor: TensorProto | None) -> Values | None:
     """The elements of a small constant of exact numbers; None for any other."""
     if tensor is None or tensor.data_type == TensorProto.STRING:
         return None
-    if np.prod(tensor.dims, dtype=object) > _SMALL:
+    if prod(tensor.dims) > _SMALL:
         return None
     array = numpy_helper.to_array(tensor)
     if tensor.data_type in FLOATS and not all(is_fine(float(one)) for one in array.flat):

@@ -4,6 +4,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from ..onnx.bind import model_inputs
+from ..onnx.skeleton import uses
 from .graph import Graph
 
 
@@ -15,21 +16,22 @@ def fold_empty(graph: Graph) -> bool:
     Returns:
         Whether there was such a tensor that something reads or that is an output.
     """
-    made = {name for node in graph.nodes for name in node.output}
-    found = [
-        name
-        for name in [*(value.name for value in model_inputs(graph.proto)), *sorted(made)]
-        if 0 in graph.shapes.get(name, ()) and graph.dtypes.get(name)
-    ]
-    if not found:
+    empties = {name for name, shape in graph.shapes.items() if 0 in shape}
+    empties -= graph.constants.keys()
+    if not empties:
         return False
-    consumed, producers, captured = graph.consumers(), graph.producers(), graph.captured()
+    producers, captured = graph.producers(), graph.captured()
+    consumed = {name for node in graph.nodes for name in uses(node)}
+    inputs = [value.name for value in model_inputs(graph.proto)]
+    found = [
+        name for name in [*inputs, *sorted(producers)] if name in empties and graph.dtypes.get(name)
+    ]
     empty: dict[str, str] = {}  # for each name, that of the constant in its place
     for name in found:
         producer = producers.get(name)
         given = name in graph.output_names and producer is not None
         passed_on = producer is not None and producer.op_type == "Identity"
-        if name in captured or not (consumed.get(name) or (given and not passed_on)):
+        if name in captured or not (name in consumed or (given and not passed_on)):
             continue
         empty[name] = _constant(graph, name)
     graph.rename_uses(empty)  # once: it goes through all nodes

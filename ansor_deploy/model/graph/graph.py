@@ -201,13 +201,14 @@ class Graph:
         self.shapes = {name: tuple(tensor.dims) for name, tensor in self.constants.items()}
         found = inferred.graph
         for value in (*found.input, *found.value_info, *found.output):
-            if value.name.startswith(GUARD):
+            if (name := value.name).startswith(GUARD):
                 continue
             tensor = value.type.tensor_type
-            self.dtypes[value.name] = tensor.elem_type
+            self.dtypes[name] = tensor.elem_type
             dims = tensor.shape.dim
-            if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-                self.shapes[value.name] = tuple(dim.dim_value for dim in dims)
+            sizes = [dim.dim_value for dim in dims if dim.HasField("dim_value")]
+            if len(sizes) == len(dims) and tensor.HasField("shape"):
+                self.shapes[name] = tuple(sizes)
         for name, shape in self.shapes.items():
             check_shape(name, shape)
         for node in self.nodes:

@@ -14,11 +14,15 @@ from .tensor_data import byte_size
 
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 _SMALL = 4096  # bytes; shapes, axes and scalars are smaller, and must keep their values
+# The standard operators that have graphs; the checker refuses them in others.
+WITH_GRAPHS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
 def nested(node: NodeProto) -> list[GraphProto]:
     """The graphs in a node's attributes, for example of an If or a Loop."""
-    found = list[GraphProto]()  # made by the fewest steps: passes ask for those of every node
+    if node.op_type not in WITH_GRAPHS and node.domain in ("", "ai.onnx"):
+        return []  # at once: passes ask for those of every node
+    found = list[GraphProto]()
     for entry in node.attribute:
         if entry.type == _GRAPH:
             found.append(entry.g)
@@ -42,7 +46,9 @@ def with_nested(body: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 def uses(node: NodeProto) -> set[str]:
     """Names that a node reads, including those that nested graphs read from outside."""
-    found = {*node.input, *nested_names(node)}
+    found = {*node.input}
+    for graph in nested(node):
+        found |= _read_outside(graph)
     found.discard("")
     return found
 
@@ -70,10 +76,13 @@ def cone(body: Sequence[NodeProto], names: Iterable[str]) -> tuple[list[NodeProt
 def nested_names(node: NodeProto) -> Iterator[str]:
     """Names that the graphs in a node read from outside; their own names may exist outside, too."""
     for graph in nested(node):
-        own = {value.name for value in (*graph.input, *graph.initializer)}
-        own.update(name for inner in graph.node for name in inner.output)
-        read = {value.name for value in graph.output}.union(*map(uses, graph.node))
-        yield from read - own
+        yield from _read_outside(graph)
+
+
+def _read_outside(graph: GraphProto) -> set[str]:
+    own = {value.name for value in (*graph.input, *graph.initializer)}
+    own.update(name for inner in graph.node for name in inner.output)
+    return {value.name for value in graph.output}.union(*map(uses, graph.node)) - own
 
 
 def tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -28,12 +28,12 @@ def byte_size(tensor: TensorProto) -> int | None:
 
     ModelError for a negative dimension, or a type that ONNX does not have.
     """
-    if any(dim < 0 for dim in tensor.dims):
-        fault = f"has a negative dimension: {tuple(tensor.dims)}"
+    dims = tuple(tensor.dims)
+    if min(dims, default=0) < 0:
+        fault = f"has a negative dimension: {dims}"
         raise _damaged(tensor, fault, "export the model again.")
     if tensor.data_type == TensorProto.STRING:
         return None
-    count = math.prod(tensor.dims)
     try:
         bits = _bits(tensor.data_type)
     except (KeyError, TypeError, ValueError) as error:
@@ -41,7 +41,7 @@ def byte_size(tensor: TensorProto) -> int | None:
             f"tensor '{tensor.name}' has an unknown element type ({tensor.data_type})",
             "Export the model with an ONNX version that this tool's onnx package knows.",
         ) from error
-    return (count * bits + 7) // 8
+    return (math.prod(dims) * bits + 7) // 8
 
 
 @cache

@@ -3,12 +3,12 @@
 import numpy as np
 from helpers.graphs import assert_same, either, model, node, ops, randn
 from helpers.tried import assumed
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, defs, helper, numpy_helper
 
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.onnx.bind import bind_shapes, declared_shape
-from ansor_deploy.model.onnx.skeleton import nested
+from ansor_deploy.model.onnx.skeleton import WITH_GRAPHS, nested
 from ansor_deploy.model.onnx.skeleton import nodes as all_nodes
 
 
@@ -74,3 +74,12 @@ def test_a_length_fits_each_branch_that_a_caller_may_choose():
     proto.graph.input[1].type.tensor_type.elem_type = TensorProto.BOOL
     proto.graph.node[0].CopyFrom(node("Identity", "rate", "slow"))
     assert assumed(proto, {})["x"] == (1, 1, Span(1, 128))
+
+
+def test_graphs_are_looked_for_in_every_operator_that_has_some():
+    kinds = (defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS)
+    schemas = [one for one in defs.get_all_schemas_with_history() if not one.domain]
+    having = {one.name for one in schemas if any(a.type in kinds for a in one.attributes.values())}
+    assert having == WITH_GRAPHS
+    body = helper.make_graph([], "body", [], [])
+    assert nested(helper.make_node("Search", [], ["y"], domain="com.microsoft", decoder=body))
