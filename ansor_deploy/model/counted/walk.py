@@ -21,6 +21,7 @@ from onnx import NodeProto, helper
 from ...errors import ModelError
 from ..graph.fold import fold_constants
 from ..graph.graph import OWN, Graph, Length, is_op
+from ..onnx.bind import model_inputs
 from ..onnx.skeleton import domain_of, name_of, uses
 from ..operators.emitter import expanded
 from ..operators.repetition import loop
@@ -127,6 +128,7 @@ class _Walk:
         elif not self._is_ruled(node, RULES if counted else _OPEN):
             if counted:
                 raise _refused(node, self._causes(counted))
+            self._check_size(node)
             self.done.append(node)
             return
         self._changed = True
@@ -196,6 +198,30 @@ class _Walk:
         values = known.values(result)
         if values is not None and not known.axes[name]:  # else a reader would take all elements
             known.hold(name, values)
+
+    def _check_size(self, node: NodeProto) -> None:
+        """ModelError for a Resize to a size that a run computes, which nothing makes constant.
+
+        It is found here, as a Loop may be written out to many steps with one, and passes follow.
+        """
+        for name in node.input[2:] if is_op(node, "Resize") else ():
+            if name and name not in self.graph.constants and self._is_of_data(name):
+                raise Step(self.known, node).refuse(f"its input '{name}' must be a constant")
+
+    def _is_of_data(self, name: str) -> bool:
+        """Whether the elements of a tensor follow from those of the model's inputs."""
+        given = {value.name for value in model_inputs(self.graph.proto)}
+        made = {result: node for node in self.done for result in node.output}
+        ahead, seen = [name], set[str]()
+        while ahead:
+            if (name := ahead.pop()) in given:
+                return True
+            node = made.get(name)
+            if node is None or name in seen or is_op(node, "Shape", "Size"):
+                continue
+            seen.add(name)
+            ahead += uses(node) if self.known.values(name) is None else ()
+        return False
 
     def _causes(self, names: Sequence[str]) -> str:
         numbers = [n for name in names for n in self.known.axes.get(name, {}).values()]

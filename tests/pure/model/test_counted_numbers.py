@@ -3,13 +3,17 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from helpers.graphs import model, node
+from onnx import TensorProto
 
+from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted.groups import completed, grouped
 from ansor_deploy.model.counted.numbers import larger, least, most, quotient, smaller, symbol
 from ansor_deploy.model.counted.shares import keeps, share
 
+INT64 = TensorProto.INT64
 N = symbol("n", 0, (0, 300), "NonZero 'n'")
 M = symbol("m", 0, (2, 7), "NonZero 'm'")
 
@@ -96,3 +100,14 @@ def test_a_result_of_open_size_goes_with_its_length():
     assert graph.shapes["y"] == (2, 12)
     assert [(one.output, one.axis, one.name) for one in graph.lengths] == [("y", 1, "y.length")]
     assert graph.output_names == {"y", "y.length"}
+
+
+@pytest.mark.parametrize("read", ["x", "s"])
+def test_a_size_that_a_run_computes_is_refused_before_what_follows_is_worked_out(read):
+    sizes = node("Shape", "x", "n") if read == "x" else node("Cast", "s", "n", to=INT64)
+    resized = node("Resize", "x - - n", "r", mode="linear")
+    found = [node("NonZero", "x", "found"), node("Unique", "found", "y")]
+    names = "Unique" if read == "x" else "'r': Resize: its input 'n' must be a constant"
+    proto = model([sizes, resized, *found], {"x": (1, 1, 4, 4), "s": (4,)}, ("r", "y"))
+    with pytest.raises(ModelError, match=names):
+        canonical_graph(proto)
