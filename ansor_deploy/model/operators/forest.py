@@ -47,11 +47,15 @@ class Forest:
             ForestError: nodes are missing, duplicate, in a cycle or beyond the targets.
         """
         nodes = _Nodes(given, dtype)
-        order, starts = _by_node(nodes.places("target"), len(nodes.mode))
+        places = nodes.places("target")
+        order, starts = _by_node(places, len(nodes.mode))
         weights = _floats(given, "target_weights").astype(dtype)
         targets = _whole(given, "target_ids")
         if targets.size and not 0 <= targets.min() <= targets.max() < (given("n_targets") or 0):
             raise ForestError("a leaf weighs for a target that there is not")
+        if given("n_targets") == 1:  # ONNX Runtime takes the first weight of a leaf, and no sum
+            _, order = np.unique(places, return_index=True)
+            starts = _by_node(places[order], len(nodes.mode))[1]
         added = np.full(len(nodes.feature) - len(nodes.mode), starts[-1], starts.dtype)
         return cls(
             feature=nodes.feature.astype(np.int32),

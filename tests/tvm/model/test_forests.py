@@ -38,6 +38,14 @@ def test_all_comparisons_and_what_is_made_of_leaves(how):
     assert_like_onnx_runtime(regressor(modes=MODES[:4], aggregate_function=how), X)
 
 
+def test_the_first_of_several_weights_of_a_leaf_counts_if_there_is_one_target():
+    """As skl2onnx writes the leaf that was reached, once for each class."""
+    nodes = forest(3, 3, 5)
+    weights = leaf_weights(nodes, "target", [0, 0, 0]) | {"n_targets": 1}
+    proto = learned("TreeEnsembleRegressor", {"x": X}, **nodes, **weights)
+    assert_like_onnx_runtime(proto, np.nan_to_num(X))
+
+
 def test_many_samples_in_parallel_and_one_node():
     x = np.tile(X, (30, 1))[:1190]
     assert_like_onnx_runtime(regressor(trees=12, modes=("BRANCH_LEQ",), x=x), x)
