@@ -17,6 +17,7 @@ _LARGE_IMAGE = (640, 512, 320, 384, 224)  # for networks that enlarge their feat
 _MAP = (64, 32, 96, 128)  # sides of a latent image, or of a volume
 _SOUND = (16000, 512, 32000, 48000)  # samples in a second, or in a frame
 _FRAME = (512, 16000)  # samples of sound that is streamed, with a state as another input
+_SPEAKERS = {1, 2}  # numbers of channels of sound
 _TOKENS = 128  # of a text
 _UNREAD = 2  # rows of a table of positions that are never read, as in RoBERTa's
 _MEMBERS = 1024  # nodes of a graph, or points of a cloud
@@ -145,7 +146,8 @@ class Usual:
     def _is_sound(self, value: ValueInfoProto, at: int) -> bool:
         """Whether it is an axis of samples, which 1-D convolutions or an STFT shorten."""
         shape = declared_shape(value) or ()
-        plain = len(shape) < 3 or (len(shape) == 3 and 1 in (shape[1], *self._of_signal(value)))
+        channels = {*shape[1:2], *self._of_signal(value)}
+        plain = len(shape) < 3 or (len(shape) == 3 and _SPEAKERS & channels)
         if not plain or at != len(shape) - 1 or _is_integer(value):
             return False
         steps = (attribute(n, "strides", []) for n in self._nodes if n.op_type == "Conv")

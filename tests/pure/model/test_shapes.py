@@ -163,6 +163,8 @@ def test_sound_is_as_long_as_convolutions_need():
     assert proposed(proto) == {"x": (1, 16000)}
     assert misfit(proto, {"x": (1, 9)}) == "node 'y' (Conv) takes 10 at once, and gets 9"
     assert not misfit(proto, {"x": (1, 10)})
+    stereo = model(nodes[1:], {"u": ("b", 2, "n")}, constants={"w": randn(0, 4, 2, 10)})
+    assert proposed(stereo) == {"u": (1, 2, 16000)}
 
 
 def test_sizes_that_nothing_fits_are_said_to_be_open():
