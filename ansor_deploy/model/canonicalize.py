@@ -30,6 +30,7 @@ from .graph.turned_caches import turn_caches
 from .graph.turned_products import turn_products
 from .onnx.skeleton import attribute, nodes, with_initializers
 from .operators.emitter import UnknownShapeError
+from .operators.listed_rows import stack_listed_rows
 from .operators.repeats import gather_repeats
 from .operators.repetition import write_out_loops
 from .operators.rewriting import rewrite_nodes
@@ -72,6 +73,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_dead,
     fold_constants,
     gather_repeats,
+    stack_listed_rows,
     write_out_loops,
     gather_split_rows,
     bound_sizes,

@@ -6,6 +6,8 @@ from helpers.graphs import either, model, node, randn
 from helpers.ranges import LONG, MOST, check, opened
 from onnx import TensorProto, helper
 
+from ansor_deploy.model.canonicalize import canonical_graph
+
 ROWS = {"x": (1, LONG, 4)}
 
 
@@ -167,6 +169,32 @@ def test_a_loop_takes_a_step_for_each_row(loop):
     constants = {"true": np.array(True), "none": np.array(0), "begin": randn(1, 1, 4),
                  "step": np.array(1)}  # fmt: skip
     check(nodes, ROWS, (12, 7, 1), constants)
+
+
+@pytest.mark.parametrize("joined", [{"new_axis": 1}, {}])
+def test_rows_that_a_loop_appends_to_a_sequence_are_stacked(joined):
+    """As torch writes a scripted loop that ends with `stack` or `cat`."""
+    sequence = helper.make_tensor_sequence_value_info
+    values = {"i": (7, ()), "goes": (9, ()), "h": (1, (1, 4)), "still": (9, ()), "g": (1, (1, 4))}
+    infos = [helper.make_tensor_value_info(name, *kind) for name, kind in values.items()]
+    body = [
+        node("Gather", "x i", "r", axis=1), node("Add", "r h", "s"), node("Tanh", "s", "g"),
+        node("SequenceInsert", "some g", "more"), node("Identity", "goes", "still"),
+    ]  # fmt: skip
+    step = helper.make_graph(
+        body, "step", [*infos[:3], sequence("some", 1, None)],
+        [*infos[3:], sequence("more", 1, None)])  # fmt: skip
+    nodes = [
+        node("Shape", "x", "shape", start=1, end=2), node("Squeeze", "shape", "n"),
+        helper.make_node("SequenceEmpty", [], ["none"]),
+        node("Loop", "n true begin none", "last all", body=step),
+        node("ConcatFromSequence", "all", "rows", axis=0, **joined),
+        node("Add", "rows last", "y"),
+    ]  # fmt: skip
+    constants = {"true": np.array(True), "begin": randn(1, 1, 4)}
+    check(nodes, ROWS, (12, 7, 1), constants)
+    graph = canonical_graph(model(nodes, {"x": (1, 3, 4)}, constants=constants, opset=18))
+    assert not [one for one in graph.nodes if "Sequence" in one.op_type]
 
 
 @pytest.mark.parametrize("by", [-1, -3])
