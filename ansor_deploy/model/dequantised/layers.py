@@ -45,7 +45,10 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
 
 
 def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
-    """Whether 32 bits hold all sums of 16-bit integers times weights, which are signed bytes."""
+    """Whether 32 bits hold all sums of 16-bit integers times weights.
+
+    What a column's weights have beyond a signed byte is multiplied by the sums of rows.
+    """
     known = emit.graph.value(w.data)
     if known is None or not x.is_whole or x.data in emit.graph.constants:
         return False
@@ -54,9 +57,11 @@ def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
     column = 0 if turned else known.ndim - 1
     ends, zero = Range.of(x.kind), x.zero.item()
     most = max(zero - ends.low, ends.high - zero)
-    added = np.abs(weight).sum(tuple(at for at in range(known.ndim) if at != column))
-    signed = weight.min(initial=0) >= -128 and weight.max(initial=0) <= 127
-    return signed and int(added.max(initial=0)) * most <= _SUMS.high
+    columns = known.shape[column] if known.ndim > 1 else 1
+    size = np.abs(np.moveaxis(weight, column, 0).reshape(columns, -1))
+    beyond = np.maximum(size.max(1, initial=0) - 127, 0)
+    added = size.sum(1) + 2 * beyond * size.shape[1]
+    return int(added.max(initial=0)) * most <= _SUMS.high
 
 
 def _convolution(emit: Emitter, x: Real, w: Real) -> str | None:

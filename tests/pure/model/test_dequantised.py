@@ -121,10 +121,11 @@ def test_words_that_are_moved_are_rounded_again_for_another_scale_alone(kind, ti
 
 
 @pytest.mark.parametrize(("depth", "products"), [(516, "MatMulInteger"), (517, "MatMul")])
-def test_sums_of_two_bytes_have_room_in_32_bits(depth, products):
+@pytest.mark.parametrize("columns", [(), (1,)])
+def test_sums_of_two_bytes_have_room_in_32_bits(depth, products, columns):
     """Or are of floats: 517 products of 32768 by 127 are one too many."""
-    none = {"vz": np.int8([0]), "z": np.int16(0)}
-    weights = np.full((depth, 1), 127, "int8"), 1, 1
+    none = {"vz": np.int8(0), "vs": np.float32(0.01), "z": np.int16(0)}
+    weights = np.full((depth, *columns), 127, "int8"), 0, 1
     proto = around([node("MatMul", "d w", "y")], (2, depth), weights, "int16", **none)
     assert products in {one.op_type for one in canonical_graph(proto).nodes}
 
@@ -207,3 +208,12 @@ def test_activations_that_a_run_quantises(product, shape, weight, axis, bias):
         node(op, f"d w{bias}", "y", **attributes),
     ]
     assert_integers(model(nodes, {"x": shape}, constants=known), shape, 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_activations_of_two_bytes_by_weights_beyond_a_signed_byte(kind):
+    """As quantisers for Qualcomm's processors write them: of one scale and any zero point."""
+    weight, shape = (integers(kind, 4, 20, 3, 1), 0, 1), (1, 20, 3, 2)
+    known = {"vz": np.asarray(np.iinfo(kind).max - 100, kind), "vs": np.float32(0.01)}
+    nodes = [node("Conv", "d w", "y", pads=[1, 0, 1, 0])]
+    assert_integers(around(nodes, shape, weight, "uint16", **known), shape)
