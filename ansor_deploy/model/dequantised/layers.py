@@ -6,6 +6,7 @@ Activations may be 16-bit integers, if their products with all weights have sums
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,14 +23,11 @@ _Total = Callable[[Emitter, Real, Real], str | None]
 def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
     """The sums of a Conv, MatMul or Gemm of bytes; None for any other node or operands."""
     op = emit.node.op_type
-    operands = [reals.get(name) for name in emit.node.input[:2]]
-    if op not in _TOTALS or len(operands) < 2 or emit.node.domain not in ("", "ai.onnx"):
+    if op not in _TOTALS or emit.node.domain not in ("", "ai.onnx"):
+        return None
+    if (operands := _operands(emit, reals)) is None:
         return None
     x, w = operands
-    if x is None or w is None or not (w.is_bytes and (x.is_whole or w.is_whole)):
-        return None
-    if not (x.is_bytes or (x.is_words and _have_room(emit, x, w))):
-        return None
     with np.errstate(over="ignore"):
         scale = x.scale * w.scale * np.float32(emit.attribute("alpha", 1.0) if op == "Gemm" else 1)
     if not np.isfinite(scale).all():  # zero times it would be NaN
@@ -42,6 +40,33 @@ def layer(emit: Emitter, reals: Mapping[str, Real]) -> Sum | None:
     sums = Sum(found, _column(scale, column))
     # Beside sums of 16-bit integers there may be no room for a bias.
     return _with_bias(emit, sums, column, reals.get(emit.input(2)) if x.is_bytes else None)
+
+
+def _operands(emit: Emitter, reals: Mapping[str, Real]) -> tuple[Real, Real] | None:
+    """What a node multiplies, if integers are multiplied."""
+    x, w = (reals.get(emit.input(at)) for at in (0, 1))
+    if x is None or w is None:
+        return None
+    x, w = _with_whole(emit, x, w)
+    if not (w.is_bytes and (x.is_whole or w.is_whole)):
+        return None
+    return (x, w) if x.is_bytes or (x.is_words and _have_room(emit, x, w)) else None
+
+
+def _with_whole(emit: Emitter, x: Real, w: Real) -> tuple[Real, Real]:
+    """The operands, with one scale for all activations of a depthwise convolution.
+
+    A channel's scale becomes part of that of its filters, which meet no other channel.
+    """
+    filters, zero = emit.shape(emit.input(1)), np.unique(x.zero)
+    deep = emit.node.op_type == "Conv" and filters[1] == 1
+    if x.is_whole or not deep or x.axis != 1 or zero.size > 1 or not _is_by_output(w, 0):
+        return x, w
+    by_channel = np.broadcast_to(x.scale, emit.shape(emit.input(0))[1])
+    with np.errstate(over="ignore"):
+        scale = np.repeat(by_channel, filters[0] // len(by_channel)) * w.scale.reshape(-1)
+    whole = replace(x, scale=np.ones((), np.float32), zero=zero.reshape(()))
+    return whole, replace(w, scale=scale, axis=0)
 
 
 def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
