@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,12 @@ def opened(
     this machine; DeviceError where it cannot run the library, with the name of a board that can.
     threads: how many a run takes on this machine; 0 for as many as it was built for.
     """
+    asked = devices is not None
     if devices != ():
         target = read_manifest(artifact).target.machine
         devices = registered_for(target, report) if devices is None else devices
     if not devices:
-        yield _load_here(artifact, threads, report)
+        yield _load_here(artifact, threads, report if asked else None)
         return
     from ..devices.board import open_devices
     from ..devices.remote_model import load as load_there
@@ -43,15 +44,16 @@ def opened(
         yield load_there(site, artifact)
 
 
-def _load_here(artifact: Path, threads: int, report: Report) -> Model:
+def _load_here(artifact: Path, threads: int, report: Report | None) -> Model:
+    """The library on this machine. report: None where it is known that no board can be used."""
     from ..runtime.model import load
 
     try:
         return load(artifact, threads)
     except DeviceError as error:
         target = read_manifest(artifact).target.machine
-        if boards := registered_for(target, report):
-            stay = "leave out what is for this machine alone, such as --beside or --threads"
+        if boards := registered_for(target, report) if report else ():
+            stay = "leave out what keeps it here, such as --beside, --threads or --no-device"
             raise DeviceError(error.text, f"{boards[0]} can run it: {stay}") from error
         if architecture(target.triple) != architecture():
             fetch = f"fetch TVM's runtime with ansor-deploy package {artifact}"
@@ -79,13 +81,16 @@ def opened_or_emulated(
 
     manifest = read_manifest(artifact)
     target = manifest.target.machine
-    devices = registered_for(target, report) if devices is None else devices
-    with nullcontext() if devices else open_emulator(target) as emulator:
+    found = registered_for(target, report) if devices is None else devices
+    if found:
+        with opened(artifact, found, report) as library:
+            yield library
+        return
+    with open_emulator(target) as emulator:
         if emulator is not None:
             yield emulator.load(artifact, manifest.to_json())
             return
-    with opened(artifact, devices, report) as library:
-        yield library
+    yield _load_here(artifact, 0, None if devices is None else report)
 
 
 @contextmanager
@@ -97,10 +102,11 @@ def callable_somewhere(
 
     manifest = read_manifest(artifact)
     target = manifest.target.machine
-    devices = registered_for(target, report) if devices is None else devices
-    if devices or architecture(target.triple) != architecture():
-        with opened_or_emulated(artifact, devices, report) as library:
-            yield library
-        return
-    with open_bare() as bare:
-        yield bare.load(artifact, manifest.to_json())
+    if architecture(target.triple) == architecture():
+        devices = registered_for(target, report) if devices is None else devices
+        if not devices:
+            with open_bare() as bare:
+                yield bare.load(artifact, manifest.to_json())
+            return
+    with opened_or_emulated(artifact, devices, report) as library:
+        yield library

@@ -138,6 +138,17 @@ def test_another_machine_s_library_is_checked_on_a_board_that_was_added(tmp_path
 
 
 @pytest.mark.usefixtures("boards")
+@pytest.mark.parametrize("command", ["bench", "run"])
+def test_a_board_that_is_left_out_is_named_once(tmp_path, monkeypatch, command):
+    monkeypatch.setattr("ansor_deploy.devices.emulator.shutil.which", lambda name: None)
+    monkeypatch.setattr("ansor_deploy.devices.registered.unfit", lambda *_: "it is too warm")
+    build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
+    result = program(tmp_path, command, "m.so")
+    refused(result, 4, "m.so is built for aarch64", "devices add")
+    assert result.stderr.count("pi is left out: it is too warm") == 1
+
+
+@pytest.mark.usefixtures("boards")
 @pytest.mark.parametrize("command", ["bench", "profile"])
 def test_a_board_that_was_added_is_named_where_it_has_to_run(tmp_path, command):
     build(tmp_path / "m.so", load_target("rpi3", [shipped("targets")]))
