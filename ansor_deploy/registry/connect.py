@@ -1,7 +1,6 @@
 """Open a registry file safely: create, check, or refuse."""
 
 import os
-import runpy
 import sqlite3
 import stat
 import time
@@ -10,13 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import RegistryError
-from ..system.environment import shipped
 from ..system.ownership import foreign_owner, others_may_change
 from .faults import DamagedError, explained
-from .schema_check import named, strange
+from .schema_check import declared, named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 1  # steps of registry/migrations.py
+SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # the bytes of the file that SQLite locks: length, start
 # Of a folder that is made for a registry. With an umask of 002, as where each user has a group, a
@@ -202,13 +200,11 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
-    """Run the migrations of `registry/migrations.py`, and mark the file as a registry."""
-    from sqlite_utils import Database
-
+    """Make the tables, indexes, views and trigger of a registry, and mark the file as one."""
     with transaction(connection):
         # Another process may have done so since the version was read, before this lock.
         if version_of(connection, path) < SCHEMA_VERSION:
-            steps = runpy.run_path(str(shipped("registry") / "migrations.py"))["migrations"]
-            steps.apply(Database(connection, execute_plugins=False))
+            for statement in declared():
+                connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
