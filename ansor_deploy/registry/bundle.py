@@ -27,11 +27,11 @@ from ..system.digest import canonical_json
 from ..system.untrusted import Refused, exactly, quoted, refuse, strict_json
 from ..target import Target
 from .firewall import check_contest, check_record, check_target, check_workload, target_fields
+from .limits import BUNDLE_BYTES
 from .record import Contest, Record, SearchEnd, Workload
 from .schema import BEATEN, SEARCHES, WORKLOADS
 from .stamp import Stamp, header, stamp_of
 
-MOST_BYTES = 1 << 28
 MOST_LINE = 1 << 20
 MOST_LINES = 1 << 17  # the line of a record has two to four thousand bytes
 NAMED = 20  # the most refused lines that a message shows
@@ -149,7 +149,7 @@ def numbered(content: bytes, name: str) -> list[tuple[str, str]]:
 
 def _framed(content: bytes) -> list[str]:
     """The lines after the first, unchecked; Refused unless the text has a bundle's form."""
-    refuse(len(content) > MOST_BYTES, f"it is larger than {MOST_BYTES >> 20} MiB")
+    refuse(len(content) > BUNDLE_BYTES, f"it is larger than {BUNDLE_BYTES >> 20} MiB")
     # Checked before the text is split into them.
     refuse(content.count(b"\n") > MOST_LINES, f"it has more than {MOST_LINES} lines")
     stamp_of(content)

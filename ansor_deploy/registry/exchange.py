@@ -16,7 +16,8 @@ from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json, sha256
 from ..system.environment import cache_folder
 from ..system.regular_file import read_regular
-from .bundle import MOST_BYTES, Bundle, BundleRefused, digest, read_bundle, refused
+from .bundle import Bundle, BundleRefused, digest, read_bundle, refused
+from .limits import BUNDLE_BYTES, SIGNATURE_BYTES
 from .remote import (
     NAME,
     SIGNATURE,
@@ -27,7 +28,6 @@ from .remote import (
     withdrawal,
     withdraws,
 )
-from .signing import MOST_BYTES as SHORT
 from .signing import Signer, check_signature, signed_by
 from .stamp import Seen, Stamp
 from .transfer import Taken, contents, contents_of_other, take_in
@@ -85,7 +85,7 @@ def export_file(registry: Path, file: Path, signer: Signer | None = None) -> Giv
 
 def _read(file: Path) -> bytes:
     try:
-        return read_regular(file, MOST_BYTES)
+        return read_regular(file, BUNDLE_BYTES)
     except OSError as error:
         hint = "Name a bundle that `registry export` has written."
         raise RegistryError(f"it cannot be read: {error.strerror}", hint, file) from error
@@ -237,7 +237,7 @@ def _not_withdrawn(
     files = store.files()
     for words in (one for one in files if one.endswith(WITHDRAWN)):
         name = words.removesuffix(WITHDRAWN)
-        if withdraws(name, store.read(words, SHORT), trusted):
+        if withdraws(name, store.read(words, SIGNATURE_BYTES), trusted):
             known.add(Path(name).stem)
     left, gone = list[str](), list[str]()
     for name in (one for one in files if not one.endswith(WITHDRAWN)):
@@ -261,7 +261,7 @@ def _expanded(file: Path, content: bytes) -> bytes:
     zstandard = _zstandard()
     try:
         with zstandard.ZstdDecompressor().stream_reader(content) as stream:
-            return bytes(stream.read(MOST_BYTES + 1))
+            return bytes(stream.read(BUNDLE_BYTES + 1))
     except zstandard.ZstdError as error:
         raise RegistryError(
             f"{file} is damaged: {error}", "Copy it again, or have it exported again."

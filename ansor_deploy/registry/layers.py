@@ -26,6 +26,7 @@ from .connect import SCHEMA_VERSION
 from .faults import DamagedError
 from .index import LAYOUT, let_in, state, update
 from .layer import Layer, Tier
+from .limits import BUNDLE_BYTES
 from .lookups import FEW
 from .record import Record, SearchEnd, TaskKey
 from .store import Registry
@@ -173,10 +174,9 @@ def _index(layer: Layer, warn: Warn) -> Path:
 
 def _bundles(source: Path) -> dict[str, Path]:
     """The bundles of a layer by the digests in their names; a single file by its `state`."""
-    from .remote import MOST_BYTES
 
     def readable(path: Path) -> bool:  # a regular file, and not too large
-        return path.is_file() and path.stat().st_size <= MOST_BYTES
+        return path.is_file() and path.stat().st_size <= BUNDLE_BYTES
 
     if source.is_dir():
         paths = sorted(source.glob("*.jsonl"))

@@ -28,9 +28,10 @@ from ..system.regular_file import read_regular
 from ..system.untrusted import Refused, exactly, quoted, refuse, strict_json
 from ..system.words import count
 from ..target import HOST, IDENTITY, Target, differences
-from .bundle import MOST_BYTES, MOST_LINE, record_line
+from .bundle import MOST_LINE, record_line
 from .firewall import check_record, check_target, target_fields
 from .forms import DIGEST
+from .limits import BUNDLE_BYTES
 from .record import Record, TaskKey, Workload
 
 VERSION = 2
@@ -217,7 +218,7 @@ def _readable(text: str) -> str:
 def _lines(path: Path) -> list[str]:
     """The lines of a lock, at least one; RegistryError where it cannot be read."""
     try:
-        content = read_regular(path, MOST_BYTES)
+        content = read_regular(path, BUNDLE_BYTES)
     except OSError as error:
         hint = "Name the lock that a build has written."
         raise RegistryError(f"the lock cannot be read: {error.strerror}", hint, path) from error

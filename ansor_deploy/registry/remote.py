@@ -1,5 +1,9 @@
-"""Folders of bundles at any fsspec URL, which registries push to and pull from."""
+"""Folders of bundles at any fsspec URL, which registries push to and pull from.
 
+The process that mirrors one loads this alone, and not what reads bundles.
+"""
+
+import hashlib
 import re
 import time
 from collections.abc import Iterator
@@ -12,8 +16,7 @@ from ..system.atomic_file import held, write_whole
 from ..system.machine_fault import about, raise_if_fault
 from ..system.printable import printable
 from ..system.regular_file import open_regular
-from . import signing
-from .bundle import MOST_BYTES, BundleRefused, digest, numbered
+from .limits import BUNDLE_BYTES, SIGNATURE_BYTES
 
 SIGNATURE = ".sig"
 WITHDRAWN = ".withdrawn"  # ending of the file, signed or not, that withdraws the bundle beside it
@@ -60,7 +63,7 @@ class BundleStore:
         """A bundle's detached signature, if there is one."""
         with self._reaching():
             there = self._files.exists(f"{self._root}/{name}{SIGNATURE}")
-        return self.read(name + SIGNATURE, signing.MOST_BYTES) if there else None
+        return self.read(name + SIGNATURE, SIGNATURE_BYTES) if there else None
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file there, and make the folder if needed.
@@ -77,7 +80,7 @@ class BundleStore:
         with self._reaching():
             return bool(self._files.exists(self._root))
 
-    def read(self, name: str, most: int = MOST_BYTES) -> bytes:
+    def read(self, name: str, most: int = BUNDLE_BYTES) -> bytes:
         """A file, cut off one byte beyond the limit `most`, which gives it a wrong digest."""
         found = bytearray()
         with self._reaching(), self._files.open(f"{self._root}/{name}", "rb") as stream:
@@ -162,19 +165,23 @@ def withdraws(name: str, words: Path | bytes, trusted: frozenset[bytes] | None) 
     """Whether a signature beside a bundle withdraws it. trusted: keys; None accepts anybody's."""
     if trusted is None:
         return True
+    from .signing import signed_by
+
     if isinstance(words, Path):
         with open_regular(words) as file:
-            words = file.read(signing.MOST_BYTES)
-    return any(signing.signed_by(withdrawal(name), words, key) for key in trusted)
+            words = file.read(SIGNATURE_BYTES)
+    return any(signed_by(withdrawal(name), words, key) for key in trusted)
 
 
 def name_of(content: bytes) -> str:
     """The name of a bundle's file where it is pushed to."""
-    return f"{digest(content)}.jsonl"
+    return f"{hashlib.sha256(content).hexdigest()}.jsonl"
 
 
 def right_name(content: bytes) -> str:
     """The name that a file should have; "" if it is not a complete bundle."""
+    from .bundle import BundleRefused, numbered
+
     try:
         numbered(content, "")
     except BundleRefused:
@@ -207,7 +214,7 @@ def _mirrored(store: BundleStore, folder: Path, *, signed: bool) -> dict[str, st
     for name in names:
         if name.endswith(WITHDRAWN):
             if not (folder / name).exists():
-                write_whole(folder / name, store.read(name, signing.MOST_BYTES))
+                write_whole(folder / name, store.read(name, SIGNATURE_BYTES))
             continue
         here, beside = folder / name, folder / (name + SIGNATURE)
         if here.exists() and (beside.exists() or not signed):

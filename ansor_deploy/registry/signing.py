@@ -14,9 +14,9 @@ from pathlib import Path
 from ..errors import UsageError
 from ..system.regular_file import read_regular
 from .bundle import BundleRefused
+from .limits import SIGNATURE_BYTES
 
 NAMESPACE = b"ansor-deploy"  # a signature for another namespace is not accepted
-MOST_BYTES = 8192  # of a signature
 _MOST_KEYS = 1 << 20  # bytes of a file with keys
 
 _MAGIC = b"SSHSIG"
@@ -131,7 +131,7 @@ def _problem(content: bytes, signature: bytes | None, trusted: frozenset[bytes])
 
 def _parse(text: bytes) -> tuple[bytes, bytes, bytes]:
     """The 32 bytes of the public key, the name of the hash, and the 64 of the signature."""
-    lines = text[:MOST_BYTES].decode("ascii").split()
+    lines = text[:SIGNATURE_BYTES].decode("ascii").split()
     begin, end = _BEGIN.split(), _END.split()
     if lines[: len(begin)] != begin or lines[-len(end) :] != end:
         raise ValueError("no armour")

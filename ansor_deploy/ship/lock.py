@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..errors import MissingRecordError, RegistryError, UsageError
-from ..registry.bundle import MOST_BYTES
+from ..registry.limits import BUNDLE_BYTES
 from ..registry.lock_text import (
     Lock,
     LockedSplit,
@@ -300,7 +300,7 @@ class TaskList(msgspec.Struct, frozen=True, rename={"path": "model"}):
     def read(cls, file: Path) -> TaskList:
         """Read a file that `write` has written; UsageError for anything else."""
         try:
-            return msgspec.json.decode(read_regular(file, MOST_BYTES), type=cls)
+            return msgspec.json.decode(read_regular(file, BUNDLE_BYTES), type=cls)
         except (OSError, msgspec.MsgspecError) as error:
             hint = "Make it: ansor-deploy lock tasks MODEL -o FILE."
             raise UsageError(f"{file}: not a list of tasks: {error}", hint) from error

@@ -18,8 +18,9 @@ from helpers.foreign import TVM, bundle, content, exported, lines, parts, regist
 from helpers.registry_samples import TARGET
 
 from ansor_deploy.errors import AnsorError, RegistryError
-from ansor_deploy.registry.bundle import MOST_BYTES, Bundle
+from ansor_deploy.registry.bundle import Bundle
 from ansor_deploy.registry.exchange import export_file, import_file, merge_file, pull, push
+from ansor_deploy.registry.limits import BUNDLE_BYTES
 from ansor_deploy.registry.record import SearchEnd
 from ansor_deploy.registry.remote import name_of
 from ansor_deploy.registry.store import Registry
@@ -325,10 +326,9 @@ def test_a_missing_package_is_no_fault_of_a_registry(tmp_path, monkeypatch):
 def test_a_compressed_bomb_does_not_go_off(tmp_path):
     file = tmp_path / "bomb.zst"
     packer = zstandard.ZstdCompressor().compressobj()
+    pieces = [b'{"ansor-deploy-bundle":1}\n', *[b"x" * (1 << 20)] * ((BUNDLE_BYTES >> 20) + 1)]
     with file.open("wb") as stream:
-        stream.write(packer.compress(b'{"ansor-deploy-bundle":1}\n'))
-        for _ in range((MOST_BYTES >> 20) + 1):
-            stream.write(packer.compress(b"x" * (1 << 20)))
+        stream.writelines(map(packer.compress, pieces))
         stream.write(packer.flush())
     assert file.stat().st_size < 1 << 20
     with pytest.raises(RegistryError, match="larger than"):
