@@ -14,10 +14,10 @@ _Made = TypeVar("_Made", bound=click.Command)
 _GROUPS = {
     "Model and target": "target targets input_shapes context precision calibrate keep_float rules",
     "Tuning": "effort trials seconds goal goals chosen min_impact search seed retune farm folder",
-    "Running": "preset run_seconds threads streams rate engines engine trace",
+    "Running": "preset run_seconds threads streams rate times engines engine trace",
     "Devices": "devices device no_device",
     "Records": "registry reuse lock frozen",
-    "Output": "output page verify rtol atol beside header depfile touch max_size max_memory",
+    "Output": "output page verify rtol atol reduce beside header depfile touch max_size max_memory",
 }
 _FEW = 8  # so many options, or fewer, are not grouped
 
@@ -25,6 +25,14 @@ QUIET = f"{__package__}.quiet"  # key in a command's context: set by --quiet
 
 
 class _Help(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Name this command in an error of an option without its value, as click does not."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help with its examples before the options, as most people look for those."""
         self.format_usage(ctx, formatter)

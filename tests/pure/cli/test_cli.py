@@ -102,6 +102,7 @@ def test_help_names_every_exit_code():
         (["build"], "Missing argument 'MODEL'"),
         (["--nonsense"], "No such option"),
         (["targets", "list", "--nonsense"], "see ansor-deploy targets list --help"),
+        (["bench", __file__, "--time"], "see ansor-deploy bench --help"),
         (["build", "no.onnx"], "there is no file no.onnx"),
         (["build", __file__, "--time", "10"], "write it like 90s, 10m or 1h30m"),
         (["build", __file__, "--effort", "heroic"], "'quick', 'normal', 'thorough'"),
