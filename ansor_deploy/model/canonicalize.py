@@ -23,6 +23,7 @@ from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.gates import multiply_gates
 from .graph.graph import Graph
+from .graph.merged_axes import split_merged_axes
 from .graph.pads import pad_in_windows
 from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
@@ -87,6 +88,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     scalar_clips,
     multiply_gates,
     *_TIDY,
+    split_merged_axes,
     turn_products,
     drop_round_trips,
     drop_identity,

@@ -117,6 +117,17 @@ def test_copies_of_a_cache_are_the_cache():
     assert [node.op_type for node in graph.nodes if "past" in node.input] == ["Append"]
 
 
+def test_keys_are_turned_whose_heads_are_samples_meanwhile():
+    """So torch's newer exporter turns them."""
+    nodes = [node("Concat", "past x", "present", axis=2), node("Reshape", "present one", "m"),
+             node("Transpose", "m", "t", perm=[0, 2, 1]), node("Reshape", "t two", "k"),
+             node("MatMul", "x k", "y")]  # fmt: skip
+    constants = {"one": np.array([2, -1, 4]), "two": np.array([1, 2, 4, -1])}
+    inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
+    graph = kept(model(nodes, inputs, ("y", "present"), constants), 16)
+    assert [one.order for one in graph.context.caches] == [(0, 1, 3, 2)]
+
+
 def test_keys_lie_as_their_product_reads_them_and_are_not_spread_over_heads():
     graph = kept(llama(**TINY), 16)
     orders = {one.input: one.order for one in graph.context.caches}
