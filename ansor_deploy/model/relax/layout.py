@@ -267,8 +267,10 @@ def _permute(walk: Forms, call: Any) -> Value | None:
     if last is None:
         if rank > 3 and axes == to_last(rank):
             return Value(first=walk.last(call.args[0]))  # transposed once for all readers
-        # With three axes the order for both directions is the same; tokens are no image.
-        to_first = rank > 3 and axes == [0, rank - 1, *range(1, rank - 1)]
+        # With three axes the order for both directions is the same; tokens are no image. But sums
+        # of integers become bytes by functions of each element, which are part of their kernel.
+        turns = rank > 3 or (rank == 3 and str(call.ty.dtype) == "int32")
+        to_first = turns and axes == [0, rank - 1, *range(1, rank - 1)]
         return Value(last=walk.plain(call.args[0])) if to_first else None
     composed = [axis_in_last(axis, rank) for axis in axes]
     if composed == list(range(rank)):

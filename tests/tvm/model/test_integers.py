@@ -120,6 +120,24 @@ def test_bytes_held_to_a_bound_are_part_of_the_kernel_that_makes_them():
     assert sum(built.count_ops(proto).values()) <= 4
 
 
+def test_conversions_are_part_of_the_kernels_of_sequences():
+    """A convolution along one axis writes the bytes that the next one reads."""
+    nodes = [
+        node("DequantizeLinear", "w ws", "e", axis=0),
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Conv", "d e", "c", pads=[1, 1]),
+        node("Relu", "c", "r"),
+        node("QuantizeLinear", "r s z", "u"),
+        node("DequantizeLinear", "u s z", "v"),
+        node("Conv", "v e", "y", pads=[1, 1]),
+    ]
+    weights = {"w": np.ones((8, 8, 3), np.int8), "ws": randn(8) ** 2 + 1}
+    known = {"s": np.float32(0.1), "z": np.uint8(9), **weights}
+    kernels = built.count_ops(model(nodes, {"x": (1, 8, 30)}, constants=known))
+    assert sum(kernels.values()) <= 4, kernels
+
+
 def test_a_product_by_transposed_weights_is_of_bytes():
     """As PyTorch exports a Linear: a scale for each row of a weight that is then transposed."""
     nodes = [
