@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from ..graph.graph import BYTES, Graph, optional_input
 from ..onnx.skeleton import attribute
 from ..operators.emitter import Emitter
-from ..operators.quantization import FLOAT, INT32, UINT8, Range, requantise
+from ..operators.quantization import FLOAT, INT32, STORED, UINT8, Range, requantise
 
 _WORDS = (TensorProto.INT16, TensorProto.UINT16)
 
@@ -47,7 +47,7 @@ class Real:
     @property
     def is_short(self) -> bool:
         """Whether the integers are smaller than a byte."""
-        return Range.of(self.kind).stored != self.kind
+        return self.kind in STORED
 
     def like(self, data: str) -> Real:
         """The same scale and zero point with other integers."""

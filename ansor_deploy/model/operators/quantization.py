@@ -20,7 +20,7 @@ from .operator import Operator, contrib
 FLOAT, INT32, UINT8 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT8
 # Products of int32 with this scale or a smaller one leave room for a zero point.
 _SHRINKING = 0.5
-_STORED = {  # the next larger type that TVM has tensors of
+STORED = {  # the next larger type that TVM has tensors of
     TensorProto.INT4: TensorProto.INT8,
     TensorProto.UINT4: TensorProto.UINT8,
     TensorProto.INT2: TensorProto.INT8,
@@ -55,7 +55,7 @@ class Range:
     @property
     def stored(self) -> int:
         """The ONNX type of the tensor that holds them."""
-        return _STORED.get(self.kind, self.kind)
+        return STORED.get(self.kind, self.kind)
 
 
 def kind_name(kind: int) -> str:
@@ -65,7 +65,7 @@ def kind_name(kind: int) -> str:
 
 def is_storable(kind: int) -> bool:
     """Whether tensors of a quantised type can be stored; smaller ones than bytes are constants."""
-    return kind_name(kind) in _QUANTISED and kind not in _STORED
+    return kind_name(kind) in _QUANTISED and kind not in STORED
 
 
 def parameter(emit: Emitter, name: str, *shape: int) -> str:
@@ -137,7 +137,7 @@ def along(emit: Emitter, scale: str, name: str) -> str:
     if block:
         index = np.arange(shape[axis]) // block
         # A type smaller than a byte is a constant, and is gathered as a wider type.
-        wide = emit.cast(scale, INT32) if emit.dtype(scale) in _STORED else scale
+        wide = emit.cast(scale, INT32) if emit.dtype(scale) in STORED else scale
         return emit("Gather", wide, emit.constant(index, TensorProto.INT64), axis=axis)
     if len(given) == 1 and len(shape) > 1:
         return parameter(emit, scale, *(-1 if at == axis else 1 for at in range(len(shape))))

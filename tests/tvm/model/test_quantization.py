@@ -136,6 +136,19 @@ def test_blocks_of_weights(kind):
     np.testing.assert_allclose(built.run(proto, feeds)[0], want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2])
+def test_weights_of_small_floats(kind):
+    """With a scale for each column."""
+    nodes = [node("DequantizeLinear", "w s z", "d", axis=1), node("MatMul", "x d", "o")]
+    feeds = {"x": graphs.randn(0, 3, 8)}
+    proto = model(nodes, feeds, {"s": graphs.randn(1, 6)}, TensorProto.FLOAT, 21)
+    for name, numbers in (("w", graphs.randn(2, 8, 6)), ("z", np.zeros(6))):
+        made = helper.make_tensor(name, kind, numbers.shape, numbers.reshape(-1))
+        proto.graph.initializer.append(made)
+    want = graphs.run(proto, feeds)[0]
+    np.testing.assert_allclose(built.run(proto, feeds)[0], want, rtol=1e-5, atol=1e-5)
+
+
 def test_four_bits_from_float_and_back():
     nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "o")]
     feeds = {"x": 8 * graphs.randn(0, 64)}
