@@ -27,6 +27,7 @@ class Known:
     masks: tensors of booleans that are true where indices are below bounds: the axes and bounds.
     values: tensors that hold one known constant.
     behind: tensors that have a known value from a bound on: by axis, the bound and that value.
+    below: tensors of places that are all below a bound, with that bound.
     """
 
     numbers: dict[Any, Bound] = field(default_factory=dict)
@@ -34,11 +35,12 @@ class Known:
     masks: dict[Any, tuple[tuple[int, Bound], ...]] = field(default_factory=dict)
     values: dict[Any, float] = field(default_factory=dict)
     behind: dict[Any, dict[int, tuple[Bound, float]]] = field(default_factory=dict)
+    below: dict[Any, Bound] = field(default_factory=dict)
 
     def forget(self, tensors: Iterable[Any]) -> None:
         """Forget what these tensors hold."""
         for one in tensors:
-            for known in (self.numbers, self.masks, self.behind):
+            for known in (self.numbers, self.masks, self.behind, self.below):
                 known.pop(one, None)
 
 
@@ -184,14 +186,20 @@ def is_quotient(value: Any) -> bool:
 def held_below(index: Any, known: Known) -> Bound | None:
     """The bound that an index's own expression keeps it below; None where there is none.
 
-    That is n for `min(.., n - 1)`, also inside `max(.., 0)`, and for `.. % n`.
+    That is n for `min(.., n - 1)`, also inside `max(.., 0)`, for `.. % n`, and for places that are
+    below n.
     """
-    if isinstance(index, tirx.Max) and _is_zero(index.b):
-        return held_below(index.a, known)
+    if isinstance(index, tirx.Cast):
+        return held_below(index.value, known)
+    if isinstance(index, tvm.ir.TensorLoad):
+        return known.below.get(index.source)
+    if isinstance(index, tirx.Max) and (_is_zero(index.a) or _is_zero(index.b)):
+        return held_below(index.a if _is_zero(index.b) else index.b, known)
     if isinstance(index, tirx.Mod):
         return _number(index.b, known)
     sides = (index.a, index.b) if isinstance(index, tirx.Min) else ()
-    return next(filter(None, (_number(one + 1, known) for one in sides)), None)
+    held = (_number(one + 1, known) or held_below(one, known) for one in sides)
+    return next(filter(None, held), None)
 
 
 def _number(value: Any, known: Known) -> Bound | None:

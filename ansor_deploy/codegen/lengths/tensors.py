@@ -19,6 +19,7 @@ from ..._tvm import (
     tirx,
     tvm,
 )
+from ...model.operators.counted_places import IS_BELOW
 from ..blocks import Leaf, leaves
 from ..memory.in_place import is_kernel
 from .asked import Known, indices_asked
@@ -91,6 +92,8 @@ class Tensors:
             inside.masks[buffer] = self._known.masks[tensor]
         if tensor in self._known.behind:
             inside.behind[buffer] = self._known.behind[tensor]
+        if tensor in self._known.below:
+            inside.below[buffer] = self._known.below[tensor]
 
     def _note(self, at: int, binding: Any) -> None:
         value = binding.value
@@ -106,6 +109,9 @@ class Tensors:
                 self._known.forget(again)
             elif self.is_plain(value):
                 self._note_made(value, func)
+            elif IS_BELOW in (func.attrs or {}):
+                bound = self.number(value.args[int(func.attrs[IS_BELOW])])
+                self._known.below |= dict.fromkeys(made, bound)
 
     def _note_made(self, call: Any, func: Any) -> None:
         """Note what is known of a kernel's results: numbers, masks, and values behind bounds."""

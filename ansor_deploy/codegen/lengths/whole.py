@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
+from ...model.operators.counted_places import READS_BELOW
 from ...model.relax.importer import COUNTED
 from ..blocks import Leaf, leaves
 from ..memory.callers_memory import AT
@@ -71,7 +72,9 @@ class _Main:
             return None
         if self._tensors.is_plain(value):
             return self._kernel(at, value)
-        if not isinstance(value, relax.Tuple):  # the needed parts of results are known
+        if is_kernel(value) and READS_BELOW in (self._mod[value.op].attrs or {}):
+            self._declared(value)
+        elif not isinstance(value, relax.Tuple):  # the needed parts of results are known
             needed = self._needed.get(var, {})
             for one in collect(value, relax.Var):
                 axes = _kept_axes(var, value, one)
@@ -89,6 +92,17 @@ class _Main:
             elif isinstance(one, relax.Var) and func.params[k] in needs.read:
                 self._want(one, {})  # an argument that the kernel changes in place
         return needs
+
+    def _declared(self, call: Any) -> None:
+        """Note what a kernel needs that says so itself."""
+        func = self._mod[call.op]
+        parts: dict[int, dict[tuple[int, int], Bound]] = defaultdict(dict)
+        for place, axis, number in func.attrs[READS_BELOW]:
+            bound = self._tensors.number(call.args[int(number)])
+            parts[int(place)][int(axis), 0] = bound
+        for place, one in enumerate(call.args):
+            if isinstance(one, relax.Var) and place not in written(func):
+                self._want(one, parts[place])
 
     def _known_at(self, at: int, var: Any) -> Needed:
         """The needed part of a tensor, by numbers that are computed before a binding."""

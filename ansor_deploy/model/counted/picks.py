@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph.graph import FLOATS
+from ..operators import counted_places
 from .known import Axes, Step
 from .numbers import Number, Sum, least, most
 from .spread import listed
@@ -20,7 +21,10 @@ def gathered(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     axis = step.attribute("axis", 0) % len(data)
     own, asked = step.axes(0), step.axes(1)
-    index = step.masked(_from_the_front(step, axis, [data[axis]]), asked)
+    if asked and axis in own:
+        index = _checked(step, step.input(1), axis, 1, step.dims(1), fills=True)
+    else:
+        index = step.masked(_from_the_front(step, axis, [data[axis]]), asked)
     moved = {at if at < axis else at + len(places) - 1: n for at, n in own.items() if at != axis}
     axes = {**moved, **{at + axis: n for at, n in asked.items()}}
     made = step("Gather", step.input(0), index, axis=axis)
@@ -100,20 +104,13 @@ def scattered_slices(step: Step) -> list[tuple[str, Axes]] | None:
     data, places = (step.known_shape(step.input(at)) for at in (0, 1))
     if not data or not places or len(places) - 1 in step.axes(1):
         return None
-    asked = step.axes(1)
-    how = step.attribute("reduction")
-    beyond = [data[0] + bool(asked), *data[1 : places[-1]]]
-    rows = _from_the_front(step, 0, beyond)
-    rows, updates = _alike(step, asked, rows)
-    if not asked:
-        return [(step("ScatterND", step.input(0), rows, updates, reduction=how), step.axes(0))]
-    first = step.slice(rows, len(places) - 1, 0, 1)
-    beside = step.masked(first, asked, data[0])
-    rest = [step.slice(rows, len(places) - 1, 1, places[-1])] if places[-1] > 1 else []
-    rest = [step.masked(one, asked) for one in rest]
-    index = step("Concat", beside, *rest, axis=len(places) - 1) if rest else beside
-    made = step("ScatterND", _longer(step, 0), index, updates, reduction=how)
-    return [(step.slice(made, 0, 0, data[0]), step.axes(0))]
+    asked, looked = step.axes(1), places[-1]
+    if not asked and not any(isinstance(n, Sum) for n in step.dims(0)[:looked]):
+        return [(step.again(), step.axes(0))]
+    index, updates = _alike(step, asked, step.input(1))
+    sizes = [asked.get(at, n) for at, n in enumerate(step.shape(index))]
+    rows = _checked(step, index, 0, looked, sizes)
+    return _placed(step, rows, updates, None, [*sizes[:-1], *step.dims(0)[looked:]])
 
 
 def scattered(step: Step) -> list[tuple[str, Axes]] | None:
@@ -125,13 +122,40 @@ def scattered(step: Step) -> list[tuple[str, Axes]] | None:
     asked, how = step.axes(1), step.attribute("reduction")
     if how in (None, "none") and _is_replaced(step, axis):
         return [(step.input(2), step.axes(2))]  # as in torch's select_scatter
-    index = _from_the_front(step, axis, [data[axis] + bool(asked)])
-    index, updates = _alike(step, asked, index)
-    if not asked:
-        return [(step.again(step.input(0), index, updates), step.axes(0))]
-    index = step.masked(index, asked, data[axis])
-    made = step("ScatterElements", _longer(step, axis), index, updates, axis=axis, reduction=how)
-    return [(step.slice(made, axis, 0, data[axis]), step.axes(0))]
+    if not asked and not isinstance(step.dims(0)[axis], Sum):
+        return [(step.again(), step.axes(0))]
+    index, updates = _alike(step, asked, step.input(1))
+    sizes = [asked.get(at, n) for at, n in enumerate(step.shape(index))]
+    index = _checked(step, index, axis, 1, sizes)
+    return _placed(step, index, updates, axis, sizes)
+
+
+def _checked(
+    step: Step, index: str, axis: int, axes: int, sizes: Sequence[Number], *, fills: bool = False
+) -> str:
+    """Places in range, by a loop over those that count.
+
+    axis: the first axis of the data that they are along. axes: how many. sizes: of the places.
+    """
+    may_fail = step.node.output[0] not in step.facts.idle
+    part = slice(axis, axis + axes)
+    extents, rooms = step.dims(0)[part], step.shape(step.input(0))[part]
+    ends, told = (_told(step, one) for one in (extents, sizes))
+    words = {"may_fail": may_fail, "fills": fills}
+    return counted_places.places(step, index, ends, rooms, told, **words)
+
+
+def _placed(
+    step: Step, index: str, updates: str, axis: int | None, sizes: Sequence[Number]
+) -> list[tuple[str, Axes]]:
+    """The data with those updates that count. sizes: of the updates."""
+    how, given = step.attribute("reduction") or "none", (step.input(0), index, updates)
+    told = (_told(step, one) for one in (sizes, step.dims(0)))
+    return [(counted_places.placed(step, given, axis, how, *told), step.axes(0))]
+
+
+def _told(step: Step, numbers: Sequence[Number]) -> list[int | str]:
+    return [step.scalar(one) if isinstance(one, Sum) else one for one in numbers]
 
 
 def _is_replaced(step: Step, axis: int) -> bool:
@@ -151,14 +175,6 @@ def _alike(step: Step, asked: Axes, index: str) -> tuple[str, str]:
         room = min(step.shape(one)[axis] for one in (index, updates))
         index, updates = (step.cut(one, axis, room) for one in (index, updates))
     return index, updates
-
-
-def _longer(step: Step, axis: int) -> str:
-    """The data with one more slice along an axis."""
-    shape = list(step.shape(step.input(0)))
-    shape[axis] = 1
-    more = step.constant(np.zeros(shape), step.dtype(step.input(0)))
-    return step("Concat", step.input(0), more, axis=axis)
 
 
 def first_of_order(step: Step) -> list[tuple[str, Axes]] | None:

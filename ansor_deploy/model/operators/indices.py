@@ -26,6 +26,7 @@ from .converting import Call
 IN_BRANCH = "in_branch"
 # With at least this many indices, a parallel loop is faster despite its start.
 _WORTH_THREADS = 1 << 15
+PLACES = "places"  # the name of programs whose results are in range (`counted_places.py`)
 
 
 def in_range(
@@ -49,11 +50,27 @@ def in_range(
     if isinstance(indices, tvm.ir.GenericConst):
         return relax.const(fault.checked(indices.value.numpy()), str(indices.ty.dtype))
     shape = [int(extent) for extent in indices.ty.shape]
-    if not prod(shape):
+    if not prod(shape) or is_made_by(call, indices, PLACES):
         return indices
     flat = indices if shape else call.emit(relax.op.reshape(indices, (1,)))
     made = call.emit(call.bb.emit_te(fault.compute, flat, primfunc_name_hint="in_range"))
     return made if shape else call.emit(relax.op.reshape(made, ()))
+
+
+def out_of_range(
+    operator: str, extents: Sequence[int], least: int | None = None, of: str = "an index"
+) -> str:
+    """The message of an index out of range. least: the least; None where negative ones count."""
+    lows = [-extent if least is None else least for extent in extents]
+    ranges = [f"{low} .. {extent - 1}" for low, extent in zip(lows, extents, strict=True)]
+    return f"{operator}: {of} is not in {', '.join(dict.fromkeys(ranges))}"
+
+
+def is_made_by(call: Call, tensor: Any, name: str) -> bool:
+    """Whether a tensor is the result of a program with such a name."""
+    made = call.bb.lookup_binding(tensor) if isinstance(tensor, relax.Var) else None
+    of = made.args[0] if isinstance(made, relax.Call) and made.args else None
+    return isinstance(of, tvm.ir.GlobalVar) and of.name_hint.startswith(name)
 
 
 class _Range:
@@ -69,9 +86,7 @@ class _Range:
         fails: bool,
     ) -> None:
         self._extents, self._negative, self._least, self._fails = extents, negative, least, fails
-        lows = [-extent if negative else least for extent in extents]
-        ranges = [f"{low} .. {extent - 1}" for low, extent in zip(lows, extents, strict=True)]
-        self._text = f"{operator}: {of} is not in {', '.join(dict.fromkeys(ranges))}"
+        self._text = out_of_range(operator, extents, None if negative else least, of)
 
     def checked(self, indices: np.ndarray) -> np.ndarray:
         """Constant indices as `in_range` returns them."""

@@ -19,6 +19,7 @@ from . import (
     casting,
     contractions,
     contrib,
+    counted_places,
     coupling,
     data_movement,
     defined,
@@ -63,6 +64,7 @@ FAMILIES = (
     sampled, attention_contrib, integers, integer_products, quantization, quantization_contrib,
     block_quantised, block_products, group_query, features, linear_models, tree_ensembles,
     forerunners, found, grids, suppression, appended, coupling, repacked,
+    counted_places,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
