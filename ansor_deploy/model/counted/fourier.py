@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
+from ..operators import counted_places
 from ..operators.emitter import INT64
 from ..operators.signal import axis_of
 from .known import Axes, Step
@@ -96,6 +97,10 @@ def _looked_up(
     """The cosines and the sines of 2 pi t k / n for each t and each k in `parts`."""
     products = np.outer(np.arange(step.shape(tables[0])[0]), parts)
     turns = step("Mod", step.constant(products, INT64), step.scalar(count))
+    ends, rooms = [step.scalar(count)], step.shape(tables[0])
+    sizes: counted_places.Sizes = [*ends, len(parts)]
+    words = {"may_fail": False, "fills": False}  # all are in range; this says so to what reads them
+    turns = counted_places.places(step, turns, ends, rooms, sizes, **words)
     cosines, sines = (step("Gather", table, turns) for table in tables)
     return cosines, sines
 

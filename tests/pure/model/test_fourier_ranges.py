@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import node
-from helpers.ranges import LONG, check
+from helpers.graphs import model, node
+from helpers.ranges import LONG, check, opened
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,11 @@ def test_a_length_that_is_said():
         node("DFT", "x count", "y", axis=1),
     ]
     check(nodes, {"x": (1, LONG, 1)}, constants={"one": np.array(1)})
+
+
+def test_angles_are_looked_up_as_far_as_they_count():
+    """Their places are said to be in range: a check of them would compute all that has room."""
+    graph = opened(model([node("DFT", "x", "y", axis=1)], {"x": (1, "n", 2)}), {"x": (1, LONG, 2)})
+    makers = {name: one.op_type for one in graph.nodes for name in one.output}
+    turns = {name for one in graph.nodes if one.op_type == "Places" for name in one.input[:1]}
+    assert {makers[name] for name in turns} == {"Mod"}
