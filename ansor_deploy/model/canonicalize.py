@@ -25,6 +25,7 @@ from .graph.gates import multiply_gates
 from .graph.graph import Graph
 from .graph.merged_axes import split_merged_axes
 from .graph.pads import pad_in_windows
+from .graph.scaled_keys import scale_queries
 from .graph.shared_heads import share_heads
 from .graph.stacks import join_stacks
 from .graph.turned_caches import turn_caches
@@ -93,6 +94,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_round_trips,
     drop_identity,
     share_heads,
+    scale_queries,
     drop_dead,
     turn_caches,
     pad_in_windows,

@@ -59,7 +59,7 @@ def _spread(graph: Graph, makers: dict[str, NodeProto], name: str) -> _Spread:
             order = attribute(node, "perm") if is_op(node, "Transpose") else graph.shapes[name]
             moves.append((node.op_type, tuple(order or ())))
             name = node.input[0]
-        elif is_op(node, "Mul") and (pair := _scaled(graph, node)) is not None:
+        elif is_op(node, "Mul") and (pair := scaled(graph, node)) is not None:
             name, factor = pair
             factors.append(factor)
         else:
@@ -67,7 +67,7 @@ def _spread(graph: Graph, makers: dict[str, NodeProto], name: str) -> _Spread:
     return _Spread(name, tuple(reversed(moves)), tuple(factors))
 
 
-def _scaled(graph: Graph, node: NodeProto) -> tuple[str, str] | None:
+def scaled(graph: Graph, node: NodeProto) -> tuple[str, str] | None:
     """The operand of a product with a number, and the number; None for other nodes."""
     for one, other in (node.input, reversed(node.input)):
         number = graph.value(other)

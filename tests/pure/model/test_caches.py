@@ -118,14 +118,17 @@ def test_copies_of_a_cache_are_the_cache():
 
 
 def test_keys_are_turned_whose_heads_are_samples_meanwhile():
-    """So torch's newer exporter turns them."""
+    """So torch's newer exporter turns them, and it scales them as well as the queries."""
     nodes = [node("Concat", "past x", "present", axis=2), node("Reshape", "present one", "m"),
              node("Transpose", "m", "t", perm=[0, 2, 1]), node("Reshape", "t two", "k"),
-             node("MatMul", "x k", "y")]  # fmt: skip
-    constants = {"one": np.array([2, -1, 4]), "two": np.array([1, 2, 4, -1])}
+             node("Mul", "k half", "s"), node("MatMul", "x s", "y")]  # fmt: skip
+    constants = {"one": np.array([2, -1, 4]), "two": np.array([1, 2, 4, -1]), "half": randn(1)}
     inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
     graph = kept(model(nodes, inputs, ("y", "present"), constants), 16)
     assert [one.order for one in graph.context.caches] == [(0, 1, 3, 2)]
+    made, (scale,) = graph.producers(), (one for one in graph.nodes if one.op_type == "Mul")
+    assert graph.shapes[made["y"].input[1]] == (1, 2, 4, 16)
+    assert made["y"].input[0] == scale.output[0]
 
 
 def test_keys_lie_as_their_product_reads_them_and_are_not_spread_over_heads():
