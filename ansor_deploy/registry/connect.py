@@ -1,20 +1,22 @@
 """Open a registry file safely: create, check, or refuse."""
 
 import os
+import runpy
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import RegistryError
+from ..system.environment import shipped
 from ..system.ownership import foreign_owner, others_may_change
 from .faults import DamagedError, explained
 from .schema_check import declared, named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 1  # steps of registry/migrations.py
 BUSY_SECONDS = 30.0
 SQLITES_LOCKS = (512, 0x40000000)  # the bytes of the file that SQLite locks: length, start
 # Of a folder that is made for a registry. With an umask of 002, as where each user has a group, a
@@ -24,8 +26,12 @@ _SMALLEST = 512  # bytes of the smallest page
 _END_OF_A_NAME = bytes.fromhex("d9d505f920a163d7")  # ends a journal that names another file
 
 
-def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
+def connect(
+    path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS, lasts: bool = True
+) -> sqlite3.Connection:
     """A connection to a registry; to an empty one in memory if there is no file to read.
+
+    lasts: whether later versions bring the file up to date; they make others anew.
 
     RegistryError (exit 8) if the file is damaged, locked, of a newer tool, or not a registry.
     """
@@ -40,7 +46,7 @@ def connect(path: Path, *, write: bool, busy_seconds: float = BUSY_SECONDS) -> s
             raise DamagedError(path, "it is too small to be one")  # SQLite would see an empty file
         connection = _connect(path, write=write, busy_seconds=busy_seconds)
         try:
-            _check(connection, path, write=write)
+            _check(connection, path, write=write, lasts=lasts)
             # Readers must not write, but may roll back a killed writer's transaction.
             connection.execute(f"PRAGMA query_only = {'OFF' if write else 'ON'}")
         except BaseException:
@@ -145,7 +151,7 @@ def _prepare(path: Path) -> None:
 
 def _empty() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    _create(connection, Path(":memory:"))
+    _create(connection, Path(":memory:"), _declare)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
@@ -160,7 +166,7 @@ def _connect(path: Path, *, write: bool, busy_seconds: float) -> sqlite3.Connect
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
+def _check(connection: sqlite3.Connection, path: Path, *, write: bool, lasts: bool) -> None:
     connection.execute("BEGIN")  # otherwise another process may create it between two queries
     try:
         version = version_of(connection, path)
@@ -170,7 +176,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, write: bool) -> None:
     if found:
         raise DamagedError(path, f"its declaration of {named(found)} is not that of a registry")
     if version < SCHEMA_VERSION:
-        _create(connection, path)
+        _create(connection, path, _migrate if lasts else _declare)
     if write:
         # WAL is faster, but in SQLite before 3.51.3 two processes can corrupt it.
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -199,12 +205,27 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def _create(connection: sqlite3.Connection, path: Path) -> None:
+def _create(
+    connection: sqlite3.Connection, path: Path, make: Callable[[sqlite3.Connection], None]
+) -> None:
     """Make the tables, indexes, views and trigger of a registry, and mark the file as one."""
     with transaction(connection):
         # Another process may have done so since the version was read, before this lock.
         if version_of(connection, path) < SCHEMA_VERSION:
-            for statement in declared():
-                connection.execute(statement)
+            make(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Run the migrations of `registry/migrations.py`, which the file then lists."""
+    from sqlite_utils import Database  # half a second of processor time: it loads NumPy
+
+    steps = runpy.run_path(str(shipped("registry") / "migrations.py"))["migrations"]
+    steps.apply(Database(connection, execute_plugins=False))
+
+
+def _declare(connection: sqlite3.Connection) -> None:
+    """Run the statements of `registry/schema.sql` alone."""
+    for statement in declared():
+        connection.execute(statement)

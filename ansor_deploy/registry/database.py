@@ -37,6 +37,14 @@ class Database:
         """
         return cls(connect(path, write=write, busy_seconds=busy_seconds), path)
 
+    @classmethod
+    def open_cache(cls, path: Path) -> Self:
+        """Open a file with the tables of a registry that may be lost, or create it.
+
+        It is made by no migrations, which take longer.
+        """
+        return cls(connect(path, write=True, lasts=False), path)
+
     def close(self) -> None:
         """Close the file; everything that was added is on disk already."""
         self._connection.close()

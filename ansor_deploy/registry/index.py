@@ -119,7 +119,7 @@ def update(path: Path, bundles: Mapping[str, Path], trusted: Trusted | None, war
     signed each bundle. Useless files are not read again until they change.
     """
     seen = Seen(path.with_suffix(".seen"))
-    with Registry.open(path) as index:
+    with Registry.open_cache(path) as index:
         for sql in _TABLES:
             index.rows(sql)
         bundles = _less_withdrawn(seen, bundles, trusted, warn)

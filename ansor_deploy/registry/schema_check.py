@@ -15,7 +15,8 @@ from ..system.untrusted import quoted
 
 _NAMED = 5  # the most names in a message
 _CATALOGUE = "SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid"
-# A table that earlier versions made, as releases of sqlite-utils declare it. It is never read.
+# The table of applied migrations, as releases of sqlite-utils declare it. A foreign file's is not
+# read.
 _MIGRATIONS = re.compile(
     r'CREATE (TABLE|UNIQUE INDEX) "(idx_)?_sqlite_migrations\w*" '
     r'(ON "_sqlite_migrations" )?\([\w", ]*\)'

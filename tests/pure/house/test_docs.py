@@ -93,7 +93,7 @@ def test_help_loads_no_compiler():
         "import sys, runpy; sys.argv = ['ansor-deploy', '--help']\n"
         "try: runpy.run_module('ansor_deploy', run_name='__main__')\n"
         "except SystemExit: pass\n"
-        "heavy = {'tvm', 'onnx', 'onnxruntime', 'paramiko', 'xgboost'}\n"
+        "heavy = {'tvm', 'onnx', 'onnxruntime', 'paramiko', 'xgboost', 'sqlite_utils'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )
     result = subprocess.run(

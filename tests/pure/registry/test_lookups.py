@@ -323,7 +323,7 @@ def test_a_lookup_loads_no_compiler(path):
         "try: main(sys.argv[1:])\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )
-    heavy = {"tvm", "numpy", "onnx", "onnxruntime", "rich", "xgboost"}
+    heavy = {"tvm", "numpy", "onnx", "onnxruntime", "rich", "xgboost", "sqlite_utils"}
     for words in (
         ("show", key(0).workload),
         ("best", "resnet"),

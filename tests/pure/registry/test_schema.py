@@ -10,6 +10,7 @@ def test_the_declared_tables_are_those_of_the_schema(tmp_path):
         assert {row["name"] for row in tables} == {
             *(table.name for table in TABLES),
             *("holders", "leases"),  # which hold no knowledge
+            "_sqlite_migrations",  # of sqlite-utils
         }
         for table in TABLES:
             made = registry.rows("SELECT * FROM pragma_table_info(?)", (table.name,))

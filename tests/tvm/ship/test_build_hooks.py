@@ -224,7 +224,7 @@ def test_messages_as_lines_of_json(folder):
     assert told["hint"]
 
 
-HEAVY = {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime", "paramiko", "xgboost"}
+HEAVY = {"tvm", "tvm_ffi", "numpy", "onnx", "onnxruntime", "paramiko", "sqlite_utils", "xgboost"}
 HEAVY |= {"rich", "importlib.metadata", "multiprocessing"}
 # What only a build needs that does something; the last three read what comes from outside.
 HEAVY |= {f"ansor_deploy.{name}" for name in ("space.rule", "devices.inventory", "tune.plan")}
