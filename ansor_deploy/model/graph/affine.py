@@ -63,7 +63,14 @@ def fold_affine(graph: Graph) -> None:
             layer.output[0] = row.result
             _replace(graph, row, [])
         else:
-            _rewrite(graph, row)
+            _rewrite(graph, row, consumers[row.result])
+
+
+def _rounds(node: NodeProto) -> bool:
+    """Whether a node makes whole numbers of floats."""
+    if is_op(node, "Cast"):
+        return attribute(node, "to") not in FLOATS
+    return is_op(node, "Ceil", "Floor", "Round")
 
 
 def _rows(graph: Graph, consumers: dict[str, list[NodeProto]]) -> list[Row]:
@@ -137,14 +144,19 @@ def _channel_shape(shape: Shape) -> Shape:
     return tuple(size if axis == 1 else 1 for axis, size in enumerate(shape))
 
 
-def _rewrite(graph: Graph, row: Row) -> None:
-    """Write the row as Mul and Add if it has a BatchNormalization, or becomes shorter by that."""
+def _rewrite(graph: Graph, row: Row, consumers: list[NodeProto]) -> None:
+    """Write the row as Mul and Add if it has a BatchNormalization, or becomes shorter by that.
+
+    A row that is rounded afterwards keeps its steps: the last bit may decide which whole number
+    follows, as where relative positions are counted in buckets.
+    """
     shape = graph.shapes.get(row.data)
     operands = None if shape is None else _operands(graph, row, shape)
     if operands is None:
         return
     normalises = any(is_op(node, "BatchNormalization") for node in row.nodes)
-    if normalises or len(operands) < len(row.nodes):
+    shorter = len(operands) < len(row.nodes) and not any(map(_rounds, consumers))
+    if normalises or shorter:
         _replace(graph, row, _mul_add(graph, row, operands))
 
 

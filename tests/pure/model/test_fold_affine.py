@@ -218,3 +218,17 @@ def test_integer_arithmetic_is_exact_and_stays():
     nodes = [node("Mul", "x g", "a"), node("Div", "a g", "y")]
     proto = model(nodes, {"x": (2, 3)}, constants={"g": np.array(3)}, dtype=TensorProto.INT64)
     check(proto, ["Mul", "Div"])
+
+
+@pytest.mark.parametrize("rounding", ["Ceil", "Cast"])
+def test_steps_before_a_rounding_stay_as_they_are(rounding):
+    # 15 times the quotient of equal numbers is 15, and their product with 15 / ln(63 / 16) is more.
+    end = np.log(np.float32(63 / 16))
+    last = (
+        [node("Cast", "m", "n", to=TensorProto.INT64), node("Cast", "n", "y", to=TensorProto.FLOAT)]
+        if rounding == "Cast"
+        else [node(rounding, "m", "y")]
+    )
+    nodes = [node("Div", "x end", "d"), node("Mul", "d steps", "m"), *last]
+    proto = model(nodes, {"x": (4,)}, constants={"end": end, "steps": np.float32(15)})
+    assert ops(canonicalize(proto))[:2] == ["Div", "Mul"]
