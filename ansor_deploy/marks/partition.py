@@ -67,7 +67,8 @@ def _on_its_loop(mark: Any) -> Any:
 def hidden(func: Any) -> Any:
     """The function without comparisons that depend on a marked loop and on an unmarked outer loop.
 
-    These are hidden in calls, and so are conditions of statements that read from memory.
+    These are hidden in calls, and so are conditions of statements and of choices that read from
+    memory: a loop over lanes would become parts of lanes that nobody counts before a run.
     """
     loops = {loop.loop_var for loop in collect(func.body, tirx.For)}
     marked = [one for one in collect(func.body, tirx.AttrStmt) if one.attr_key == PARTITION]
@@ -86,13 +87,18 @@ def hidden(func: Any) -> Any:
         condition, *rest = call.args
         return tirx.if_then_else(structural_map(condition, (kinds, called)), *rest)
 
+    def unread(condition: Any) -> Any:
+        reads = collect(condition, tvm.ir.TensorLoad)
+        return structural_map(condition, (kinds, undivided)) if reads else condition
+
     def guarded(guard: Any) -> Any:
-        if not collect(guard.condition, tvm.ir.TensorLoad):
-            return guard
-        condition = structural_map(guard.condition, (kinds, undivided))
-        return tirx.IfThenElse(condition, guard.then_case, guard.else_case)
+        return tirx.IfThenElse(unread(guard.condition), guard.then_case, guard.else_case)
+
+    def selected(choice: Any) -> Any:
+        return tirx.Select(unread(choice.condition), choice.true_value, choice.false_value)
 
     body = structural_map(func.body, (tirx.IfThenElse, guarded))
+    body = structural_map(body, (tirx.Select, selected))
     return func.with_body(structural_map(body, (tvm.ir.Call, chosen)))
 
 

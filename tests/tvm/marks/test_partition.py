@@ -94,8 +94,11 @@ def counted(condition):
     guard = tirx.IfThenElse(asked, rows, None)
     loop = tirx.For(at, wide(0), wide(4), tirx.ForKind.SERIAL, guard)
     body = tirx.AttrStmt(at, PARTITION, tirx.IntImm("bool", 1), loop)
-    after = tvm.IRModule({"main": parted(tirx.PrimFunc([count, made], body))})
-    return tvm.s_tir.transform.StmtSimplify()(after)["main"].body
+    return simplified(parted(tirx.PrimFunc([count, made], body)))
+
+
+def simplified(func):
+    return tvm.s_tir.transform.StmtSimplify()(tvm.IRModule({"main": func}))["main"].body
 
 
 @pytest.mark.parametrize(
@@ -111,3 +114,19 @@ def test_whole_tiles_of_rows_that_a_run_counts_are_one_loop_and_the_rest_is_apar
     asked = [one.condition for one in collect(after, tirx.IfThenElse)]
     assert sum(bool(collect(one, tvm.ir.TensorLoad)) for one in asked) == 2
     assert not any(collect(one, tvm.ir.Call) for one in asked)  # nothing is hidden any more
+
+
+def test_lanes_that_choose_by_what_a_run_counts_end_where_their_row_does():
+    at, lane = tirx.Var("at", "int64"), tirx.Var("lane", "int64")
+    count, made = tirx.decl_buffer((1,), "int64"), tirx.decl_buffer((30,), "float32")
+    place = at * 16 + lane
+    counts = place < tirx.BufferLoad(count, [wide(0)])
+    one, zero = (tirx.FloatImm("float32", value) for value in (1.0, 0.0))
+    store = tirx.BufferStore(made, tirx.Select(counts, one, zero), [place])
+    body = tirx.IfThenElse(place < wide(30), store, None)
+    for var, extent, kind in ((lane, 16, "VECTORIZED"), (at, 2, "SERIAL")):
+        loop = tirx.For(var, wide(0), wide(extent), getattr(tirx.ForKind, kind), body)
+        body = tirx.AttrStmt(var, PARTITION, tirx.IntImm("bool", 1), loop)
+    after = simplified(parted(tirx.PrimFunc([count, made], body)))
+    lanes = [one for one in collect(after, tirx.For) if one.kind == tirx.ForKind.VECTORIZED]
+    assert [int(one.extent) for one in lanes if collect(one, tirx.BufferStore)] == [16, 14]
