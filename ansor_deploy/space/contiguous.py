@@ -23,6 +23,8 @@ def contiguous_axes(view: BlockView) -> int:
         return 1
     if any(uses(_without_loads(stores[0].value), var) for var in own):
         return 1  # what it computes depends on the place, as padding does
+    if any(_is_computed(index, own) for _, indices in view.operands for index in indices):
+        return 1
     read = [one for one in view.operands if not collect(one[1], tvm.ir.TensorLoad)]
     counts = range(2, len(own) + 1)
     fit = (n for n in counts if all(_is_along(*one, own[-n:], view.spatial[-n:]) for one in read))
@@ -32,6 +34,13 @@ def contiguous_axes(view: BlockView) -> int:
 def _are(indices: list[Any], own: list[Any]) -> bool:
     """Whether indices are variables of axes, in order."""
     return len(indices) == len(own) and all(map(lambda i, var: i.same_as(var), indices, own))
+
+
+def _is_computed(index: Any, own: list[Any]) -> bool:
+    """Whether a place in a table is computed from the stage's own, and not only looked up."""
+    plain = _without_loads(index)
+    looked_up = bool(collect(index, tvm.ir.TensorLoad))
+    return looked_up and not isinstance(plain, tirx.Var) and any(uses(plain, var) for var in own)
 
 
 def _without_loads(value: Any) -> Any:
