@@ -204,6 +204,8 @@ def held_below(index: Any, known: Known) -> Bound | None:
 
 def _number(value: Any, known: Known) -> Bound | None:
     plain = sym.Analyzer().simplify(value)
+    while isinstance(plain, tirx.Cast):
+        plain = plain.value
     return known.numbers.get(plain.source) if isinstance(plain, tvm.ir.TensorLoad) else None
 
 

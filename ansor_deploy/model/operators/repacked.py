@@ -23,6 +23,8 @@ from .converting import Call
 from .emitter import Emitter
 from .operator import Operator
 
+_COUNT = "int32"  # the type of elements' numbers: no tensor has room for more
+
 
 def repack(
     emit: Emitter, data: str, own: Sequence[str], sizes: Sequence[str], rooms: Sequence[int]
@@ -86,10 +88,11 @@ def _behind(parts: Sequence[Any], numbers: Sequence[Any], axis: int, room: int) 
 
 def _repacked(data: Any, numbers: Sequence[Any], axes: int, rooms: Sequence[int]) -> Any:
     """Repacked, in TE."""
-    own, sizes = ([number() for number in some] for some in (numbers[:axes], numbers[axes:]))
+    parts = numbers[:axes], numbers[axes:]
+    own, sizes = ([tirx.Cast(_COUNT, number()) for number in some] for some in parts)
 
     def element(*place: Any) -> Any:
-        made = [tirx.Cast("int64", one) for one in place[: len(rooms)]]
+        made = [tirx.Cast(_COUNT, one) for one in place[: len(rooms)]]
         flat = reduce(lambda done, one: done * one[1] + one[0], zip(made, sizes, strict=True), 0)
         index = [*_index(flat, own), *place[len(rooms) :]]
         return data[tuple(index)]
@@ -99,12 +102,17 @@ def _repacked(data: Any, numbers: Sequence[Any], axes: int, rooms: Sequence[int]
 
 
 def _index(flat: Any, sizes: Sequence[Any]) -> list[Any]:
-    """The place of an element, by its number, along axes of these sizes; capped at the last."""
+    """The place of an element, by its number, along axes of these sizes; capped at the last.
+
+    Quotients of 32-bit integers in float64 are never rounded up to the next integer, and x86 has
+    vectors of these divisions alone. Remainders need no cap: it says how much is read.
+    """
     rests = []
     for size in sizes[:0:-1]:
-        rests.append(tirx.truncmod(flat, size))
-        flat = tirx.truncdiv(flat, size)
-    return [tirx.Min(flat, sizes[0] - 1), *rests[::-1]]
+        whole = tirx.Cast(_COUNT, tirx.Div(*(tirx.Cast("float64", one) for one in (flat, size))))
+        rests.append(tirx.Min(flat - whole * size, size - 1))
+        flat = whole
+    return [tirx.Cast("int64", one) for one in (tirx.Min(flat, sizes[0] - 1), *rests[::-1])]
 
 
 OPERATORS = (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers.built import HOST
 from helpers.graphs import model, node, randn, run
+from helpers.lengths import MOST, check, library, of_spans
 from helpers.ranges import opened
 
 from ansor_deploy._tvm import collect, structural_map, sym, tirx, tvm
@@ -19,42 +20,7 @@ from ansor_deploy.model.relax.importer import import_model
 from ansor_deploy.runtime.functions import into_functions
 from ansor_deploy.space.block_view import sums_products
 
-MOST, WIDTH = 96, 32
-
-
-def library(folder, nodes, rows, constants):
-    """A library for any length up to 96 as a function of arrays, and its model."""
-    return of_spans(folder, nodes, rows, constants, {"n": Span(1, MOST)})
-
-
-def of_spans(folder, nodes, rows, constants, spans):
-    """As `library`, for such sizes."""
-    shape = tuple(spans.get(n, n) for n in rows)
-    proto = model(nodes, {"x": rows}, constants=constants, opset=18)
-    imported = import_model(opened(proto, {"x": shape}), HOST)
-    built = compile_model(imported, extract(imported.mod, HOST), {}, HOST)
-    built.export(path := folder / "net.so", HOST)
-    _, (function,), _ = into_functions(path, 1, 1, None)
-    return proto, imported.interfaces[0], function
-
-
-def check(folder, nodes, rows, constants, lengths=(96, 61, 17, 5, 2, 1), behind=16):
-    """The right numbers at each length, and few of those that do not count, if any."""
-    proto, one, function = library(folder, nodes, rows, constants)
-    axis = one.outputs[0].lengths[0][0]
-    for length in lengths:
-        x = randn(length, *(length if n == "n" else n for n in rows))
-        room = np.full(one.inputs[0].shape, np.nan, np.float32)
-        room[tuple(map(slice, x.shape))] = x
-        made = np.full(one.outputs[0].shape, 7.0, np.float32)
-        count = np.zeros((), np.int64)
-        function([room, np.array(length, np.int64)], [made, count])
-        (want,) = run(proto, {"x": x})
-        rows_made = np.moveaxis(made, axis, 0)
-        np.testing.assert_allclose(
-            rows_made[: int(count)], np.moveaxis(want, axis, 0), rtol=1e-4, atol=1e-4
-        )
-        assert (rows_made[int(count) + behind :] == 7.0).all()
+WIDTH = 32
 
 
 def test_rows_of_products_and_norms(tmp_path):
@@ -373,6 +339,22 @@ def test_results_of_winograds_tiles_are_left_out(tmp_path):
     np.testing.assert_allclose(made[:, :5, :9], want, rtol=1e-4, atol=1e-4)
     assert (made[:, 16:] == 7.0).all()
     assert (made[:, :, 16:] == 7.0).all()
+
+
+def test_rows_that_are_put_in_order_anew_end_as_well(tmp_path, kernels):
+    """As scores of relative positions, which are shifted by a reshape."""
+    nodes = [
+        *(node("Shape", "x", "n", start=1, end=2), node("Concat", "n rest three", "s", axis=0)),
+        *(node("Squeeze", "x", "q"), node("Concat", "q q", "b", axis=0)),
+        *(node("Slice", "b from far", "c"), node("Unsqueeze", "c second", "e")),
+        node("Add", "e q", "p"),
+        *(node("Reshape", "p s", "r"), node("ReduceMax", "r second", "y", keepdims=0)),
+    ]
+    constants = {"rest": [-1], "three": [3], "second": [1], "from": [1], "far": [1 << 40]}
+    given = {name: np.int64(value) for name, value in constants.items()}
+    check(tmp_path, nodes, (1, "n", 3), given, lengths=(96, 17, 2))
+    (shifted,) = {name for name in kernels[0] if name.startswith("repacked")}
+    assert shifted.endswith("counted")
 
 
 def test_a_softmax_along_another_axis(tmp_path):
