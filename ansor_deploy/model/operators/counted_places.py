@@ -54,9 +54,9 @@ def places(
     numbers = [one for one in dict.fromkeys((*extents, *sizes)) if isinstance(one, str)]
     words = {
         "operator": emit.node.op_type,
-        "extents": _told(extents, numbers),
+        "extents": _positions(extents, numbers),
         "rooms": rooms,
-        "sizes": _told(sizes, numbers),
+        "sizes": _positions(sizes, numbers),
         "fails": int(may_fail),
         "fills": int(fills),
     }
@@ -72,14 +72,18 @@ def placed(
     sizes, own: those of updates and data.
     """
     numbers = [one for one in dict.fromkeys((*sizes, *own)) if isinstance(one, str)]
-    words: dict[str, Any] = {"sizes": _told(sizes, numbers), "own": _told(own, numbers), "how": how}
+    words: dict[str, Any] = {
+        "sizes": _positions(sizes, numbers),
+        "own": _positions(own, numbers),
+        "how": how,
+    }
     if axis is not None:
         words["axis"] = axis
     data = given[0]
     return emit.own("Placed", [*given, *numbers], emit.dtype(data), emit.shape(data), **words)
 
 
-def _told(sizes: Sizes, numbers: Sequence[str]) -> list[int]:
+def _positions(sizes: Sizes, numbers: Sequence[str]) -> list[int]:
     """Extents, and -1 less the position for each number."""
     return [one if isinstance(one, int) else -1 - numbers.index(one) for one in sizes]
 
