@@ -15,7 +15,6 @@ at all.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -98,11 +97,6 @@ def closed(bundle: Bundle) -> Bundle:
         targets={name: target for name, target in bundle.targets.items() if name in on},
         workloads={name: one for name, one in bundle.workloads.items() if name in wanted},
     )
-
-
-def digest(content: bytes) -> str:
-    """The digest that a bundle is named after: the SHA-256 of its bytes."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def record_line(claimed: str, record: dict[str, Any]) -> str:

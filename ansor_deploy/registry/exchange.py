@@ -16,13 +16,14 @@ from ..system.atomic_file import write_whole
 from ..system.digest import canonical_json, sha256
 from ..system.environment import cache_folder
 from ..system.regular_file import read_regular
-from .bundle import Bundle, BundleRefused, digest, read_bundle, refused
+from .bundle import Bundle, BundleRefused, read_bundle, refused
 from .limits import BUNDLE_BYTES, SIGNATURE_BYTES
 from .remote import (
     NAME,
     SIGNATURE,
     WITHDRAWN,
     BundleStore,
+    digest,
     name_of,
     right_name,
     withdrawal,

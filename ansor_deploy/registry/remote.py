@@ -173,9 +173,14 @@ def withdraws(name: str, words: Path | bytes, trusted: frozenset[bytes] | None) 
     return any(signed_by(withdrawal(name), words, key) for key in trusted)
 
 
+def digest(content: bytes) -> str:
+    """The digest that a bundle is named after: the SHA-256 of its bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
 def name_of(content: bytes) -> str:
     """The name of a bundle's file where it is pushed to."""
-    return f"{hashlib.sha256(content).hexdigest()}.jsonl"
+    return f"{digest(content)}.jsonl"
 
 
 def right_name(content: bytes) -> str:

@@ -18,7 +18,6 @@ from threading import Thread
 from typing import Any
 
 from ansor_deploy.registry import http, layers, remote
-from ansor_deploy.registry.bundle import digest
 from ansor_deploy.registry.signing import Signer
 from benchmarks.fuzz import command
 from benchmarks.fuzz.lies import LIES, Reply
@@ -96,7 +95,7 @@ def serving(plan: Plan, samples: Path) -> Iterator[str]:
 
 def _signed(bundle: bytes) -> dict[str, bytes]:
     """The files of the server, by name: a bundle and its signature."""
-    name = f"{digest(bundle)}.jsonl"
+    name = remote.name_of(bundle)
     return {name: bundle, name + remote.SIGNATURE: _signer().sign(bundle).encode()}
 
 

@@ -140,9 +140,9 @@ def _checked(
     may_fail = step.node.output[0] not in step.facts.idle
     part = slice(axis, axis + axes)
     extents, rooms = step.dims(0)[part], step.shape(step.input(0))[part]
-    ends, told = (_told(step, one) for one in (extents, sizes))
+    ends, counts = (_named(step, one) for one in (extents, sizes))
     words = {"may_fail": may_fail, "fills": fills}
-    return counted_places.places(step, index, ends, rooms, told, **words)
+    return counted_places.places(step, index, ends, rooms, counts, **words)
 
 
 def _placed(
@@ -150,11 +150,11 @@ def _placed(
 ) -> list[tuple[str, Axes]]:
     """The data with those updates that count. sizes: of the updates."""
     how, given = step.attribute("reduction") or "none", (step.input(0), index, updates)
-    told = (_told(step, one) for one in (sizes, step.dims(0)))
-    return [(counted_places.placed(step, given, axis, how, *told), step.axes(0))]
+    counts = (_named(step, one) for one in (sizes, step.dims(0)))
+    return [(counted_places.placed(step, given, axis, how, *counts), step.axes(0))]
 
 
-def _told(step: Step, numbers: Sequence[Number]) -> list[int | str]:
+def _named(step: Step, numbers: Sequence[Number]) -> list[int | str]:
     return [step.scalar(one) if isinstance(one, Sum) else one for one in numbers]
 
 

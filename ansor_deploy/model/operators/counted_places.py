@@ -22,7 +22,7 @@ from ..._lazy_tvm import tirx, tvm
 from ..graph.graph import OWN
 from .converting import Call
 from .emitter import Emitter
-from .indices import PLACES, out_of_range
+from .indices import PLACES, kept_in, out_of_range
 from .operator import Operator
 
 # Attribute of a program: for parameters, axes, and numbers, by their positions, that it reads a
@@ -184,11 +184,7 @@ class _Places:
         return tirx.Cast(kind, tirx.BufferLoad(numbers[-1 - extent], []))
 
     def _one(self, x: Any, y: Any, at: Any, extent: Any, fault: Any) -> None:
-        zero = tirx.const(0, str(extent.ty.dtype))
-        index = x[at]
-        wrapped = index + tirx.Select(index < zero, extent, zero)
-        outside = tirx.Or(wrapped < zero, wrapped >= extent)
-        y[at] = tirx.Select(outside, zero, wrapped)
+        y[at], outside = kept_in(x[at], extent, tirx.const(0, str(extent.ty.dtype)))
         fault[0] = fault[0] | tirx.Cast("int32", outside)
 
 

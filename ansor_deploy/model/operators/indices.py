@@ -144,10 +144,17 @@ class _Range:
         return [(*at, place) for place in range(len(self._extents))]
 
     def _one(self, x: Any, y: Any, at: Any, extent: int, faults: Any, row: Any) -> None:
-        index = x[at]
-        kind = index.ty.dtype
-        zero, least, end = (tirx.const(value, kind) for value in (0, self._least, extent))
-        wrapped = index + tirx.Select(index < zero, end, zero) if self._negative else index
-        outside = tirx.Or(wrapped < least, wrapped >= end)
-        y[at] = tirx.Select(outside, least, wrapped)
+        least, end = (tirx.const(value, x[at].ty.dtype) for value in (self._least, extent))
+        y[at], outside = kept_in(x[at], end, least, negative=self._negative)
         faults[row,] = faults[row,] | tirx.Cast("int32", outside)
+
+
+def kept_in(index: Any, end: Any, least: Any, *, negative: bool = True) -> tuple[Any, Any]:
+    """An index in a range, the least one instead of any outside, and whether it was outside.
+
+    end: the first index behind the range. negative: whether negative ones count from there.
+    """
+    zero = tirx.const(0, str(end.ty.dtype))
+    wrapped = index + tirx.Select(index < zero, end, zero) if negative else index
+    outside = tirx.Or(wrapped < least, wrapped >= end)
+    return tirx.Select(outside, least, wrapped), outside

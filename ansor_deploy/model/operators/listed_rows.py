@@ -29,8 +29,10 @@ def stack_listed_rows(graph: Graph) -> None:
     for node in [one for one in graph.nodes if is_op(one, "Loop")]:
         for name in list(node.output):
             empty = makers.get(_given(node, name))
+            if empty is None or not is_op(empty, "SequenceEmpty"):
+                continue
             readers = [one for one in graph.nodes if name in uses(one)]
-            if empty is not None and is_op(empty, "SequenceEmpty") and _are_joins(readers):
+            if _are_joins(readers):
                 kind = attribute(empty, "dtype", TensorProto.FLOAT)
                 changed = _stacked(graph, node, name, kind, readers) or changed
     if changed:
