@@ -131,8 +131,8 @@ class Plan(Struct, frozen=True):
 @reuse_option
 @require_hits_option
 @verbose_option(
-    "Say what the models take and give, and list every task with its nodes, what it is near to, "
-    "and why it is tuned again."
+    "Say what the models take and give, and which open sizes were assumed; list every task with "
+    "its nodes, what it is near to, and why it is tuned again."
 )
 @answering
 def command(models: tuple[Path, ...], request: Request) -> Answer:
@@ -148,7 +148,7 @@ def command(models: tuple[Path, ...], request: Request) -> Answer:
     """
     from ..pipeline import plan
 
-    with report(quiet=True) as events:
+    with report(quiet=not is_verbose()) as events:
         planned = plan(list(models), request, events)
     answer = Plan.of(planned, request.remake)
     if request.require_hits and (rows := lacking(planned, request)):

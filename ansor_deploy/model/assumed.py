@@ -250,16 +250,54 @@ def any_size(
     for step in (*_STEPS, side_of_patch(nodes(trials.proto.graph))) if sides else ():
         if step == 1 or any(size % step or size < 2 * step for size in sizes):
             continue
-        half = flat = less = ranged = shapes
-        for axis, size in zip(sides, sizes, strict=True):
-            span = Span(size // step // 2 * step, size, step)
-            half, ranged = _with(half, [axis], span.least), _with(ranged, [axis], span)
-            less = _with(less, [axis], size - step)
-            if axis.name == sides[-1].name:
-                flat = _with(flat, [axis], span.least)
-        if not any(trials.misfit({**given, **one}) for one in (half, flat, less)):  # type: ignore[dict-item]
-            return ranged
+        others = _other_sides(shapes, sides, step)
+        if not any(trials.misfit({**given, **one}) for one in others):  # type: ignore[dict-item]
+            spans = [Span(size // step // 2 * step, size, step) for size in sizes]
+            return _each_with(shapes, sides, spans)
     return {}
+
+
+def _other_sides(shapes: Asked, sides: Sequence[Axis], step: int) -> list[Asked]:
+    """The shapes with half of the sides, with half of the last name's alone, and a step less."""
+    sizes = [_size(shapes, axis) for axis in sides]
+    half = [size // step // 2 * step for size in sizes]
+    last = [axis for axis in sides if axis.name == sides[-1].name]
+    return [
+        _each_with(shapes, sides, half),
+        _with(shapes, last, half[-1]),
+        _each_with(shapes, sides, [size - step for size in sizes]),
+    ]
+
+
+def _each_with(shapes: Asked, axes: Sequence[Axis], sizes: Sequence[int | Span]) -> Asked:
+    for axis, size in zip(axes, sizes, strict=True):
+        shapes = _with(shapes, [axis], size)
+    return shapes
+
+
+def one_size(trials: Trials, given: Asked, found: Asked) -> str:
+    """Why the graph takes no other size, where one was assumed for a length or images; else "".
+
+    found: the assumed shapes. Tried are those that `any_size` tries, and half of a length.
+    """
+    known = {name: _most_of(shape) for name, shape in {**given, **found}.items()}
+    axes = [axis for axis in open_axes(trials.proto) if axis.value.name in found]
+    axes = [a for a in axes if _is_free(a, found) and not _is_span(found[a.value.name][a.at])]
+    sides = [axis for axis in axes if is_side(axis, found)]
+    least = min((_size(known, axis) for axis in sides), default=0)
+    others = _other_sides(known, sides, _STEPS[0] if least >= 2 * _STEPS[0] else 2) if sides else []
+    for axis in axes:
+        if axis not in sides and (size := _size(known, axis)) > 1:
+            others.append(_with(known, [axis], size // 2))
+    return next(filter(None, map(trials.misfit, others)), "")  # type: ignore[arg-type]
+
+
+def _most_of(shape: Sequence[int | Span]) -> Shape:
+    return tuple(size.most if isinstance(size, Span) else size for size in shape)
+
+
+def _is_span(size: int | Span) -> bool:
+    return isinstance(size, Span)
 
 
 def is_side(axis: Axis, shapes: Asked) -> bool:

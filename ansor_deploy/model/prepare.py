@@ -14,7 +14,7 @@ from ..registry.record import TaskKey
 from ..runtime.batches import tried_size
 from ..runtime.lengths import tried_together
 from ..target import Target
-from .assumed import assumed, too_large
+from .assumed import assumed, one_size, too_large
 from .batches import Asked, Batch, Given, Span, Values, shapes_of, span_of, values_of, with_rows
 from .caches import Opened, assumed_rows, fixed_caches
 from .canonicalize import canonical_graph
@@ -233,9 +233,9 @@ def _completed(
         return shapes, rows, True
     if not (found := assumed(trials, shapes[0])):
         return shapes, 0, False
-    large = too_large(trials, shapes[0])
-    why = f"; {large}" if large else ""
-    stage("sizes", f"{options(found)}, which the file leaves open{why}")
+    large, fault = too_large(trials, shapes[0]), one_size(trials, shapes[0], found)
+    why = (large, f"other sizes do not fit: {fault}" if fault else "")
+    stage("sizes", "; ".join((f"{options(found)}, which the file leaves open", *filter(None, why))))
     may_be_fixed = span_of(found) is not None and span_of(shapes[0]) is None
     return [{**shapes[0], **found}], 0, may_be_fixed
 

@@ -43,6 +43,16 @@ def test_a_plan_without_a_terminal_is_its_answer_alone(shop):
     assert "[" not in result.stdout + result.stderr
 
 
+def test_a_verbose_plan_says_why_it_assumes_one_size(tmp_path):
+    nodes = [node("Reshape", "x sizes", "r"), node("Relu", "r", "y")]
+    shape = {"x": ("batch", "seq", 8)}
+    proto = model(nodes, shape, constants={"sizes": np.array([10, 4, 2])})
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    result = program(tmp_path, "plan", "net.onnx", "--registry", "r.db", "--verbose")
+    said = " ".join(result.stderr.split())
+    assert "x=1,10,8, which the file leaves open; other sizes do not fit: node 'r'" in said
+
+
 @pytest.mark.parametrize("antialias", [0, 1])
 def test_open_caches_get_room_or_one_size_where_a_node_takes_none(antialias, tmp_path):
     nodes = [node("Concat", "past x", "present", axis=2),
