@@ -13,31 +13,21 @@ from math import isqrt
 
 from onnx import ModelProto
 
+from .axes import scaled, size_at, with_size
 from .batches import Asked, Span, span_of, with_rows
 from .caches import found_caches
 from .misfit import Trials, longest
 from .onnx.bind import declared_shape
 from .onnx.size_names import SizeName
 from .onnx.sizes import Axis, is_length, open_axes, proposals
-from .onnx.skeleton import nodes
-from .onnx.usual_sizes import (
-    colours_at,
-    is_line,
-    is_of_batch,
-    is_of_image,
-    is_of_time,
-    side_of_patch,
-)
+from .onnx.usual_sizes import colours_at, is_of_batch, is_of_image, is_of_time
 from .proportions import in_proportion
+from .sides import OF_IMAGES, STEPS, any_size, is_height, is_side, other_sides
 from .together import together
 
 Shape = tuple[int, ...]
-_OF_IMAGES = 4  # the least rank of a tensor of images
-_LINE = 4  # an image of a line of text is at least this many times as wide as high
 _BYTES = 4  # of an element
 _MOST = 1 << 26  # elements of the largest tensor that is accepted while other sizes need fewer
-# Networks that halve their data take multiples of 32; with windows of the smallest, of more.
-_STEPS = (32, 64, 128)
 
 
 def assumed(trials: Trials, given: Asked) -> Asked:
@@ -62,7 +52,7 @@ def assumed(trials: Trials, given: Asked) -> Asked:
     if any(not (is_length(axis, axes) or is_side(axis, fitting[0])) for axis in lengths):
         return {}
     if span:
-        return _with(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
+        return with_size(fitting[0], lengths, span) if {*map(known.get, names)} == {span} else {}
     return _opened(trials, fixed, fitting, lengths)
 
 
@@ -99,10 +89,10 @@ def _smaller(
 ) -> Iterator[dict[str, Shape]]:
     """The shapes with the next powers of two as sides of images, without a huge tensor."""
     sides = [axis for axis in axes if is_side(axis, shapes)]
-    while sides and min(_size(shapes, axis) for axis in sides) > _STEPS[0]:
+    while sides and min(size_at(shapes, axis) for axis in sides) > STEPS[0]:
         for axis in sides:
-            half = 1 << (_size(shapes, axis) - 1).bit_length() - 1
-            shapes = _with(shapes, [axis], half)  # type: ignore[assignment]
+            half = 1 << (size_at(shapes, axis) - 1).bit_length() - 1
+            shapes = with_size(shapes, [axis], half)  # type: ignore[assignment]
         why, largest = trials.tried({**given, **shapes})
         if not why and largest <= _MOST:
             yield dict(shapes)
@@ -136,11 +126,11 @@ def _exported(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, 
     first: Asked = dict(next(proposals(trials.proto, given), {}))
     axes = [axis for axis in open_axes(trials.proto) if axis.value.name in first]
     free = [axis for axis in axes if not _is_batch(axis, first)] or axes
-    lengths = [axis for axis in free if _size(first, axis) > 1] or free  # no batch of a state
+    lengths = [axis for axis in free if size_at(first, axis) > 1] or free  # no batch of a state
     _, sizes = trials.clash({**given, **first})  # type: ignore[dict-item]
-    tried_with = {_size(first, axis) for axis in lengths if is_side(axis, first)}
+    tried_with = {size_at(first, axis) for axis in lengths if is_side(axis, first)}
     for size in dict.fromkeys((*sizes, *_sides(sizes, tried_with))):
-        found = _with(first, lengths, size)
+        found = with_size(first, lengths, size)
         if size > 1 and not trials.misfit({**given, **found}):  # type: ignore[dict-item]
             yield found  # type: ignore[misc]
             return
@@ -178,28 +168,31 @@ def _opened(
     of_images = {axis.name for axis in lengths if is_side(axis, fitting[0])}
     sides = [axis for axis in lengths if axis.name in of_images]  # of a mask for the images, too
     made: Asked = {**fitting[0], **any_size(trials, given, fitting[0], sides)}
-    others = [axis for axis in lengths if axis not in sides and not _is_height(axis, fitting[0])]
+    others = [axis for axis in lengths if axis not in sides and not is_height(axis, fitting[0])]
     largest = fitting[0]
     for places in _together(trials, given, fitting[0], others):
         most = _most(trials, given, fitting, largest, places)
-        largest = _with(largest, places, most)
+        largest = scaled(largest, places, most)
         least = _least(trials, given, fitting[0], places, most)
         step = next(_steps(trials, given, fitting[0], places, most), most)
         if (first := max(least, step)) < most:
-            made = _with(made, places, Span(first, most, step))
+            made = scaled(made, places, Span(first, most, step))
     return made
 
 
 def _together(
     trials: Trials, given: Mapping[str, Shape], shapes: Asked, axes: Sequence[Axis]
 ) -> list[list[Axis]]:
-    """The axes in groups that change together: those of one name, or of several of one size."""
+    """The axes in groups that change together.
+
+    They have one name, or one size, or sizes that are multiples of the smallest, which comes first.
+    """
     groups = list[list[str]]()
-    sizes = {axis.name: _size(shapes, axis) for axis in axes}
+    sizes = {axis.name: size_at(shapes, axis) for axis in axes}
 
     def fits(names: Sequence[str]) -> bool:
         places = [axis for axis in axes if axis.name in names]
-        asked = _with(shapes, places, sizes[names[0]] // 2)
+        asked = scaled(shapes, places, min(sizes[name] for name in names) // 2)
         return not trials.misfit({**given, **asked})  # type: ignore[dict-item]
 
     for size in dict.fromkeys(sizes.values()):
@@ -207,8 +200,14 @@ def _together(
         found, left = together(alike, fits) if len(alike) > 1 and size > 1 else ([], alike)
         groups += found
         groups += [left] if len(left) > 1 and fits(left) else [[name] for name in left]
+    stuck = [name for names in groups if not fits(names) for name in names if sizes[name] > 1]
+    least = min(map(sizes.__getitem__, stuck), default=1)
+    several = len({sizes[name] for name in stuck}) > 1
+    if several and not any(sizes[name] % least for name in stuck) and fits(stuck):
+        groups = [names for names in groups if names[0] not in stuck] + [stuck]
     ordered = sorted(groups, key=lambda names: names[0])
-    return [[axis for axis in axes if axis.name in names] for names in ordered]
+    each = [[axis for axis in axes if axis.name in names] for names in ordered]
+    return [sorted(places, key=lambda axis: sizes[axis.name]) for places in each]
 
 
 def _most(
@@ -224,55 +223,18 @@ def _most(
     proposed no tensor becomes huge, also by several lengths together. others: shapes with the other
     lengths as long as they are so far.
     """
-    sizes = sorted({_size(shapes, places[0]) for shapes in proposals(trials.proto, given)})
-    fits = max(_size(shapes, places[0]) for shapes in fitting)
+    sizes = sorted({size_at(shapes, places[0]) for shapes in proposals(trials.proto, given)})
+    fits = max(size_at(shapes, places[0]) for shapes in fitting)
     beyond = next((size for size in sizes if size > 2 * fits), fits)
 
     def fault(size: int) -> bool:
-        asked = _with(others, places, size)
+        asked = scaled(others, places, size)
         why, elements = trials.tried({**given, **asked})  # type: ignore[dict-item]
         return bool(why) or elements > _MOST
 
     # What was proposed was tried, unless there are several lengths: this costs nothing.
     faulty = next((size for size in sizes if fits < size <= beyond and fault(size)), None)
     return longest(fits, faulty, fault) if faulty else beyond
-
-
-def any_size(
-    trials: Trials, given: Mapping[str, Shape], shapes: Asked, sides: Sequence[Axis]
-) -> Asked:
-    """Ranges for the sides of images, in `shapes`, if the graph takes other sizes; else none.
-
-    Tried are the least size and the one before the largest, and the least with one side alone,
-    since a graph may take squares. given: the shapes of the other inputs.
-    """
-    sizes = [_size(shapes, axis) for axis in sides]
-    for step in (*_STEPS, side_of_patch(nodes(trials.proto.graph))) if sides else ():
-        if step == 1 or any(size % step or size < 2 * step for size in sizes):
-            continue
-        others = _other_sides(shapes, sides, step)
-        if not any(trials.misfit({**given, **one}) for one in others):  # type: ignore[dict-item]
-            spans = [Span(size // step // 2 * step, size, step) for size in sizes]
-            return _each_with(shapes, sides, spans)
-    return {}
-
-
-def _other_sides(shapes: Asked, sides: Sequence[Axis], step: int) -> list[Asked]:
-    """The shapes with half of the sides, with half of the last name's alone, and a step less."""
-    sizes = [_size(shapes, axis) for axis in sides]
-    half = [size // step // 2 * step for size in sizes]
-    last = [axis for axis in sides if axis.name == sides[-1].name]
-    return [
-        _each_with(shapes, sides, half),
-        _with(shapes, last, half[-1]),
-        _each_with(shapes, sides, [size - step for size in sizes]),
-    ]
-
-
-def _each_with(shapes: Asked, axes: Sequence[Axis], sizes: Sequence[int | Span]) -> Asked:
-    for axis, size in zip(axes, sizes, strict=True):
-        shapes = _with(shapes, [axis], size)
-    return shapes
 
 
 def one_size(trials: Trials, given: Asked, found: Asked) -> str:
@@ -284,11 +246,12 @@ def one_size(trials: Trials, given: Asked, found: Asked) -> str:
     axes = [axis for axis in open_axes(trials.proto) if axis.value.name in found]
     axes = [a for a in axes if _is_free(a, found) and not _is_span(found[a.value.name][a.at])]
     sides = [axis for axis in axes if is_side(axis, found)]
-    least = min((_size(known, axis) for axis in sides), default=0)
-    others = _other_sides(known, sides, _STEPS[0] if least >= 2 * _STEPS[0] else 2) if sides else []
+    least = min((size_at(known, axis) for axis in sides), default=0)
+    step = STEPS[0] if least >= 2 * STEPS[0] else 2
+    others = other_sides(known, sides, [step] * len(sides)) if sides else []
     for axis in axes:
-        if axis not in sides and (size := _size(known, axis)) > 1:
-            others.append(_with(known, [axis], size // 2))
+        if axis not in sides and (size := size_at(known, axis)) > 1:
+            others.append(with_size(known, [axis], size // 2))
     return next(filter(None, map(trials.misfit, others)), "")  # type: ignore[arg-type]
 
 
@@ -300,29 +263,6 @@ def _is_span(size: int | Span) -> bool:
     return isinstance(size, Span)
 
 
-def is_side(axis: Axis, shapes: Asked) -> bool:
-    """Whether the axis is the height or the width of images."""
-    shape = declared_shape(axis.value) or ()
-    rank = len(shape)
-    if not is_of_image(axis.value) or _is_line(axis, shapes):
-        return False
-    behind = rank - 1 if colours_at(shape) == rank - 1 else rank
-    return behind - 2 <= axis.at < behind and not is_of_time(axis.name)
-
-
-def _is_line(axis: Axis, shapes: Asked) -> bool:
-    """Whether images are lines of text, judged by the file or the height that the graph takes."""
-    declared, chosen = declared_shape(axis.value) or (), shapes[axis.value.name]
-    if is_line(declared) or len(declared) != _OF_IMAGES:
-        return is_line(declared)
-    high, long = (one.most if isinstance(one, Span) else one for one in chosen[2:])
-    return long >= _LINE * high and is_line((*declared[:2], high, declared[3]))
-
-
-def _is_height(axis: Axis, shapes: Asked) -> bool:
-    return axis.at == 2 and _is_line(axis, shapes)
-
-
 def _is_free(axis: Axis, shapes: Asked) -> bool:
     return not (_is_batch(axis, shapes) or _is_channels(axis))
 
@@ -330,13 +270,8 @@ def _is_free(axis: Axis, shapes: Asked) -> bool:
 def _is_channels(axis: Axis) -> bool:
     """Whether the axis is that of the colours or channels of images."""
     shape = declared_shape(axis.value) or ()
-    pictured = len(shape) >= _OF_IMAGES and is_of_image(axis.value)
+    pictured = len(shape) >= OF_IMAGES and is_of_image(axis.value)
     return pictured and axis.at == colours_at(shape) and not is_of_time(axis.name)
-
-
-def _size(shapes: Asked, axis: Axis) -> int:
-    size = shapes[axis.value.name][axis.at]
-    return size.most if isinstance(size, Span) else size
 
 
 def _names(proto: ModelProto, given: Asked) -> dict[str, int | Span]:
@@ -356,7 +291,7 @@ def _least(
     """The least power of two that the graph takes as a length, or `most` if it takes none."""
 
     def fits(doubled: int) -> bool:
-        asked = _with(shapes, places, 1 << doubled)
+        asked = scaled(shapes, places, 1 << doubled)
         return not trials.misfit({**given, **asked})  # type: ignore[dict-item]
 
     return 1 if fits(0) else min(most, 2 << longest(0, (most - 1).bit_length(), fits))
@@ -368,16 +303,7 @@ def _steps(
     """Steps between lengths that the graph takes, smallest first: networks often halve data."""
     step = 1
     while step < most and not most % step:
-        asked = _with(shapes, places, most - step)
+        asked = scaled(shapes, places, most - step)
         if not trials.misfit({**given, **asked}):  # type: ignore[dict-item]
             yield step
         step *= 2
-
-
-def _with(shapes: Asked, places: Sequence[Axis], size: int | Span) -> Asked:
-    """The shapes with another size at some places."""
-    axes = {(axis.value.name, axis.at) for axis in places}
-    return {
-        name: tuple(size if (name, at) in axes else n for at, n in enumerate(shape))
-        for name, shape in shapes.items()
-    }

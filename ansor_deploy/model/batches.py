@@ -36,6 +36,15 @@ class Span:
     def __str__(self) -> str:
         return f"{self.least}..{self.most}" + (f":{self.step}" if self.step > 1 else "")
 
+    def times(self, other: Span) -> int | None:
+        """How many times this range another one is; None if it is no such multiple."""
+        by = other.most // self.most
+        return by if by and other == Span(self.least * by, self.most * by, self.step * by) else None
+
+    def times_all(self, others: Iterable[Span]) -> bool:
+        """Whether all others are multiples of this range."""
+        return all(self.times(one) for one in others)
+
     @classmethod
     def read(cls, text: str) -> Span:
         """The span that a text writes."""

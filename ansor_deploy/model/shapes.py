@@ -9,7 +9,6 @@ from shlex import quote
 from onnx import ModelProto
 
 from ..errors import ModelError
-from .assumed import any_size, is_side
 from .batches import Asked, Span
 from .caches import found_caches
 from .misfit import Trials
@@ -17,6 +16,7 @@ from .onnx.bind import OpenInputsError, bind_shapes, declared_shape, model_input
 from .onnx.file import load
 from .onnx.rebatch import FixedSizesError
 from .onnx.sizes import open_axes, proposals
+from .sides import any_size, is_side
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]

@@ -47,8 +47,8 @@ class Lengths:
     """The lengths that a library takes.
 
     said: the manifest's `ranges`: each has `least`, `most` and `step`, the input `length` that
-    holds the length, and the `places`, inputs and their axes, that have this length. called: the
-    interface of its function.
+    holds the length, and the `places`, inputs and their axes, that are this length, or as many
+    times that as `times` says. called: the interface of its function.
     """
 
     def __init__(self, said: Sequence[Mapping[str, Any]], called: Sequence[Interface]) -> None:
@@ -56,6 +56,7 @@ class Lengths:
         self._lengths = [one["length"] for one in said]
         self._places = [[(name, axis) for name, axis in one["places"]] for one in said]
         self._firsts = [places[0] for places in self._places]
+        self._times = [one.get("times") or [1] * len(one["places"]) for one in said]
         self._called = called[0]
         self._made: dict[Sizes, Interface] = {}
         self._rooms: dict[str, list[np.ndarray]] = defaultdict(list)  # arrays that no call uses now
@@ -81,17 +82,16 @@ class Lengths:
     @property
     def takes(self) -> str:
         """The inputs as text, such as "ids: int64[1, 1..512]"."""
-        texts = [_text(*one) for one in self._ends]
-        shapes = (", ".join(self._sizes(info, texts)) for info in self._given)
+        shapes = (", ".join(self._sizes(info, self._ends)) for info in self._given)
         pairs = zip(self._given, shapes, strict=True)
         return ", ".join(f"{info.name}: {info.dtype}[{shape}]" for info, shape in pairs)
 
     def interface(self, *sizes: int) -> Interface:
         """The interface at these lengths, one for each range; outputs have their full room."""
         if sizes not in self._made:
-            texts = [*map(str, sizes)]
+            ends = [(size, size, 1) for size in sizes]
             inputs = tuple(
-                replace(info, shape=tuple(map(int, self._sizes(info, texts))))
+                replace(info, shape=tuple(map(int, self._sizes(info, ends))))
                 for info in self._given
             )
             self._made[sizes] = replace(self._called, inputs=inputs)
@@ -161,12 +161,17 @@ class Lengths:
         except IndexError:
             return None
 
-    def _sizes(self, info: TensorInfo, texts: Sequence[str]) -> list[str]:
-        """The extents of an input as texts, with these texts for the lengths."""
-        pairs = zip(self._places, texts, strict=True)
-        own = {at: text for some, text in pairs for name, at in some if name == info.name}
+    def _sizes(self, info: TensorInfo, ends: Sequence[tuple[int, int, int]]) -> list[str]:
+        """The extents of an input as texts, with these ranges of the lengths."""
+        own = {}
+        for places, times, one in zip(self._places, self._times, ends, strict=True):
+            for (name, axis), by in zip(places, times, strict=True):
+                if name == info.name:
+                    own[axis] = _text(*(n * by for n in one))
         return [own.get(axis, str(size)) for axis, size in enumerate(info.shape)]
 
 
 def _text(least: int, most: int, step: int) -> str:
+    if least == most:
+        return str(least)
     return f"{least}..{most}" + (f":{step}" if step > 1 else "")

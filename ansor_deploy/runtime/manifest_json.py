@@ -84,6 +84,7 @@ def _fault(manifest: Any) -> str:
             kinds += [(one["length"], str)]
             for place in (one["places"][0], *one["places"]):
                 kinds += [(place[0], str), (place[1], int)]
+            kinds += [(by, int) for by in one.get("times") or ()]
         for one in manifest.get("variants") or [manifest]:
             for tensor in (*one["inputs"], *one["outputs"]):
                 kinds += [(tensor["name"], str), (tensor["dtype"], str)]

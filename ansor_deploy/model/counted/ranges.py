@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onnx import helper
 
@@ -14,7 +14,7 @@ from ..onnx.bind import model_inputs
 from ..onnx.sizes import is_length, open_axes
 from ..operators.emitter import INT64
 from ..ranges import Place, Range, fixed
-from ..together import together
+from ..together import tied, together
 from . import rooms
 from .known import Known
 from .numbers import Number, symbol
@@ -30,7 +30,8 @@ def asked_of(trials: Trials, shapes: Asked) -> tuple[Range, ...]:
 
     Axes with the same range have one length, with two exceptions: the graph takes a length of its
     own for some of their names, or an input has two of them. Then axes have one length if they have
-    one name, or, in a model without names, the same number. Several lengths are named after their
+    one name, or, in a model without names, the same number. Lengths that the graph does not take
+    apart are one as well, with axes that are multiples of it. Several lengths are named after their
     axes.
     """
     proto = trials.proto
@@ -48,11 +49,49 @@ def asked_of(trials: Trials, shapes: Asked) -> tuple[Range, ...]:
         found[span, free.get(place, own)].append(place)
     taken = {name for node in proto.graph.node for name in (*node.input, *node.output)}
     taken |= {value.name for value in proto.graph.input}
-    called = names if len(found) > 1 else {}
-    return tuple(
-        Range(span.least, span.most, _length(called, places, taken), tuple(places), span.step)
-        for (span, _), places in found.items()
-    )
+    groups = [(span, places) for (span, _), places in found.items()]
+    joined = _joined(trials, shapes, spans, groups)
+    called = names if len(joined) > 1 else {}
+    return tuple(_range(some, called, taken) for some in joined)
+
+
+Group = tuple[Span, list[Place]]  # axes with one range
+
+
+def _joined(
+    trials: Trials, shapes: Asked, spans: Mapping[Place, Span], groups: Sequence[Group]
+) -> list[list[Group]]:
+    """The groups, those together of which the graph takes no other length alone."""
+    sizes = {place: span.most for place, span in spans.items()}
+
+    def fits(some: Sequence[Group]) -> bool:
+        if not _least(some).times_all(span for span, _ in some):
+            return False
+        less = {place: span.most - span.step for span, places in some for place in places}
+        return not trials.misfit(fixed(shapes, sizes | less))
+
+    def alike(one: Group, other: Group) -> bool:
+        places = (*one[1], *other[1])
+        return len({len(shapes[name]) - axis for name, axis in places}) == 1
+
+    if len(groups) < 2 or any(span.most - span.step < span.least for span, _ in groups):
+        return [[one] for one in groups]
+    return tied(groups, fits, alike)
+
+
+def _least(groups: Iterable[Group]) -> Span:
+    return min((span for span, _ in groups), key=lambda span: span.most)
+
+
+def _range(groups: Sequence[Group], called: Mapping[Place, str], taken: set[str]) -> Range:
+    """The range of groups whose sizes are multiples of the first one's."""
+    first = _least(groups)
+    found = [(place, first.times(span) or 1) for span, places in groups for place in places]
+    found.sort(key=lambda one: one[1])
+    places = tuple(place for place, _ in found)
+    times = tuple(by for _, by in found) if found[-1][1] > 1 else ()
+    length = _length(called, places, taken)
+    return Range(first.least, first.most, length, places, first.step, times)
 
 
 def _apart(shapes: Asked, names: Mapping[Place, str]) -> Iterator[Span]:
@@ -131,7 +170,8 @@ def start(known: Known) -> None:
         return
     long = [(one, _number(graph, one)) for one in graph.ranges]
     if long:
-        rooms.say(known, [(*place, number) for one, number in long for place in one.places])
+        extents = [(at, n * by) for one, n in long for at, by in one.extents()]
+        rooms.say(known, [(*place, number) for place, number in extents])
 
 
 def _number(graph: Graph, asked: Range) -> Number:

@@ -6,7 +6,7 @@ from helpers.tried import assumed
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.counted import ranges
 from ansor_deploy.model.misfit import Trials
-from ansor_deploy.model.together import together
+from ansor_deploy.model.together import tied, together
 
 ANY = Span(1, 128)
 
@@ -40,6 +40,24 @@ def test_rows_without_the_batch_that_others_share_are_a_list():
     inputs = {"x": ("a", "n", 4), "z": ("a", 1, 4), "places": ("k", 3)}
     proto = model(nodes, inputs, constants={"w": randn(0, 3, 4)})
     assert assumed(proto, {}) == {"x": (1, ANY, 4), "z": (1, 1, 4), "places": (ANY, 3)}
+
+
+def test_sides_of_squares_are_one_length():
+    nodes = [node("Transpose", "x", "t", perm=[0, 1, 3, 2]), node("Add", "x t", "y")]
+    proto = model(nodes, {"x": (1, 3, "h", "w")})
+    found, side = assumed(proto, {}), Span(96, 224, 32)
+    assert found == {"x": (1, 3, side, side)}
+    assert [one.places for one in ranges.asked_of(Trials(proto), found)] == [(("x", 2), ("x", 3))]
+
+
+def test_lengths_that_change_alone_are_not_tied():
+    things = [[1], [2], [3], [4]]
+    never = lambda one, other: False  # noqa: E731
+    assert tied(things, lambda some: some == [[2]], never) == [[[1]], [[2]], [[3]], [[4]]]
+    pair = lambda some: some in ([[2]], [[1], [4]])  # noqa: E731
+    assert tied(things, pair, never) == [[[1], [4]], [[2]], [[3]]]
+    odd = lambda one, other: other == [3]  # noqa: E731
+    assert tied(things, lambda some: some == [[1], [3]], odd) == [[[1], [3]], [[2]], [[4]]]
 
 
 def test_names_of_which_no_two_fit_stay_together():

@@ -127,6 +127,22 @@ SIZES = Lengths(
 )
 
 
+def test_axes_that_are_multiples_of_a_length():
+    said = {"least": 1, "most": 4, "step": 1, "length": "n", "places": [["x", 0], ["z", 1]]}
+    inputs = [{"name": "x", "shape": [4], "dtype": "int64"}]
+    inputs += [{"name": "z", "shape": [2, 12], "dtype": "int64"}]
+    inputs += [{"name": "n", "shape": [], "dtype": "int64"}]
+    called = Interface.from_json({"inputs": inputs, "outputs": []})
+    codes = Lengths([{**said, "times": [1, 3]}], [called])
+    assert codes.takes == "x: int64[1..4], z: int64[2, 3..12:3]"
+    fed = {"x": np.ones(2, np.int64), "z": np.ones((2, 6), np.int64)}
+    ((_, given, _),) = codes.parts(fed, {})
+    assert (int(given["n"]), given["z"].sum()) == (2, 12)
+    assert codes.of(fed).input_shapes == {"x": (2,), "z": (2, 6)}
+    with pytest.raises(UsageError, match="do not fit"):
+        fitting(Path("m.so"), codes.interfaces, {**fed, "z": np.ones((2, 5), np.int64)}, codes)
+
+
 def image(height, width, rows=None):
     return {"x": np.ones((1, height, width), np.int64), "mask": np.ones(rows or height, np.int64)}
 
