@@ -16,6 +16,7 @@ from .helptext import Command, with_examples
 from .options import device_option
 from .output import Answer, answering, is_verbose, report, verbose_option
 from .run_options import seconds_option, threads_option
+from .shapes import Extent, InputShapes, parse_shape, shape_text
 
 if TYPE_CHECKING:
     from ..measure.roof import Roof
@@ -30,10 +31,20 @@ if TYPE_CHECKING:
     "profile resnet18.so --beside onnxruntime",
     "profile resnet18.so --device pi",
     "profile resnet18.so --trace resnet18.trace.json",
+    "profile bert.so --input-shape ids=1,48",
 )
 @click.command("profile", cls=Command)
 @click.argument("artifact", type=existing_file)
 @click.argument("model", type=existing_file, required=False)
+@click.option(
+    "--input-shape",
+    "input_shapes",
+    type=parse_shape,
+    multiple=True,
+    metavar="NAME=1,3,224,224",
+    help="The shape of an input in the runs, of those that the library takes. Repeatable.  "
+    "[default: each shape of the library, and the largest of a range]",
+)
 @threads_option
 @seconds_option("How long to run the library.")
 @click.option(
@@ -51,6 +62,7 @@ if TYPE_CHECKING:
 def command(
     artifact: Path,
     model: Path | None,
+    input_shapes: InputShapes,
     threads: int,
     run_seconds: float,
     trace: Path | None,
@@ -67,6 +79,10 @@ def command(
     Kernels that add up products of bytes are compared with the fastest such product that the
     library's instructions allow on this machine, which is measured.
 
+    A library for a range of lengths, or of images, is profiled at its largest size. With
+    --input-shape it is profiled at another one, where the work of a kernel is not known, and so
+    neither its speed nor its limit.
+
     With --beside, ONNX Runtime profiles MODEL, from which the library was built, with as many
     threads. The times are listed for the smallest groups of nodes that neither engine computes
     together with others. ONNX Runtime's times are with its profiler on. MODEL may be left out if it
@@ -79,12 +95,13 @@ def command(
     from ..ship.race.timing import profile, profile_beside
     from ..views.profile import write_trace
 
+    shapes = {name: _sizes(name, shape) for name, shape in input_shapes}
     here = bool(engine or threads or model)
     if devices and here:
         raise UsageError("--beside and --threads work on this machine only", "leave out --device")
     where = () if here else devices
     with report() as events, opened(artifact, where, events, threads) as library:
-        profiles = profile(library, run_seconds)
+        profiles = profile(library, run_seconds, shapes)
         raced = profile_beside(library, model, profiles, threads, run_seconds) if engine else []
         target, here = built_for(library.manifest), runs_in_process(library)
         target = rated(target) if here else target
@@ -100,6 +117,14 @@ def command(
         variants.append(ProfileVariant(**figures, inputs=shape.input_shapes))
         text += [shape.takes, *answer.lines]
     return Answer(ProfileVariants(variants), text)
+
+
+def _sizes(name: str, shape: Sequence[Extent]) -> list[int]:
+    """The sizes of a shape without a range or a value; UsageError for another one."""
+    if not all(isinstance(size, int) for size in shape):
+        what = f"--input-shape {shape_text(name, shape)}: a run has one size along each axis"
+        raise UsageError(what, "give the sizes of one run, such as ids=1,48")
+    return [size for size in shape if isinstance(size, int)]
 
 
 def _answer(times: Profile, beside: Sequence[tuple[str, list[Group]]], roof: Roof) -> Answer:

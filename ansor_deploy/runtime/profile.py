@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,7 @@ BLOCK_SECONDS = 20e-3  # of kernels, or of whole runs, in a turn
 FEWEST, MOST = 3, 100  # runs in a block, without the first, which is not counted
 EMPTY_CALLS = 100  # in a block of empty calls, which measures the cost of a call
 EMPTY_BLOCKS = 10
+_WORK = ("flops", "bytes", "byte_products")  # of a task, in its manifest's entry
 _Found = TypeVar("_Found")
 
 
@@ -142,6 +143,16 @@ def described(figures: Mapping[str, Any], manifest: Mapping[str, Any]) -> Profil
     """The profile of a library. figures: those of `measure`. manifest: the library's."""
     calls = map(_Described(manifest, figures["shape"]), figures["calls"])
     return Profile(figures["seconds"], tuple(calls))
+
+
+def without_work(profile: Profile) -> Profile:
+    """The profile without the FLOPs and bytes of its kernels, for a run that does less."""
+    kernels = (replace(one, task=_timed_alone(one.task)) for one in profile.kernels)
+    return replace(profile, kernels=tuple(kernels))
+
+
+def _timed_alone(task: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return task and {key: value for key, value in task.items() if key not in _WORK}
 
 
 def _in_turns(replay: Replay, seconds: float) -> tuple[list[float], list[list[float]]]:

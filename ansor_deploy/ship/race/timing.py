@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -195,26 +195,48 @@ def _least(times: Sequence[dict[str, float]]) -> dict[str, float]:
     return {key: min(one[key] for one in times) for key in times[0]}
 
 
-def profile(library: Model | RemoteModel, seconds: float) -> list[tuple[Interface, Profile]]:
-    """The profile of a library on seeded inputs, where it runs, for each shape.
+def profile(
+    library: Model | RemoteModel, seconds: float, shapes: Mapping[str, Sequence[int]] | None = None
+) -> list[tuple[Interface, Profile]]:
+    """The profile of a library on seeded inputs, where it runs, for each of its shapes.
 
-    For a range of lengths only the longest is profiled: FLOPs and bytes of kernels are not known
-    for others.
+    For a range of lengths only the longest is profiled, unless others are asked for. Of these, the
+    FLOPs and bytes of kernels are not known.
+
+    shapes: those of inputs to profile instead; UsageError where the library does not take them.
     """
     from ...devices.remote_model import RemoteModel
     from ...runtime.lengths import Lengths
-    from ...runtime.profile import profile
+    from ...runtime.profile import profile, without_work
 
-    shapes = library.interfaces[: 1 if isinstance(library.batches, Lengths) else None]
-    share = seconds / len(shapes)
+    ranged, known = isinstance(library.batches, Lengths), library.interfaces
+    each = [_shaped(library, shapes)] if shapes else known[: 1 if ranged else None]
     profiles = []
-    for interface in shapes:
-        inputs = inputs_that_run(library, interface, seed=0)
+    for interface in each:
+        given = inputs_that_run(library, interface, seed=0), seconds / len(each)
         if isinstance(library, RemoteModel):
-            profiles.append((interface, library.profile(inputs, share)))
+            found = library.profile(*given)
         else:
-            profiles.append((interface, profile(library, inputs, share)))
+            found = profile(library, *given)
+        shorter = ranged and interface.input_shapes != known[0].input_shapes
+        profiles.append((interface, without_work(found) if shorter else found))
     return profiles
+
+
+def _shaped(library: Model | RemoteModel, shapes: Mapping[str, Sequence[int]]) -> Interface:
+    """The interface of a library where some inputs have these shapes, the others their largest."""
+    import numpy as np
+
+    from ...runtime.fit import fitting
+    from ...runtime.tensors import numpy_dtype
+
+    kinds = {info.name: numpy_dtype(info.dtype) for info in library.inputs}
+    wanted = library.interfaces[0].input_shapes | {**shapes}
+    arrays = {  # of which only shapes and types are looked at
+        name: np.broadcast_to(np.zeros((), kinds.get(name, np.float32)), shape)
+        for name, shape in wanted.items()
+    }
+    return fitting(library.path, library.interfaces, arrays, library.batches)
 
 
 def profile_beside(

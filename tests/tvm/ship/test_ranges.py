@@ -90,7 +90,15 @@ def test_it_is_verified_benched_profiled_and_packaged(shop):
     variants = answer(shop, "bench", "net.so", "--time", "0.1s")["variants"]
     assert [one["inputs"]["x"][1] for one in variants] == [24, 15, 1]
     profiled = answer(shop, "profile", "net.so", "--time", "0.1s")
-    assert "variants" not in profiled  # of shorter ones, work is not known
+    assert "variants" not in profiled
+    assert any(one["flops"] for one in profiled["kernels"])
+    shorter = answer(shop, "profile", "net.so", "--time", "0.1s", "--input-shape", f"x=1,7,{WIDTH}")
+    assert [one["name"] for one in shorter["kernels"]] == [
+        one["name"] for one in profiled["kernels"]
+    ]
+    assert {(one["flops"], one["limit"]) for one in shorter["kernels"]} == {(None, None)}
+    for shape, why in {"x=1,25,16": "x: float32[1, 1..24, 16]", "x=1,2..3,16": "one size"}.items():
+        refused(program(shop, "profile", "net.so", "--input-shape", shape), 2, why)
     np.save(shop / "x.npy", rows(7))
     program(shop, "run", "net.so", "--input", "x=x.npy", "-o", "out.npz")
     assert np.load(shop / "out.npz")["y"].shape == (1, 7, WIDTH)
