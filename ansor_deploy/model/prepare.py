@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle, repeat
+from itertools import chain, cycle, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,18 +105,21 @@ def prepare(
         protos, opened = _opened(trials, sizes)
         largest = sizes.tried[:1] if sizes.lengths else sizes.tried
         unsure = [one for one in largest if not trials.is_known_to_fit(one)]
+        kept = [trials] if sizes.lengths else []
         del proto, trials  # they hold another copy of the weights
         try:
             with instead(sizes.fixed if sizes.lengths else {}):
                 graphs = _sound_graphs(path, unsure, protos, opened)
+            protos += tuple(chain.from_iterable(_smaller(one, sizes, graphs[0]) for one in kept))
         except ModelError as error:
             if not sizes.may_be_fixed:
                 raise
             stage("sizes", f"{options(sizes.fixed)} alone, since {error.text}")
             del opened
+            kept.clear()
             sizes, protos = _alone(path, sizes, protos)
             graphs, opened = _sound_graphs(path, (), protos), []
-        del opened  # it holds another copy of the weights
+        del opened, kept  # each holds another copy of the weights
         stage("import", f"{len(protos[0].graph.node)} nodes")
         # Imported here because it loads TVM, which a refused model does not need.
         from .relax.extract import extract
@@ -170,16 +173,30 @@ class _Sizes(NamedTuple):
 
 
 def _opened(trials: Trials, sizes: _Sizes) -> tuple[tuple[ModelProto, ...], list[Opening]]:
-    """The model with each of its shapes, and the models to compile where sizes stay open."""
+    """The model with each of its shapes, and the models to compile where sizes stay open.
+
+    Of the shapes of a range only the largest is bound: `_smaller` binds the others.
+    """
     if sizes.lengths and (fault := trials.misfit(sizes.tried[-1])):
         raise ModelError(
             f"with the smallest size of the range, {fault}",
             "let the range begin with a larger number",
         )
-    protos, opened = _bound(trials, sizes.tried, sizes.rows)
+    protos, opened = _bound(trials, sizes.tried[:1] if sizes.lengths else sizes.tried, sizes.rows)
     if sizes.lengths:
         opened = [(protos[0], partial(ranges.prepare, asked=sizes.lengths))]
     return protos, opened
+
+
+def _smaller(trials: Trials, sizes: _Sizes, graph: Graph) -> Iterator[ModelProto]:
+    """The model with each shape of a range but the largest.
+
+    Each is a copy of all weights, which a graph that is refused does not need.
+    """
+    for shapes in sizes.tried[1:]:
+        proto = bound(trials, shapes)
+        declare_foreign(proto, graph, shapes=False)
+        yield proto
 
 
 def _alone(

@@ -199,7 +199,8 @@ def _made(graph: Graph, node: NodeProto) -> Sequence[TensorProto | np.ndarray] |
 def _learn(graph: Graph, node: NodeProto) -> None:
     """Infer the shapes of a node whose inputs were just folded, without a whole inference."""
     is_known = all(name in graph.shapes for name in node.output if name)
-    if not is_known and node.input and node.input[0] in graph.shapes:
+    # The shape of any input may be enough: a Reshape to constant sizes needs that of its second.
+    if not is_known and any(name in graph.shapes for name in node.input):
         infer_node(graph, node, _small(graph, node))
 
 
@@ -347,19 +348,17 @@ def _store(graph: Graph, node: NodeProto, results: Sequence[TensorProto | np.nda
         if not name:
             continue
         if isinstance(result, TensorProto):  # a Constant's own tensor
-            tensor = graph.constants[name] = result
-            tensor.name = name
+            result.name = name
+            graph.note(result)
         else:
-            tensor = numpy_helper.from_array(np.asarray(result), name)
-            graph.keep(tensor)
-        graph.shapes[name] = tuple(tensor.dims)
-        graph.dtypes[name] = tensor.data_type
+            graph.keep(numpy_helper.from_array(np.asarray(result), name))
 
 
 def _free_outputs(graph: Graph, node: NodeProto) -> None:
     """Rename the node's results that are outputs of the model, and make the outputs by Identity."""
+    outputs = graph.output_names
     for at, name in enumerate(node.output):
-        if name in graph.output_names:
+        if name in outputs:
             node.output[at] = graph.fresh(name)
             graph.rename_uses({name: node.output[at]})
             graph.nodes.append(helper.make_node("Identity", [node.output[at]], [name]))
@@ -388,8 +387,6 @@ def _resolve_reshapes(graph: Graph) -> bool:
             continue  # a 0 in the shape input would mean "the input's size"
         given = graph.value(node.input[1])
         if given is None or tuple(given) != shape:
-            name = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")
-            graph.dtypes[name], graph.shapes[name] = TensorProto.INT64, (len(shape),)
-            node.input[1] = name
+            node.input[1] = graph.add_constant(np.array(shape, np.int64), f"{node.output[0]}_shape")
             changed = changed or node.input[0] in graph.constants
     return changed

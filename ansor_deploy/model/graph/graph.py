@@ -117,7 +117,13 @@ class Graph:
     def keep(self, tensor: TensorProto) -> None:
         """Add a computed constant; ModelError if there is no room for it."""
         self.room.take(tensor.name, len(tensor.raw_data))
+        self.note(tensor)
+
+    def note(self, tensor: TensorProto) -> None:
+        """Add a constant that takes no more room, with its type and shape."""
         self.constants[tensor.name] = tensor
+        self.dtypes[tensor.name] = tensor.data_type
+        self.shapes[tensor.name] = tuple(tensor.dims)
 
     def fresh(self, like: str) -> str:
         """A name that no tensor has or had; it is the same for the same graph."""
@@ -205,11 +211,14 @@ class Graph:
                 continue
             tensor = value.type.tensor_type
             self.dtypes[name] = tensor.elem_type
+            if not tensor.HasField("shape"):
+                continue
             dims = tensor.shape.dim
             sizes = [dim.dim_value for dim in dims if dim.HasField("dim_value")]
-            if len(sizes) == len(dims) and tensor.HasField("shape"):
+            if len(sizes) == len(dims):
                 self.shapes[name] = tuple(sizes)
-        for name, shape in self.shapes.items():
+        first = {shape: name for name, shape in reversed(self.shapes.items())}
+        for shape, name in reversed(first.items()):  # each once, in the order of the tensors
             check_shape(name, shape)
         for node in self.nodes:
             check_rank(node, self.shapes)

@@ -1,8 +1,9 @@
 """Inference of one node from what is known of its inputs: far faster than the whole graph's."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
-from onnx import NodeProto, TensorProto, defs, helper
+from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
@@ -28,7 +29,7 @@ def infer_node(graph: Graph, node: NodeProto, constants: Mapping[str, TensorProt
     known = defs.has(node.op_type, graph.opset, "")
     version = graph.opset if known else defs.onnx_opset_version()
     schema = defs.get_schema(node.op_type, version, "")
-    types = {n: helper.make_tensor_type_proto(graph.dtypes[n], graph.shapes.get(n)) for n in given}
+    types = {n: _type(graph.dtypes[n], graph.shapes.get(n)) for n in given}
     opsets = list(graph.proto.opset_import)
     try:
         made = infer_node_outputs(schema, node, types, dict(constants), opset_imports=opsets)
@@ -40,3 +41,8 @@ def infer_node(graph: Graph, node: NodeProto, constants: Mapping[str, TensorProt
         if tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim):
             graph.shapes[name] = tuple(d.dim_value for d in tensor.shape.dim)
     return True
+
+
+@lru_cache(4096)  # the tensors of a network have few types
+def _type(kind: int, shape: tuple[int, ...] | None) -> TypeProto:
+    return helper.make_tensor_type_proto(kind, shape)
