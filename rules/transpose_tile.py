@@ -13,13 +13,15 @@ of one lie farther apart and may all fall in one set of the cache: the inner loo
 import math
 from typing import NamedTuple
 
-from ansor_deploy.space import SIDE, ApplyAndSkipRest, Pass, parallel, turned
+from ansor_deploy.space import SIDE, SIDE_OF_BYTES, ApplyAndSkipRest, Pass, parallel, turned
 
 NAME = "transpose-tile"
 KINDS = ("llvm",)
 
 # Sides of a tile: 16 elements of four bytes are a line of the cache.
 SIDES = [16, 32, 8, 64]
+# The shorter side of a tile that fits registers, where an axis has fewer elements than that.
+LEAST = 4
 # All lines of a stage with fewer elements than this stay in the first cache.
 FEW = 1 << 12
 
@@ -28,12 +30,14 @@ class _Crossing(NamedTuple):
     """An operand that is contiguous along another axis than the result.
 
     axis: the number of that axis. read: how many elements apart the operand's lie along the
-    result's last axis. written: how many elements apart the result's lie along `axis`.
+    result's last axis. written: how many elements apart the result's lie along `axis`. bits: of an
+    element of the operand.
     """
 
     axis: int
     read: int
     written: int
+    bits: int
 
 
 def applies(state, block, target):
@@ -49,28 +53,37 @@ def apply(state, block, target):
     sch, view = state.sch, state.view(block)
     crossing = _crossing(view)
     *outer, last = sch.get_loops(view.rv)[-len(view.spatial) :]
-    side = state.choose("side", SIDES)
+    fewest = min(view.spatial[crossing.axis], view.spatial[-1])
+    guess = SIDE if LEAST <= fewest < SIDES[0] else SIDES[0]
+    side = state.choose("side", SIDES, guess=SIDES.index(guess))
     pairs = (sch.split(loop, [None, side]) for loop in (outer[crossing.axis], last))
     (outer[crossing.axis], tall), (across, wide) = pairs
     along_reads = state.choose("order", [0, 1], guess=int(crossing.read > crossing.written))
     inner = []
-    if _fits_registers(view, crossing.axis):
-        tall, wide, *inner = turned(sch, tall, wide)
+    if held := _in_registers(view, crossing, side):
+        tall, wide, *inner = turned(sch, tall, wide, held)
     sch.reorder(*outer, across, *([wide, tall] if along_reads else [tall, wide]), *inner)
     parallel(sch, [*outer, across])
     state.finish(view.rv)
     return [state]
 
 
-def _fits_registers(view, axis):
-    """Whether both axes hold a whole tile of 32-bit elements that can be turned in registers."""
-    return view.bits == 32 and min(view.spatial[axis], view.spatial[-1]) >= SIDE
+def _in_registers(view, crossing, side):
+    """How many elements a tile that is turned in registers has along each axis; 0 for no tile."""
+    if view.bits > 32:
+        return 0
+    held = min(side, SIDE_OF_BYTES if crossing.bits == 8 else SIDE)
+    while held > min(view.spatial[crossing.axis], view.spatial[-1]):
+        held //= 2
+    return held if held >= LEAST else 0
 
 
 def _crossing(view):
     """The first operand that is contiguous along another axis than the result's; or None."""
-    for *outer, last in view.steps if view.spatial else ():
+    steps = view.steps if view.spatial else ()
+    for (*outer, last), (operand, _) in zip(steps, view.operands, strict=False):
         along = [at for at, step in enumerate(outer) if step == 1 and view.spatial[at] > 1]
         if along and last not in (None, 0, 1):
-            return _Crossing(along[-1], last, math.prod(view.spatial[along[-1] + 1 :]))
+            apart = math.prod(view.spatial[along[-1] + 1 :])
+            return _Crossing(along[-1], last, apart, operand.dtype.bits)
     return None
