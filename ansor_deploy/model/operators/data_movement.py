@@ -24,18 +24,25 @@ def unsqueeze(graph: Graph, node: NodeProto) -> list[NodeProto] | None:
     return [changed]
 
 
+# ONNX's names of what fills a border, and TVM's.
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+# Types whose constants float64 holds: the type in which TVM keeps that of an operator.
+_EXACT = ("float", "int8", "uint8", "int16", "uint16", "int32")
+
+
 def pad(call: Call) -> Any:
-    """Pad by a constant as an operator: TVM lowers it at once, which stops layout conversion."""
-    constant = call.attribute("mode", "constant") == "constant"
+    """Pad as an operator: TVM's converter lowers it at once, which stops layout conversion."""
+    mode = call.attribute("mode", "constant")
+    constant = mode == "constant"
     if constant and call.opset >= 11 and call.input(2) is not None and call.value(2) is None:
         return _pad_with_computed(call)
-    if call.opset < 11 or not constant or not call.dtype(0).startswith("float"):
+    if call.opset < 11 or mode not in _MODES or not call.dtype(0).startswith(_EXACT):
         return call.by_tvm()
     before, after, value = call.theirs._parse_pads_and_axes(call.inputs, call.params)  # noqa: SLF001
     if min(before + after) < 0:
         return call.by_tvm()
     widths = [width for pair in zip(before, after, strict=True) for width in pair]
-    return relax.op.nn.pad(call.inputs[0], widths, "constant", float(value))
+    return relax.op.nn.pad(call.inputs[0], widths, _MODES[mode], float(value))
 
 
 def _pad_with_computed(call: Call) -> Any:

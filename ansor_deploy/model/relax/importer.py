@@ -22,7 +22,7 @@ from ..onnx.skeleton import domain_of, name_of, nested, nodes
 from ..operators.blame import blamed
 from ..operators.front_end import own_converters, tvm_name
 from ..operators.indices import IN_BRANCH
-from . import concatenation, constant_gathers, few_channels, pooling, resizing
+from . import concatenation, constant_gathers, few_channels, mirrored, pooling, resizing
 from .alike import merged_alike
 from .appended import with_appended
 from .attention import with_attention
@@ -104,6 +104,7 @@ _LEGALIZED = {
     "relax.nn.avg_pool2d": pooling.legalized,
     "relax.nn.conv2d": few_channels.legalized,
     "relax.nn.max_pool2d": pooling.legalized,
+    "relax.nn.pad": mirrored.legalized,
     "relax.concat": concatenation.legalized,
     "relax.take": constant_gathers.legalized,
 }

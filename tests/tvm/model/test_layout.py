@@ -80,6 +80,19 @@ def test_a_block_that_is_normalised_channels_last_is_not_transposed():
     built.assert_like_oracle(proto)
 
 
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_a_border_of_an_image_is_filled_where_it_lies(mode):
+    nodes = [
+        node("Conv", "x w", "c", pads=[1] * 4),
+        node("Pad", "c widths", "p", mode=mode),
+        node("Conv", "p w", "y"),
+    ]
+    constants = {"w": randn(0, 6, 6, 3, 3), "widths": np.array([0, 0, 1, 2, 0, 0, 3, 1])}
+    proto = model(nodes, {"x": (1, 6, 12, 10)}, constants=constants, opset=19)
+    assert transposes(built.count_ops(proto)) <= 2  # of the input and of the result
+    built.assert_like_oracle(proto)
+
+
 def test_tokens_of_an_image_are_added_to_where_they_are_multiplied():
     nodes = [
         node("Conv", "x w", "c", strides=[4, 4]),
