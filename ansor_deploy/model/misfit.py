@@ -27,7 +27,7 @@ from .reach import reached
 
 Shape = tuple[int, ...]
 _UNTYPED = "expected to have type but instead is null"  # ONNX says so after an unknown operator
-_TOGETHER = ("Add", "Sub", "Mul", "Div", "Where")  # operators with inputs that broadcast
+_TOGETHER = ("Add", "Sub", "Mul", "Div", "Where", "Expand")  # operators with inputs that broadcast
 _PAIRS = ("QLinearAdd", "QLinearMul")  # operators whose inputs 0 and 3 broadcast
 # Operators that gather rows, with the attribute that says along which axis; always the first one
 # for GatherND, where it has one index for each row.
@@ -153,6 +153,8 @@ def _tried(
 def _clashes(graph: Graph) -> Iterator[tuple[str, list[int]]]:
     for node in graph.nodes:
         known = [graph.shapes[name] for name in node.input if name in graph.shapes]
+        if is_op(node, "Expand") and (listed := graph.value(node.input[1])) is not None:
+            known = [*_known(graph, node, 0), tuple(map(int, listed))]
         if is_op(node, *_TOGETHER) and (apart := _apart(known)):
             yield node.output[0], apart
         if is_op(node, "MatMul") and (inner := _inner(known)):

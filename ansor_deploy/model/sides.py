@@ -32,7 +32,7 @@ def any_size(
     sizes = [size_at(shapes, axis) for axis in sides]
     every = (*STEPS, side_of_patch(nodes(trials.proto.graph))) if sides else ()
     for squares, step in product((False, True), every):
-        for steps in ([step] * len(sides), [step * size // min(sizes) for size in sizes]):
+        for steps in ([step] * len(sides), [_part(step, size, max(sizes)) for size in sizes]):
             pairs = [*zip(sizes, steps, strict=True)]
             if step == 1 or any(not by or n % by or n < 2 * by for n, by in pairs):
                 continue
@@ -42,6 +42,12 @@ def any_size(
                 spans = [Span(n // by // 2 * by, n, by) for n, by in pairs]
                 return each_with(shapes, sides, spans)
     return {}
+
+
+def _part(step: int, size: int, largest: int) -> int:
+    """The step of a side that is a part of the largest one, which has this step; 0 if none is."""
+    part, rest = divmod(step * size, largest)
+    return 0 if rest else part
 
 
 def other_sides(shapes: Asked, sides: Sequence[Axis], steps: Sequence[int]) -> list[Asked]:

@@ -72,6 +72,7 @@ class Usual:
         self._nodes = list(nodes(proto.graph))
         self._tables = sorted({t.dims[-2] for t in proto.graph.initializer if _is_table(t)})[:4]
         self._maps = sorted(set(_maps(proto, self._nodes)))[:4]
+        self._has_image = any(map(is_of_image, model_inputs(proto)))
 
     def sizes(self, value: ValueInfoProto, at: int, name: str) -> Sizes:
         """The sizes that an open axis of an input may have, the likeliest first."""
@@ -162,10 +163,15 @@ class Usual:
             return (1,)
         if any(word in name.lower() for word in _SETS):
             return (_MEMBERS, _TOKENS, 1)
-        counted = (rows - _UNREAD for rows in self._tables if rows > _UNREAD)
+        tables = [rows for rows in self._tables if not self._is_of_pixels(rows)]
+        counted = (rows - _UNREAD for rows in tables if rows > _UNREAD)
         # What an encoder has read stays as long while shorter pasts are tried.
         first = (_TOKENS,) * len(_PASTS[1:]) if self._has_past and "encoder" in names else ()
-        return (*first, _TOKENS, *self._tables, *counted, *(2 * rows for rows in self._tables), 1)
+        return (*first, _TOKENS, *tables, *counted, *(2 * rows for rows in tables), 1)
+
+    def _is_of_pixels(self, rows: int) -> bool:
+        """Whether a table beside images has places for a square of them, and not for a text."""
+        return self._has_image and rows > _TOKENS and isqrt(rows) ** 2 == rows
 
 
 def side_of_patch(every: Iterable[NodeProto]) -> int:

@@ -91,3 +91,16 @@ def test_no_shapes_are_tried_twice_before_a_refusal(monkeypatch):
     with pytest.raises(ModelError, match="unknown dimensions"):
         bound(trials, {})
     assert len(seen) == len({tuple(sorted(one.items())) for one in seen}) > 1
+
+
+def test_a_state_that_is_expanded_to_a_part_of_an_image_has_a_part_of_its_step():
+    """As in RobustVideoMatting, whose first state may also be of one pixel."""
+    nodes = [
+        node("AveragePool", "image", "small", kernel_shape=[4, 4], strides=[4, 4]),
+        node("Shape", "small", "sizes"), node("Expand", "state sizes", "e"),
+        node("Add", "e small", "y"),
+    ]  # fmt: skip
+    inputs = {"image": (1, 3, "h", "w"), "state": (1, 3, "high", "wide")}
+    proto = model(nodes, inputs)
+    image, state = Span(96, 224, 32), Span(24, 56, 8)
+    assert assumed(proto, {}) == {"image": (1, 3, image, image), "state": (1, 3, state, state)}

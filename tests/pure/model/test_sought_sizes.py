@@ -1,10 +1,13 @@
 """What a size is computed from is sought as far as arithmetic of sizes goes, and no further."""
 
 import numpy as np
+import pytest
 from helpers import graphs
-from helpers.graphs import node
+from helpers.graphs import node, randn
+from helpers.tried import assumed
 from onnx import TensorProto
 
+from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import unbounded
 
@@ -37,3 +40,14 @@ def test_layers_before_a_size_are_not_looked_at(monkeypatch):
     assert [one.output for one in canonical_graph(proto).lengths] == names
     # The sum and the Cast end the search at the layer that makes what is added up.
     assert seen == [4] * SIZES
+
+
+@pytest.mark.parametrize(("rows", "most"), [(1024, 128), (500, 500)])
+def test_a_square_of_places_beside_images_is_no_table_of_a_text(rows, most):
+    """As in Stable Diffusion 3, which cuts the places of a latent image out of a large table."""
+    constants = {"pos": randn(0, rows, 4), "from": np.array([0]), "axes": np.array([0])}
+    nodes = [node("Shape", "text", "n", start=1, end=2), node("Slice", "pos from n axes", "p"),
+             node("Add", "text p", "y"), node("Relu", "x", "z")]  # fmt: skip
+    inputs = {"x": (1, 4, "h", "w"), "text": (1, "tokens", 4)}
+    proto = graphs.model(nodes, inputs, ("y", "z"), constants=constants)
+    assert assumed(proto, {})["text"] == (1, Span(1, most), 4)
