@@ -125,7 +125,7 @@ def _exported(trials: Trials, given: Mapping[str, Shape]) -> Iterator[dict[str, 
     """The shapes that the graph was exported with, if a node holds that length and it fits."""
     first: Asked = dict(next(proposals(trials.proto, given), {}))
     axes = [axis for axis in open_axes(trials.proto) if axis.value.name in first]
-    free = [axis for axis in axes if not _is_batch(axis, first)] or axes
+    free = [axis for axis in axes if _is_free(axis, first)] or axes
     lengths = [axis for axis in free if size_at(first, axis) > 1] or free  # no batch of a state
     _, sizes = trials.clash({**given, **first})  # type: ignore[dict-item]
     tried_with = {size_at(first, axis) for axis in lengths if is_side(axis, first)}

@@ -155,6 +155,8 @@ def test_images_are_those_that_a_graph_was_exported_with_where_it_holds_their_pl
     constants = {"w": randn(0, 4, 3, 8, 8), "rows": np.array([1, 4, -1]), "held": randn(1, 4, 36)}
     proto = model(nodes, {"x": ("n", 3, "h", "w")}, constants=constants)
     assert assumed(proto, {}) == {"x": (1, 3, 48, 48)}
+    colours = model(nodes, {"x": ("n", "c", "h", "w")}, constants=constants)
+    assert assumed(colours, {}) == {"x": (1, 3, 48, 48)}
     beside = {
         "x": ("n", 3, "h", "w"),
         "text": ("n", "s", 4),
