@@ -24,7 +24,7 @@ from ..onnx.type_versions import newer
 from ..ranges import Range
 from .answers import Answers
 from .constant_room import Room
-from .inference_guards import GUARD, guarded, keyed, none
+from .inference_guards import GUARD, SCALED, guarded, keyed, none, rounded_sizes, sized
 
 Shape = tuple[int, ...]
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -81,6 +81,7 @@ class Graph:
     rooms: dict[str, Shape] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers, repr=False)
     _declared: dict[str, ValueInfoProto] = field(default_factory=dict, repr=False)
+    _rounded: dict[str, Shape] = field(default_factory=dict, repr=False)
     _at: int = field(default=0, repr=False)  # where the last node was replaced
     _counters: dict[str, count[int]] = field(default_factory=dict, repr=False)
 
@@ -193,6 +194,22 @@ class Graph:
             ModelError: the shapes contradict each other, which is found for sure only if strict;
                 or a node does not take its types, if they are checked.
         """
+        if any(node.op_type in SCALED for node in self.nodes):
+            self._infer_scaled(check_types=check_types)
+            if not strict:
+                return
+        self._infer(strict=strict, check_types=check_types)
+
+    def _infer_scaled(self, *, check_types: bool) -> None:
+        """Infer until each result of scales has its size: later ones follow from earlier ones."""
+        while True:
+            self._infer(strict=False, check_types=check_types)
+            rounded = rounded_sizes(self.nodes, self.value, self.shapes)
+            if rounded == self._rounded:
+                return
+            self._rounded = rounded
+
+    def _infer(self, *, strict: bool, check_types: bool) -> None:
         try:
             # No data propagation: it computes values of any size, and folding does it better.
             inferred = onnx.shape_inference.infer_shapes(
@@ -243,7 +260,8 @@ class Graph:
         small, large = divide(self.constants.values())
         model = self._model(small)
         model.graph.input.extend(large)
-        if len(nodes := guarded(self.nodes, self.opset, self.value)) > len(self.nodes):
+        every = [*sized(self.nodes, self._rounded)] if self._rounded else self.nodes
+        if len(nodes := guarded(every, self.opset, self.value)) > len(self.nodes):
             del model.graph.node[:]
             model.graph.node.extend(nodes)
             model.graph.initializer.append(none())

@@ -5,9 +5,13 @@ that axis then fails an assertion. So each Slice reads its data through a guard:
 data and of no elements, taken by a TopK. Inference refuses that TopK for a negative size, so the
 guard has no shape, and the Slice is not inferred. A LabelEncoder fails if its input has no type:
 the type is read from its keys.
+
+Sizes by scales are those of ONNX Runtime, which multiplies in float32: of 24 elements, the scale
+40 / 24 makes 40. Inference multiplies in float64, and rounds that down to 39.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from math import floor
 
 import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
@@ -16,6 +20,9 @@ from ..onnx.skeleton import attribute
 
 GUARD = "ansor_deploy.guard"  # the names of the guards' tensors begin so
 NONE = f"{GUARD}.none"
+SCALED = ("Resize", "Upsample")
+Shape = tuple[int, ...]
+_LARGEST = 1 << 20  # a scale that no image has
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
 _KEYS = {
     "keys_floats": TensorProto.FLOAT,
@@ -32,6 +39,54 @@ def guarded(
     if opset < _BY_INPUTS or not any(node.op_type in _WINDOWED for node in nodes):
         return list(nodes)
     return [made for at, node in enumerate(nodes) for made in _guarded(node, at, value)]
+
+
+def rounded_sizes(
+    nodes: Iterable[NodeProto],
+    value: Callable[[str], np.ndarray | None],
+    shapes: Mapping[str, Shape],
+) -> dict[str, Shape]:
+    """The shape of each result of constant scales that inference rounds otherwise."""
+    found = {}
+    for node in nodes:
+        if node.op_type not in SCALED or not node.input or node.input[0] not in shapes:
+            continue
+        made, inferred = ([*shapes[node.input[0]]] for _ in range(2))
+        for axis, scale in _scales(node, value, len(made)):
+            size = made[axis]
+            made[axis], inferred[axis] = int(scale * np.float32(size)), floor(float(scale) * size)
+        if made != inferred:
+            found[node.output[0]] = tuple(made)
+    return found
+
+
+def _scales(
+    node: NodeProto, value: Callable[[str], np.ndarray | None], rank: int
+) -> list[tuple[int, np.float32]]:
+    """The axes that a node resizes by constant scales, and these; none if they are not valid."""
+    at = min(2, len(node.input) - 1)  # the second input before opset 11
+    given = value(node.input[at]) if at else None
+    scales = np.float32(attribute(node, "scales", []) if given is None else given).ravel()
+    axes = [axis % rank for axis in attribute(node, "axes") or range(rank) if axis < rank]
+    cropped = attribute(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    valid = len(scales) == len(axes) and ((scales > 0) & (scales < _LARGEST)).all()
+    return [*zip(axes, scales, strict=True)] if valid and not cropped else []
+
+
+def sized(nodes: Iterable[NodeProto], shapes: Mapping[str, Shape]) -> Iterator[NodeProto]:
+    """The nodes, with one of a constant shape in place of each that makes one of these."""
+    for node in nodes:
+        if node.output and node.output[0] in shapes:
+            shape = shapes[node.output[0]]
+            name = f"{GUARD}.sizes.{node.output[0]}"
+            yield helper.make_node("Constant", [], [name], value=_list(name, shape))
+            yield helper.make_node("Reshape", [node.input[0], name], node.output[:1], node.name)
+        else:
+            yield node
+
+
+def _list(name: str, numbers: Sequence[int]) -> TensorProto:
+    return helper.make_tensor(name, TensorProto.INT64, [len(numbers)], numbers)
 
 
 def keyed(nodes: Iterable[NodeProto], known: Container[str]) -> Iterator[ValueInfoProto]:

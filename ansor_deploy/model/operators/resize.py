@@ -34,7 +34,6 @@ def resize(emit: Emitter) -> str | None:
     if _is_cropped_by_data(emit, manner):
         return cropped(emit, _extents(emit, list(emit.shape(emit.input(0))))[1])
     axes = _axes(emit, manner)
-    _check_shape(emit, axes)
     if not axes:
         return emit.input(0)
     if _is_plain(emit, manner, axes):
@@ -98,21 +97,6 @@ def _axes(emit: Emitter, manner: Manner) -> list[Axis]:
     if all(axis.size == axis.made for axis in axes):
         return []
     return [axis for axis in axes if axis.scale != 1]
-
-
-def _check_shape(emit: Emitter, axes: list[Axis]) -> None:
-    """ModelError if the readers of the result were compiled for another shape.
-
-    ONNX's shape inference rounds 0.7 x 10 down to 6, while ONNX Runtime makes 7 elements.
-    """
-    made = list(emit.shape(emit.input(0)))
-    for axis in axes:
-        made[axis.index] = axis.made
-    known = emit.known_shape(emit.node.output[0])
-    if known is not None and known != tuple(made):
-        raise emit.refuse(
-            f"its result is {made} by its scales, but {list(known)} by ONNX: give `sizes` instead"
-        )
 
 
 def _regions(emit: Emitter, manner: Manner, count: int) -> list[tuple[float, float]]:
