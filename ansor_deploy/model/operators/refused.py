@@ -9,6 +9,8 @@ _RANDOM = (
 )
 _SEQUENCE = "sequences are not compiled"
 _MAP = "maps are not compiled, but a ZipMap that makes an output: make tensors the outputs"
+_OF_GPUS = "ONNX Runtime has it for GPUs alone: optimise the exported file without options for GPUs"
+_SEARCH = "searches are not compiled: build the decoder that it calls, and search in your program"
 _STRING = "strings are not compiled"
 
 REASONS = {
@@ -19,7 +21,27 @@ REASONS = {
     "MatMulFpQ4": _FOUR_BITS,
     **dict.fromkeys(("MoE", "QMoE"), _EXPERTS),
     **dict.fromkeys(("CastMap", "DictVectorizer", "ZipMap"), _MAP),
+    **dict.fromkeys(
+        (
+            "BiasAdd",
+            "BiasSplitGelu",
+            "DecoderAttention",
+            "GatedRelativePositionBias",
+            "GroupNorm",
+            "LongformerAttention",
+            "NhwcConv",
+            "PackedAttention",
+            "PackedMultiHeadAttention",
+            "RelativePositionBias",
+            "RemovePadding",
+            "RestorePadding",
+            "SkipGroupNorm",
+        ),
+        _OF_GPUS,
+    ),
+    **dict.fromkeys(("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"), _SEARCH),
     "CategoryMapper": _STRING,
+    "Tokenizer": _STRING,
     "SequenceMap": _SEQUENCE,
     "ImageDecoder": _DATA,
     **dict.fromkeys(

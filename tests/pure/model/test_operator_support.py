@@ -62,7 +62,12 @@ def test_many_nodes_of_an_operator_are_counted():
 
 @pytest.mark.parametrize(
     ("op", "reason"),
-    [("MatMulFpQ4", "quantise them to MatMulNBits"), ("QMoE", "choose a dense model")],
+    [
+        ("MatMulFpQ4", "quantise them to MatMulNBits"),
+        ("QMoE", "choose a dense model"),
+        ("PackedAttention", "without options for GPUs"),
+        ("BeamSearch", "build the decoder that it calls"),
+    ],
 )
 def test_operators_of_language_models_are_refused_in_words(op, reason):
     proto = custom(helper.make_node(op, ["x"], ["y"], domain="com.microsoft"))
