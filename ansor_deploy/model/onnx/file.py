@@ -31,6 +31,11 @@ _OTHERS = (  # (what a file is instead, what to do), a place in it, and the byte
     (("an HDF5 file, as Keras saves them", "Convert it: tf2onnx."), 0, b"\x89HDF"),
     (("a model of TensorFlow Lite", "Convert it: tf2onnx --tflite."), 4, b"TFL3"),
 )
+_UNKNOWN = "No Op registered"  # begins what ONNX says of an operator that it does not define
+_LEFT = (
+    "The exporter left this operator of its framework in the graph: replace it in the model, or "
+    "export by a newer exporter, or for a later opset."
+)
 _OTHERWISE = "The file is whole: export the model by a newer exporter, or for another opset."
 # ONNX Runtime accepts these as ONNX's own operators, in any opset.
 _OF_ONNX_RUNTIME = ("LayerNormalization", "SimplifiedLayerNormalization")
@@ -192,7 +197,8 @@ def _check(proto: ModelProto) -> None:
         onnx.checker.check_model(_checkable(proto))
     except (onnx.checker.ValidationError, ValueError) as error:
         reason = str(error).split("\n\n==> Context")[0]  # the context only repeats the node
-        raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", _OTHERWISE) from error
+        hint = _LEFT if _UNKNOWN in reason else _OTHERWISE
+        raise ModelError(f"not valid ONNX: {' '.join(reason.split())}", hint) from error
 
 
 def _check_reads(proto: ModelProto) -> None:

@@ -1,9 +1,13 @@
-"""Text in an ONNX file has to be UTF-8; protobuf returns other text as bytes."""
+"""Text in an ONNX file has to be UTF-8; protobuf returns other text as bytes.
+
+Attributes of nodes that ONNX does not define may hold other bytes, as those of TensorFlow's do that
+tf2onnx leaves in a graph: such nodes are refused by their names.
+"""
 
 from collections.abc import Iterator
 
 from google.protobuf.message import Message
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto, defs
 
 from ...errors import ModelError
 
@@ -23,6 +27,8 @@ def check_text(proto: ModelProto) -> None:
 def _bytes(message: Message) -> Iterator[tuple[str, bytes]]:
     """The texts of a message, and of those inside it, that are bytes, with their fields' names."""
     for field, value in message.ListFields():
+        if field.name == "attribute" and _is_foreign(message):
+            continue
         alone = isinstance(value, (str, bytes, Message))
         several = (value,) if alone else value
         if field.type == field.TYPE_MESSAGE:
@@ -30,3 +36,10 @@ def _bytes(message: Message) -> Iterator[tuple[str, bytes]]:
                 yield from _bytes(inner)
         elif field.type == field.TYPE_STRING or field.name in _AS_BYTES:
             yield from ((field.name, text) for text in several if isinstance(text, bytes))
+
+
+def _is_foreign(message: Message) -> bool:
+    """Whether it is a node that claims to be ONNX's own and is not."""
+    if not isinstance(message, NodeProto) or message.domain not in ("", "ai.onnx"):
+        return False
+    return isinstance(message.op_type, str) and not defs.has(message.op_type)

@@ -156,6 +156,14 @@ def test_text_that_is_no_utf_8(field, tmp_path):
     refused(path, f"text is not UTF-8 (in a field '{field}'): b'm\\xffrk'")
 
 
+def test_an_operator_that_an_exporter_left_in_the_graph(tmp_path):
+    """As tf2onnx leaves those of TensorFlow that it cannot convert, with bytes as attributes."""
+    proto = good()
+    proto.graph.node.append(helper.make_node("PartitionedCall", ["x"], ["z"], config=b"\x92\xff"))
+    error = refused(written(tmp_path, proto), "No Op registered for PartitionedCall")
+    assert "replace it in the model" in error.hint
+
+
 @pytest.mark.parametrize("which", ["m.onnx", "w.bin"])
 def test_a_file_that_is_changed_while_it_is_read(which, tmp_path, monkeypatch):
     """Another model in its place would else be taken for what was read."""
