@@ -70,8 +70,14 @@ def _without_maps(graph: GraphProto) -> dict[str, Labels]:
             found[node.output[0]] = _texts(node) or tuple(attribute(node, "classlabels_int64s", ()))
             node.op_type, node.domain = "Identity", ""
             del node.attribute[:]
-            _retype(outputs[node.output[0]], TensorProto.FLOAT)
+            output = outputs[node.output[0]]
+            _retype(output, _element(output) or TensorProto.FLOAT)
     return found
+
+
+def _element(maps: ValueInfoProto) -> int:
+    """The type of the numbers in a list of maps; 0 if it does not say."""
+    return int(maps.type.sequence_type.elem_type.map_type.value_type.tensor_type.elem_type)
 
 
 def _retype(value: ValueInfoProto, element: int) -> None:

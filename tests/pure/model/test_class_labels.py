@@ -67,6 +67,15 @@ def test_one_output_alone_is_served():
     assert run(proto, {"x": X})[0].shape == (9, 2)
 
 
+def test_maps_keep_the_type_of_their_numbers():
+    """Exporters write maps of float64, which ONNX Runtime does not take."""
+    proto = model(scores(2), zip_map(classlabels_int64s=[1, 2]), text="")
+    kind = proto.graph.output[0].type.sequence_type.elem_type.map_type.value_type
+    kind.tensor_type.elem_type = TensorProto.DOUBLE
+    changed, _ = in_numbers(proto)
+    assert changed.graph.output[0].type.tensor_type.elem_type == TensorProto.DOUBLE
+
+
 def encoded(first, second, **attributes):
     """Labels that a LabelEncoder makes of a classifier's."""
     words = {"domain": "ai.onnx.ml", **{f"keys_{k}": v for k, v in first.items()}, **attributes}
