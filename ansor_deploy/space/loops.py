@@ -30,6 +30,9 @@ BYTE = 8  # bits
 # Bytes of the widest vectors before AVX-512.
 _WITH_PACKS = 32
 _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+# Rows of this many vectors are not joined: they lose nothing by a shorter last one, and a run that
+# ends them earlier skips the rest of a row at once.
+_LONG_ROW = 32
 # Steps that a pragma may unroll; the guess first. Do not sort: records know each by its index.
 UNROLL = (16, 0, 64, 512)
 
@@ -296,11 +299,12 @@ def _end(comparison: Any, last: Any) -> int | None:
 
 
 def _joined(sch: Any, view: BlockView, loops: Sequence[Any], width: int) -> list[Any]:
-    """The loops of a stage; as many rows as fill whole vectors, or all, are one loop.
+    """The loops of a stage; as many short rows as fill whole vectors, or all, are one loop.
 
     If more are one, TVM does not see any longer that the elements of a vector are neighbours.
     """
-    if extent(sch, loops[-1]) % width == 0 or len(loops) != len(view.spatial):
+    row = extent(sch, loops[-1])
+    if row % width == 0 or row >= _LONG_ROW * width or len(loops) != len(view.spatial):
         return [*loops]
     most = contiguous_axes(view)
     whole = (n for n in range(1, most) if math.prod(view.spatial[-n:]) % width == 0)
