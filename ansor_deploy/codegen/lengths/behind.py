@@ -9,7 +9,7 @@ there as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..._tvm import collect, structural_equal, tirx, tvm
@@ -20,19 +20,37 @@ from .bound import Bound
 _NEUTRAL = {tirx.Add: 0.0, tirx.Max: -math.inf}
 
 
-def note_behind(leaf: Leaf, known: Known) -> None:
-    """Note the value behind a bound in the buffer that a block, and no other block, stores to."""
-    store = leaf.block.body
-    for axis, index in enumerate(store.indices):
-        for bound in _bounds(store.value, index, known):
-            if (value := _value(store.value, index, bound, known)) is not None:
-                known.behind.setdefault(store.buffer, {})[axis] = bound, value
+def ends(value: Any, known: Known) -> bool:
+    """Whether a value may be another from a bound on."""
+    return next(_pairs(value, known), None) is not None
+
+
+def note_behind(stores: Sequence[Any], known: Known) -> None:
+    """Note the value behind a bound in the buffer that these, and no others, store to.
+
+    Several are a sum's: what begins it, and what adds to it. Their indices are plain.
+    """
+    for axis, index in enumerate(stores[-1].indices):
+        for bound in _bounds(stores[-1].value, index, known):
+            values = {_stored(one, axis, bound, known) for one in stores}
+            if len(values) == 1 and (value := values.pop()) is not None:
+                known.behind.setdefault(stores[0].buffer, {})[axis] = bound, value
+
+
+def _stored(store: Any, axis: int, bound: Bound, known: Known) -> float | None:
+    """The constant that a block stores behind a bound along an axis; None where unknown."""
+    value, index = store.value, store.indices[axis]
+    own = tirx.BufferLoad(store.buffer, store.indices)
+    adds = isinstance(value, tirx.Add) and structural_equal(value.a, own)
+    made = _value(value.b if adds else value, index, bound, known)
+    return made if not adds or made == 0.0 else None
 
 
 def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
-    """The reduction axes of a block whose elements behind a bound are neutral, and the bounds.
+    """The places of a block whose elements behind a bound are neutral, and the bounds.
 
-    That is 0 in a sum, and -inf in a maximum.
+    That is 0 in a sum, and -inf in a maximum. A place is a reduction axis, or one that is split, as
+    in sums of which each core has a part.
     """
     store = leaf.block.body
     neutral = next((_NEUTRAL[k] for k in _NEUTRAL if isinstance(store.value, k)), None)
@@ -41,25 +59,48 @@ def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
     begins = leaf.block.init is not None
     if neutral is None or begins or not structural_equal(store.value.a, own):
         return
+    pairs = list(_pairs(store.value.b, known))
     for axis in leaf.block.iter_vars:
         if any(structural_equal(axis.var, index) for index in store.indices):
             continue
-        for bound in _bounds(store.value.b, axis.var, known):
-            if _value(store.value.b, axis.var, bound, known) == neutral:
-                yield axis.var, bound
+        for index, bound in pairs:
+            if _counts(index, axis) and _value(store.value.b, index, bound, known) == neutral:
+                yield index, bound
                 break
 
 
+def _counts(index: Any, axis: Any) -> bool:
+    """Whether an index is an axis, or `part * extent + axis`."""
+    if not isinstance(index, tirx.Add):
+        return bool(axis.var.same_as(index))
+    part, rest = index.a, index.b
+    size = part.b if isinstance(part, tirx.Mul) else None
+    return bool(rest.same_as(axis.var)) and structural_equal(size, axis.dom.extent)
+
+
 def _bounds(value: Any, index: Any, known: Known) -> list[Bound]:
-    """Bounds that may matter for an index: of tensors that are read at it, and of conditions."""
-    pairs: list[tuple[Any, Bound]] = []
+    """Bounds that may matter for an index."""
+    pairs = _pairs(value, known)
+    return list(dict.fromkeys(bound for one, bound in pairs if structural_equal(one, index)))
+
+
+def _pairs(value: Any, known: Known) -> Iterator[tuple[Any, Bound]]:
+    """Indices with bounds that may matter: of tensors that are read there, and of conditions."""
     for load in collect(value, tvm.ir.TensorLoad):
-        behind = known.behind.get(load.source, {}).items()
-        pairs += [(load.indices[at], bound) for at, (bound, _) in behind]
+        for at, (bound, _) in known.behind.get(load.source, {}).items():
+            yield from _and_rows(load.indices[at], bound)
     for choice in (*collect(value, tirx.Select), *collect(value, tvm.ir.Call)):
         if is_choice(choice):
-            pairs += indices_asked(parts(choice)[0], known)
-    return list(dict.fromkeys(bound for one, bound in pairs if structural_equal(one, index)))
+            for index, bound in indices_asked(parts(choice)[0], known):
+                yield from _and_rows(index, bound)
+
+
+def _and_rows(index: Any, bound: Bound) -> Iterator[tuple[Any, Bound]]:
+    """An index with its bound, and the row with its own in an index `row * size + ..`."""
+    yield index, bound
+    row = index.a if isinstance(index, tirx.Add) else None
+    if isinstance(row, tirx.Mul) and isinstance(row.b, tirx.IntImm):
+        yield row.a, bound.divided(int(row.b))
 
 
 def _value(value: Any, index: Any, bound: Bound, known: Known) -> float | None:
@@ -75,7 +116,7 @@ def _value(value: Any, index: Any, bound: Bound, known: Known) -> float | None:
     if is_choice(value):
         condition, _, no = parts(value)
         pairs = indices_asked(condition, known)
-        asks = any(other == bound and structural_equal(one, index) for one, other in pairs)
+        asks = any(_is_one(*pair, index, bound) for pair in pairs)
         return of(no) if asks or _asks_nan(condition) else None
     return _combined(value, of)
 
@@ -98,9 +139,15 @@ def _loaded(load: Any, index: Any, bound: Bound, known: Known) -> float | None:
     if load.source in known.values:
         return known.values[load.source]
     for axis, (own, value) in known.behind.get(load.source, {}).items():
-        if own == bound and structural_equal(load.indices[axis], index):
+        if _is_one(load.indices[axis], own, index, bound):
             return value
     return None
+
+
+def _is_one(one: Any, own: Bound, index: Any, bound: Bound) -> bool:
+    """Whether an index at or behind a bound means that `one` is at or behind its own."""
+    pairs = _and_rows(one, own)
+    return any(other == bound and structural_equal(part, index) for part, other in pairs)
 
 
 def _asks_nan(condition: Any) -> bool:

@@ -60,11 +60,11 @@ class Needs:
             for key, bound in limits_of(store.indices[axis], modulo, whole)
         }
         axes, read_below = _Axes(leaf, self._known), dict(limits)
-        for var, bound in summed_up(leaf, self._known):
-            if (together := grain(leaf, var, self.leaves)) is not None:
+        for place, bound in summed_up(leaf, self._known):
+            if (together := grain(leaf, place, self.leaves)) is not None:
                 # The last group of steps reads beyond the bound, which changes nothing.
-                limits[var, 0] = bound
-                read_below[var, 0] = bound.divided(together).scaled(together, 0)
+                limits[place, 0] = bound
+                read_below[place, 0] = bound.divided(together).scaled(together, 0)
         for value in (store.value, *store.indices):
             for read in reads(value, self._known, read_below):
                 source = read.load.source

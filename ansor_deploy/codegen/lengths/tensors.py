@@ -23,7 +23,7 @@ from ...model.operators.counted_places import IS_BELOW
 from ..blocks import Leaf, leaves
 from ..memory.in_place import is_kernel
 from .asked import Known, indices_asked
-from .behind import note_behind
+from .behind import ends, note_behind
 from .bound import Bound
 from .scalars import note_numbers
 
@@ -131,11 +131,14 @@ class Tensors:
 
 
 def note_all_behind(every: Sequence[Any], known: Known) -> None:
-    """Note the values behind bounds, for the buffers that only one block stores to."""
-    buffers = [leaf.block.body.buffer for leaf in every]
-    for leaf, buffer in zip(every, buffers, strict=True):
-        if sum(buffer.same_as(other) for other in buffers) == 1:
-            note_behind(leaf, known)
+    """Note the values behind bounds, for the buffers that blocks store to."""
+    found: dict[Any, list[Leaf]] = {}
+    for leaf in every:
+        found.setdefault(leaf.block.body.buffer, []).append(leaf)
+    for some in found.values():
+        if ends(some[-1].block.body.value, known):
+            inits = [one for leaf in some if (one := leaf.block.init) is not None]
+            note_behind([*inits, *map(stored, some)], known)
 
 
 def stored(leaf: Leaf) -> Any:

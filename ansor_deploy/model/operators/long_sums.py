@@ -19,22 +19,23 @@ MANY = 1 << 16  # with this many elements, one long sum is off by more than a fe
 # The same where each sum has one partial sum, as the sums of channels that lie side by side.
 MANY_IN_ONE = 1 << 10
 _ROW = 1 << 10  # the most elements that are added up first if all are along one axis
+_ROW_IN_RANGE = 1 << 6  # the same in a range: runs leave out rows in which nothing counts
 
 
 def in_turn(emit: Emitter, op: str, name: str, shape: Shape, axes: Sequence[int]) -> str:
     """Reduce axes of a tensor of this shape, and keep them; op: ReduceSum or ReduceMean."""
     kept = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
-    if len(axes) == 1 and (row := _row(shape, axes[0])) > 1:
+    if len(axes) == 1 and (row := _row(emit, shape, axes[0])) > 1:
         (axis,) = axes
         name = emit.reshape(name, *shape[:axis], shape[axis] // row, row, *shape[axis + 1 :])
         axes = (axis, axis + 1)
     return emit.reshape(emit.reduce_in_turn(op, name, axes), *kept)
 
 
-def _row(shape: Shape, axis: int) -> int:
+def _row(emit: Emitter, shape: Shape, axis: int) -> int:
     """How many elements along an axis are added up first: fewer than would be split again."""
     most = MANY_IN_ONE // 2 if _side_by_side([axis], len(shape)) else _ROW
-    return gcd(shape[axis], most)
+    return gcd(shape[axis], _ROW_IN_RANGE if emit.graph.ranges else most)
 
 
 def _averaged(emit: Emitter) -> str | None:
