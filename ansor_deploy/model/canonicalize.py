@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from onnx import ModelProto, NodeProto, helper, inliner
 
+from .counted.skews import skew_rows
 from .counted.walk import bound_sizes
 from .dequantised.halves import without_halves
 from .dequantised.integers import integers
@@ -90,6 +91,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     multiply_gates,
     *_TIDY,
     split_merged_axes,
+    skew_rows,
     turn_products,
     drop_round_trips,
     drop_identity,

@@ -91,14 +91,18 @@ class _Axes:
                 stack.enter_context(self._analyzer.constraint_scope(plain))
             indices = list(map(self._analyzer.simplify, read.load.indices))
             found = dict(self._of_indices(indices, read.limits))
-        return {**found, **dict(self._asked_of(read))}
+            asked = dict(self._asked_of(indices, read.conditions))
+        return {**found, **asked}
 
-    def _asked_of(self, read: Read) -> Iterator[tuple[tuple[int, int], Bound]]:
-        """The bounds below which conditions keep the indices of a load themselves."""
-        for one in read.conditions:
+    def _asked_of(
+        self, indices: Sequence[Any], conditions: Sequence[Any]
+    ) -> Iterator[tuple[tuple[int, int], Bound]]:
+        """The bounds below which conditions keep the simplified indices of a load themselves."""
+        for one in conditions:
             for index, bound in indices_asked(one, self._known):
-                for axis, own in enumerate(read.load.indices):
-                    if structural_equal(own, index):
+                plain = self._analyzer.simplify(index)
+                for axis, own in enumerate(indices):
+                    if structural_equal(own, plain):
                         yield (axis, 0), bound
 
     def _of_indices(

@@ -35,6 +35,7 @@ class Known:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.axes: dict[str, Axes] = {}
+        self.makers: dict[str, NodeProto] = {}  # by result, the node as it was before its rewriting
         self.found: dict[str, tuple[str, str]] = {}  # where a tensor is not zero, and how often
         # By tensor, the axes along which the elements that do not count are finite, where they
         # count along all other axes.

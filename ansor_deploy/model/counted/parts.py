@@ -30,7 +30,7 @@ def chosen(step: Step, op: str, one: Number, other: Number) -> Number:
 def sliced(step: Step) -> list[tuple[str, Axes]] | None:
     """A part along some axes."""
     shape = step.known_shape(step.input(0))
-    if not shape or (bounds := _bounds(step, len(shape))) is None:
+    if not shape or (bounds := bounds_of(step, len(shape))) is None:
         return None
     name, axes = step.input(0), dict(step.axes(0))
     for axis, (start, end, by) in bounds.items():
@@ -64,7 +64,7 @@ def _turned(step: Step, name: str, axis: int, number: Number) -> str:
     return step("Gather", name, step("Max", behind, step.constant(0, INT64)), axis=axis)
 
 
-def _bounds(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | None:
+def bounds_of(step: Step, rank: int) -> dict[int, tuple[Number, Number, int]] | None:
     """By axis: (start, end, step); starts and ends may count from the end."""
     starts, ends = step.attribute("starts"), step.attribute("ends")  # before opset 10
     if starts is None:

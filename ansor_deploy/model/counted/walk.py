@@ -43,6 +43,7 @@ from . import (
     reshapes,
     resized,
     sampled,
+    skews,
     spread,
     sums,
     unbounded,
@@ -62,6 +63,7 @@ _OPEN: Mapping[str, Rule] = {
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
     **recurrences.RULES, **sampled.RULES, **norms.RULES, **fourier.RULES,
+    **skews.RULES,
 }  # fmt: skip
 # Operators that keep all elements in their order.
 _MOVES = ("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")
@@ -110,6 +112,7 @@ class _Walk:
         return self._changed
 
     def _take(self, node: NodeProto) -> None:
+        self.known.makers.update(dict.fromkeys(node.output, node))
         counted = [name for name in sorted(uses(node)) if self.known.axes.get(name)]
         if remainders.opened(self.known, node, self.ahead):
             self._changed = True

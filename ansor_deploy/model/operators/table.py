@@ -48,6 +48,7 @@ from . import (
     sampled,
     scans,
     signal,
+    skewed,
     softmax,
     standard,
     suppression,
@@ -64,7 +65,7 @@ FAMILIES = (
     sampled, attention_contrib, integers, integer_products, quantization, quantization_contrib,
     block_quantised, block_products, group_query, features, linear_models, tree_ensembles,
     forerunners, found, grids, suppression, appended, coupling, repacked,
-    counted_places,
+    counted_places, skewed,
 )  # fmt: skip
 
 OPERATORS: dict[tuple[str, str], Operator] = {  # by domain and name
