@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tvm import lane, op_name, structural_equal, structural_map, tirx, tvm
+from ..._tvm import collect, lane, op_name, structural_equal, structural_map, tirx, tvm
 from .edge_values import is_arm
 from .quotients import adds_products, in_steps
 from .vector_math import ROUNDING, Expr, shared
@@ -47,8 +47,22 @@ def rounding(func: Any, _mod: Any, _context: Any) -> Any:
     """The function with rounded and clipped floats as sums with M, read by their bits."""
     target = (func.attrs or {}).get("target")
     arm, fused = is_arm(target), adds_products(target)
-    change = (tirx.Cast, lambda cast: _cast(cast, arm, fused))
-    return func.with_body(structural_map(func.body, change))
+    changes = [(tirx.Cast, lambda cast: _cast(cast, arm, fused)), (tirx.Mul, _multiplied)]
+    return func.with_body(structural_map(func.body, changes))
+
+
+def _multiplied(product: Any) -> Any:
+    """A product of steps and a constant, of which TVM makes no sum of two products.
+
+    The bits of M, multiplied by the constant, would not fit int32.
+    """
+    steps, factor = product.a, product.b
+    if str(product.ty.dtype) != "int32" or not isinstance(factor, tirx.IntImm):
+        return product
+    calls = collect(steps, tvm.ir.Call)
+    if not any(op_name(call) == "tirx.reinterpret" for call in calls):
+        return product
+    return tirx.Mul(tirx.reinterpret("int32", tirx.reinterpret("float32", steps)), factor)
 
 
 def _cast(cast: Any, arm: bool, fused: bool) -> Any:

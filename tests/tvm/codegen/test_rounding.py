@@ -67,6 +67,17 @@ def test_a_number_between_two_clips_is_rounded_and_never_a_byte():
     np.testing.assert_array_equal(have, wanted)
 
 
+def test_steps_are_multiplied_by_a_constant():
+    nodes = [node("QuantizeLinear", "x fine z", "q"), node("Cast", "q", "i", to=6)]
+    nodes += [node("Sub", "i seven", "s"), node("Mul", "s c", "m"), node("Cast", "m", "out", to=1)]
+    constants = {"fine": np.float32(0.5), "z": np.uint8(7), "seven": np.int32(7)}
+    constants |= {"c": np.int32(-100000)}
+    (have,) = built.run(model(nodes, {"x": X.shape}, ["out"], constants=constants), {"x": X})
+    q = np.clip(np.rint(X / np.float32(0.5)) + 7, 0, 255)
+    wanted = (np.where(np.isnan(X), 0, q) - 7).astype(np.int32) * np.int32(-100000)
+    np.testing.assert_array_equal(have, wanted.astype(np.float32))
+
+
 def bytes_again(low, high, zero, kind):
     """A function of x that clips, narrows to a type and widens again."""
     x = te.placeholder((64,), name="x")
