@@ -16,7 +16,7 @@ from onnx import GraphProto, NodeProto, helper
 from ...errors import ModelError
 from ..graph.graph import Graph, is_op
 from ..graph.subgraph import spliced
-from ..onnx.skeleton import attribute, cone, name_of, nested, with_nested
+from ..onnx.skeleton import attribute, cone, name_of, nested, uses, with_nested
 from . import found
 from .known import Axes, Known, Step
 from .numbers import Number, Sum, least, most, symbol
@@ -36,6 +36,22 @@ def counts(known: Known, node: NodeProto) -> bool:
     inner = list(with_nested([node]))
     counting = any(one.op_type in found.RULES for one in inner)
     return counting or node.output[0] in known.words or _cuts(known.graph, inner)
+
+
+def grows(known: Known, node: NodeProto) -> bool:
+    """Whether the branches of an If, which reads known sizes alone, make more or less.
+
+    A branch whose sizes are not found here counts as such, unless neither's are.
+    """
+    if not uses(node) <= known.graph.shapes.keys():
+        return False
+    made = []
+    for branch in ("then_branch", "else_branch"):
+        results = [known.graph.fresh(name) for name in node.output]
+        for one in spliced(known.graph, attribute(node, branch), {}, results):
+            known.learn(one)
+        made.append([known.graph.shapes.get(name) for name in results])
+    return made[0] != made[1]
 
 
 def _cuts(graph: Graph, inner: Sequence[NodeProto]) -> bool:

@@ -43,6 +43,7 @@ from . import (
     reshapes,
     resized,
     sampled,
+    sequences,
     skews,
     spread,
     sums,
@@ -58,7 +59,7 @@ Rule = Callable[[Step], Made | None]
 # Rules for nodes that count, or have computed sizes; and for nodes that read what was counted.
 _OPEN: Mapping[str, Rule] = {
     **found.RULES, **spread.RULES, **parts.RULES, **reshapes.RULES, **branches.RULES,
-    **resized.RULES, "TopK": picks.first_of_order,
+    **resized.RULES, **sequences.RULES, "TopK": picks.first_of_order,
 }  # fmt: skip
 RULES: Mapping[str, Rule] = {
     **_OPEN, **moves.RULES, **picks.RULES, **sums.RULES, **windows.RULES, **caches.RULES,
@@ -122,7 +123,7 @@ class _Walk:
         if not opens and not counted and self._is_settled(node):
             self.done.append(node)
             return
-        if opens or (self.graph.rooms and is_op(node, "If")):
+        if opens or (is_op(node, "If") and (self.graph.rooms or branches.grows(self.known, node))):
             branches.opened(self.known, node, self.ahead)
         elif counted and attentions.opened(self.graph, node, self.ahead):
             pass  # its parts come next

@@ -1,10 +1,12 @@
 """What the branches of an If compute of constants is computed before them."""
 
 import numpy as np
-from helpers.graphs import assert_same, either, model, node, ops, randn
+import pytest
+from helpers.graphs import assert_same, either, model, node, ops, randn, run
 from helpers.tried import assumed
 from onnx import TensorProto, defs, helper, numpy_helper
 
+from ansor_deploy.errors import ModelError
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonicalize
 from ansor_deploy.model.onnx.bind import bind_shapes, declared_shape
@@ -74,6 +76,32 @@ def test_a_length_fits_each_branch_that_a_caller_may_choose():
     proto.graph.input[1].type.tensor_type.elem_type = TensorProto.BOOL
     proto.graph.node[0].CopyFrom(node("Identity", "rate", "slow"))
     assert assumed(proto, {})["x"] == (1, 1, Span(1, 128))
+
+
+GROWN = [node("Concat", "x x", "r", axis=0)]
+# As torch writes `chunk` in a branch of a scripted module.
+PART = [node("Shape", "x", "n"), node("Div", "n three", "size"),
+        node("Expand", "size three", "sizes"),
+        node("SplitToSequence", "x sizes", "parts", axis=0),
+        node("SequenceAt", "parts two", "r")]  # fmt: skip
+
+
+@pytest.mark.parametrize("branch", [GROWN, PART])
+def test_a_branch_may_make_more_or_less_than_the_other(branch):
+    """As the greedy search of a transducer appends a token to its text, or does not."""
+    constants = {"three": np.array([3]), "two": np.array(2)}
+    proto = choice(branch, [node("Neg", "x", "r")], **constants)
+    after = canonicalize(proto)
+    assert {"If", "SplitToSequence"}.isdisjoint(ops(after))
+    for x in (np.array([1, 2, 3], np.float32), np.array([-1, -2, -3], np.float32)):
+        made, count = run(after, {"x": x})
+        np.testing.assert_array_equal(made[:count], run(proto, {"x": x})[0])
+
+
+def test_branches_of_different_ranks_are_refused_by_the_name_of_the_if():
+    proto = choice([node("Unsqueeze", "x none", "r")], [node("Neg", "x", "r")], none=np.array([0]))
+    with pytest.raises(ModelError, match=r"\(If\): a run chooses one of its branches"):
+        canonicalize(proto)
 
 
 def test_graphs_are_looked_for_in_every_operator_that_has_some():

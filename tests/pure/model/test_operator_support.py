@@ -110,12 +110,12 @@ def test_what_no_output_needs_may_be_anything():
     [
         (node("RandomUniformLike", "x", "b"), "RandomUniformLike  at node b"),
         (node("Dropout", "x - yes", "b"), "that a run chooses trains it"),
-        (node("Resize", "x - two", "b"), "that a run chooses holds it"),
+        (node("Resize", "x - one", "b"), "that a run chooses holds it"),
     ],
 )
 def test_a_branch_is_looked_into(inside, says):
     proto = custom(
-        helper.make_node("Constant", [], ["two"], value_floats=[2.0]),
+        helper.make_node("Constant", [], ["one"], value_floats=[1.0]),
         helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
         helper.make_node("Cast", ["most"], ["yes"], to=TensorProto.BOOL),
         either("yes", "y", [inside], [node("Neg", "x", "b")], kind=None),
