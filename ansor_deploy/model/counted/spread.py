@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -10,6 +11,7 @@ from onnx import TensorProto, numpy_helper
 from ..operators.emitter import INT64
 from .known import Axes, Step
 from .numbers import Number, Sum, least, most, symbol
+from .reshapes import into
 from .shares import is_whole, raised
 from .values import Values, certain, objects
 
@@ -118,9 +120,25 @@ def tiled(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     times, axes = sizes(values)
     own = step.axes(0)
-    if any(shape[at] != 1 for at in axes) or any(times[at] != 1 for at in own):
+    if any(shape[at] != 1 for at in axes):
         return None
+    repeated = [at for at in own if times[at] != 1]
+    if repeated:
+        return [_repeated(step, *repeated, times)] if not axes and len(repeated) == 1 else None
     return [(step("Tile", step.input(0), step.numbers(*times)), {**own, **axes})]
+
+
+def _repeated(step: Step, at: int, times: Sequence[int]) -> tuple[str, Axes]:
+    """A tensor several times, one copy behind the elements of the other that count.
+
+    The copies are an axis of their own first, which a Reshape behind this often restores.
+    """
+    shape, dims = step.shape(step.input(0)), step.dims(0)
+    apart = step.reshape(step.input(0), *shape[:at], 1, *shape[at:])
+    copies = step("Tile", apart, step.numbers(*times[:at], times[at], 1, *times[at + 1 :]))
+    step.facts.axes[copies] = {axis + (axis >= at): n for axis, n in step.axes(0).items()}
+    step.facts.sources[step.node.output[0]] = copies
+    return into(step, copies, [n * by for n, by in zip(dims, times, strict=True)])
 
 
 RULES = {

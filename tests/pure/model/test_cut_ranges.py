@@ -231,3 +231,13 @@ def test_a_table_is_resized_unless_it_is_as_long_as_rows():
     constants = {"table": randn(0, 1, 4, 7), "seven": np.array([7]), "one": np.array([1]),
                  "four": np.array([4])}  # fmt: skip
     check(nodes, ROWS, (12, 7, 1), constants)
+
+
+def test_copies_of_rows_become_an_axis():
+    """As ProphetNet repeats the buckets of its positions for each head."""
+    nodes = [node("Tile", "x times", "t"), node("Shape", "x", "n", start=1, end=2),
+             node("Concat", "one three n eight", "sizes", axis=0), node("Reshape", "t sizes", "r"),
+             node("Transpose", "r", "y", perm=[0, 2, 1, 3])]  # fmt: skip
+    numbers = {"times": [1, 3, 2], "one": [1], "three": [3], "eight": [8]}
+    constants = {name: np.array(value) for name, value in numbers.items()}
+    check(nodes, ROWS, (12, 7, 1), constants)
