@@ -85,12 +85,13 @@ def _way(kernel: np.ndarray, window: Window, words: bool) -> Any:
     if _fills_vectors(kernel, window.groups):
         return known_sums
     *taps, depth, columns = kernel.shape
-    whole = depth == 1 and columns == window.groups and columns % VECTOR == 0
-    if words or not whole or _excess(kernel).any():
+    if words or depth > 1 or columns > window.groups or _excess(kernel).any():
         return _grouped
     if current_is_signed():
-        return _by_taps
-    return _by_lines if taps[0] > 1 and current_has_dot() else _grouped
+        return _by_taps if columns % VECTOR == 0 else _grouped
+    # Of more than one vector, the last may lack some lanes.
+    lines = taps[0] > 1 and columns >= VECTOR and current_has_dot()
+    return _by_lines if lines else _grouped
 
 
 def _fills_vectors(kernel: np.ndarray, groups: int) -> bool:

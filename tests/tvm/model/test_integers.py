@@ -101,6 +101,27 @@ def test_conversions_are_part_of_kernels(name, networks):
     assert sum(kernels.values()) <= NETWORKS[name][1], kernels
 
 
+@pytest.mark.parametrize(("channels", "size", "step"), [(17, 3, 1), (40, 5, 2), (72, 3, 2)])
+def test_channels_that_do_not_fill_vectors_are_summed_up_alone(channels, size, step):
+    window = {"group": channels, "pads": [size // 2] * 4, "strides": [step] * 2}
+    draw = np.random.default_rng(0).integers
+    x = draw(0, 256, (1, channels, 13, 11), np.uint8)
+    w = draw(-128, 128, (channels, 1, size, size), np.int8)
+    proto = model(
+        [node("ConvInteger", "x w z", "y", **window)],
+        {"x": x.shape},
+        constants={"w": w, "z": np.uint8(7)},
+        dtype=TensorProto.UINT8,
+    )
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
+    (have,) = built.run(proto, {"x": x})
+    half = size // 2
+    padded = np.pad(x.astype(np.int32) - 7, [(0, 0), (0, 0), (half, half), (half, half)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (2, 3))
+    wanted = np.einsum("nchwij,cij->nchw", windows[:, :, ::step, ::step], w[:, 0].astype(np.int32))
+    np.testing.assert_array_equal(have, wanted)
+
+
 def test_bytes_held_to_a_bound_are_part_of_the_kernel_that_makes_them():
     """As a Relu behind a convolution in a network of signed, symmetric activations."""
     nodes = [
