@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import prod
 from typing import Any
@@ -77,9 +77,7 @@ class _Main:
         elif not isinstance(value, relax.Tuple):  # the needed parts of results are known
             needed = self._needed.get(var, {})
             for one in collect(value, relax.Var):
-                axes = _kept_axes(var, value, one)
-                kept = {(axes[k], c): b for (k, c), b in needed.items() if k in axes}
-                self._want(one, kept)
+                self._want(one, dict(_needed_of(one, var, value, needed)))
         return None
 
     def _kernel(self, at: int, call: Any) -> Needs:
@@ -196,18 +194,22 @@ def _results(
     return [(one, needed) for one, needed in found if isinstance(one, relax.Var)]
 
 
-def _kept_axes(var: Any, value: Any, one: Any) -> Mapping[int, int]:
-    """The axes of a variable, mapped to the same axes of a tensor that its value reads."""
-    if op_name(value) == "relax.reshape":
-        return _same_axes(shape_of(var.ty), shape_of(one.ty))
-    return {}
-
-
-def _same_axes(made: tuple[int, ...], given: tuple[int, ...]) -> Mapping[int, int]:
-    """The axes of a reshaped tensor, mapped to the same axes of the shape before.
-
-    They have the same extent, and as many elements before them.
-    """
-    places = {(n, prod(given[:k])): k for k, n in enumerate(given) if n > 1}
-    found = {k: places.get((n, prod(made[:k]))) for k, n in enumerate(made) if n > 1}
-    return {k: at for k, at in found.items() if at is not None}
+def _needed_of(
+    one: Any, var: Any, value: Any, needed: Needed
+) -> Iterator[tuple[tuple[int, int], Bound]]:
+    """The part that a variable needs of a tensor that its value reads: of a reshape's, by axes."""
+    if op_name(value) != "relax.reshape":
+        return
+    made, given = shape_of(var.ty), shape_of(one.ty)
+    places = {prod(given[:k]): k for k, n in enumerate(given) if n > 1}
+    for (axis, modulo), bound in needed.items():
+        at = places.get(prod(made[:axis]))
+        if at is None or made[axis] == 1:
+            continue
+        own, new = given[at], made[axis]  # with as many elements in front of them
+        if own == new:
+            yield (at, modulo), bound
+        elif not modulo and new % own == 0:
+            yield (at, 0), bound.divided(new // own)
+        elif not modulo and own % new == 0:
+            yield (at, 0), bound.scaled(own // new, 0)

@@ -21,7 +21,7 @@ def gathered(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     axis = step.attribute("axis", 0) % len(data)
     own, asked = step.axes(0), step.axes(1)
-    if asked and axis in own:
+    if asked and (axis in own or len(asked) > 1):  # of pairs there may be very many
         index = _checked(step, step.input(1), axis, 1, step.dims(1), fills=True)
     else:
         index = step.masked(_from_the_front(step, axis, [data[axis]]), asked)

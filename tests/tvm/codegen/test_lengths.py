@@ -186,23 +186,6 @@ def test_a_mean_over_all_that_counts(tmp_path):
     check(tmp_path, nodes, (1, "n", WIDTH), {"axes": np.array([1])})
 
 
-@pytest.mark.parametrize("most", [4096, 4099])
-def test_long_sums_end(tmp_path, kernels, most):
-    """Those by rows, and those of which each core has a part."""
-    nodes = [node("ReduceSum", "x axes", "m"), node("Sub", "x m", "y")]
-    spans, constants = {"n": Span(1, most)}, {"axes": np.array([1])}
-    proto, _, function = of_spans(tmp_path, nodes, (1, "n", WIDTH), constants, spans)
-    summed = {name for name in kernels[0] if "sum" in name}
-    assert len(summed) == (2 if most % 2 == 0 else 1)
-    assert all(name.endswith("counted") for name in summed)
-    for length in (most, 2050, 129, 7):
-        room, made = (np.full((1, most, WIDTH), np.nan, np.float32) for _ in range(2))
-        room[:, :length] = x = randn(length, 1, length, WIDTH)
-        function([room, np.array(length, np.int64)], [made, np.zeros((), np.int64)])
-        (want,) = run(proto, {"x": x})
-        np.testing.assert_allclose(made[:, :length], want, rtol=1e-4, atol=1e-3)
-
-
 def test_a_sum_of_nothing_is_zero(tmp_path):
     """Also where a schedule lets the first step of a sum begin it."""
     nodes = [
@@ -221,28 +204,6 @@ def test_a_sum_of_nothing_is_zero(tmp_path):
         x, made = np.zeros(64, np.float32), np.full(1, 7.0, np.float32)
         function([x], [made])
         assert made == 0
-
-
-@pytest.fixture
-def kernels(monkeypatch):
-    """The names of the kernels that a model with lengths calls, and the buffers that they make."""
-    names, buffers, cut = [], [], whole.cut
-
-    class Noted(whole._Main):
-        def rewritten(self):
-            made = super().rewritten()
-            names.extend(one.name_hint for one in collect(made.body, tvm.ir.GlobalVar))
-            return made
-
-    def noted_body(*given):
-        body = cut(*given)
-        blocks = collect(body, tvm.s_tir.SBlock) if body is not None else ()
-        buffers.append({one.name for block in blocks for one in block.alloc_buffers})
-        return body
-
-    monkeypatch.setattr(whole, "_Main", Noted)
-    monkeypatch.setattr(whole, "cut", noted_body)
-    return names, buffers
 
 
 def check_images(proto, function, sizes, channels=8):

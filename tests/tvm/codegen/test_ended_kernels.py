@@ -1,0 +1,61 @@
+"""Sums, reshapes and look-ups end where what counts ends, and so does all in front of them."""
+
+import numpy as np
+import pytest
+from helpers.graphs import node, randn, run
+from helpers.lengths import check, of_spans
+
+from ansor_deploy.model.batches import Span
+
+WIDTH = 32
+
+
+@pytest.mark.parametrize("most", [4096, 4099])
+def test_long_sums_end(tmp_path, kernels, most):
+    """Those by rows, and those of which each core has a part."""
+    nodes = [node("ReduceSum", "x axes", "m"), node("Sub", "x m", "y")]
+    spans, constants = {"n": Span(1, most)}, {"axes": np.array([1])}
+    proto, _, function = of_spans(tmp_path, nodes, (1, "n", WIDTH), constants, spans)
+    summed = {name for name in kernels[0] if "sum" in name}
+    assert len(summed) == (2 if most % 2 == 0 else 1)
+    assert all(name.endswith("counted") for name in summed)
+    for length in (most, 2050, 129, 7):
+        room, made = (np.full((1, most, WIDTH), np.nan, np.float32) for _ in range(2))
+        room[:, :length] = x = randn(length, 1, length, WIDTH)
+        function([room, np.array(length, np.int64)], [made, np.zeros((), np.int64)])
+        (want,) = run(proto, {"x": x})
+        np.testing.assert_allclose(made[:, :length], want, rtol=1e-4, atol=1e-3)
+
+
+def test_rows_that_are_parted_and_joined_end_as_well(tmp_path, kernels):
+    """As where features of two frames are computed as one."""
+    half = WIDTH // 2
+    nodes = [
+        *(node("MatMul", "x w", "a"), node("Shape", "x", "n", start=1, end=2)),
+        *(node("Mul", "n two", "m"), node("Concat", "one m half", "s", axis=0)),
+        *(node("Reshape", "a s", "r"), node("MatMul", "r v", "b")),
+        *(node("Concat", "one n wide", "t", axis=0), node("Reshape", "b t", "c")),
+        node("MatMul", "c w", "y"),
+    ]
+    constants = {"one": np.array([1]), "two": np.array([2])}
+    constants |= {"half": np.array([half]), "wide": np.array([WIDTH])}
+    constants |= {"w": randn(1, WIDTH, WIDTH), "v": randn(2, half, half)}
+    check(tmp_path, nodes, (1, "n", WIDTH), constants, lengths=(96, 61, 2))
+    products = [name for name in kernels[0] if name.startswith("matmul")]
+    assert len(products) == 3
+    assert all(name.endswith("counted") for name in products), products
+
+
+def test_pairs_of_places_in_a_table_end(tmp_path, kernels):
+    """As biases of relative positions do."""
+    nodes = [
+        *(node("Shape", "x", "m", start=1, end=2), node("Squeeze", "m", "n")),
+        *(node("Range", "zero n one", "columns"), node("Unsqueeze", "columns last", "rows")),
+        *(node("Sub", "columns rows", "d"), node("Mul", "d d", "q"), node("Min", "q most", "k")),
+        *(node("Gather", "table k", "b"), node("MatMul", "b x", "y")),
+    ]
+    constants = {"zero": np.int64(0), "one": np.int64(1), "last": np.array([1])}
+    constants |= {"most": np.int64(8), "table": randn(1, 9)}
+    check(tmp_path, nodes, (1, "n", WIDTH), constants)
+    assert not {name for name in kernels[0] if name.startswith("in_range")} - {"in_range1"}
+    assert "places1" in kernels[0]
