@@ -18,8 +18,13 @@ _MOST_COLUMNS = 32  # the most columns of rows that are sorted, which takes a so
 def nonzero(step: Step) -> list[tuple[str, Axes]] | None:
     """The places of nonzero elements, a row for each axis."""
     name = step.input(0)
-    if not step.known_shape(name) or name in step.graph.constants:
+    if not step.known_shape(name):
         return None
+    if (held := step.graph.value(name)) is not None:
+        return [(step.constant(np.array(np.nonzero(held)), INT64), {})]
+    if len(step.shape(name)) == 1 and step.facts.equal.get(name):  # as torch writes a slice
+        (size,) = step.shape(name)
+        return [(step.constant(np.arange(size)[None], INT64), {1: step.dims(0)[0]})]
     places, number = places_of(step, name, step.axes(0))
     return [(places, {1: number})]
 

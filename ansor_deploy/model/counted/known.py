@@ -43,7 +43,7 @@ class Known:
         self.sources: dict[str, str] = {}  # by tensor, the one that a Reshape made it of
         # By sequence, the tensor of which it holds parts, the axis, and the ends of each part.
         self.parts: dict[str, tuple[str, int, list[tuple[int, int]]]] = {}
-        self.equal: dict[str, int] = {}  # the value of all elements of an expanded tensor
+        self.equal: dict[str, int] = {}  # the value of all elements of a filled tensor
         self.least: dict[str, np.float32] = {}  # the least value of a dequantised tensor
         self.words: dict[str, str] = {}  # for a branch's node, by its result: its name in messages
         # Results of nodes in branches and steps that a run may not take: none of them may fail it.

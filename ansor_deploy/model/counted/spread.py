@@ -61,6 +61,8 @@ def filled(step: Step) -> list[tuple[str, Axes]] | None:
     given = step.attribute("value")
     item = np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
     kind = TensorProto.FLOAT if given is None else given.data_type
+    if item.dtype.kind in "iub":
+        step.facts.equal[step.node.output[0]] = int(item.item())
     return [(step.constant(np.full(shape, item.reshape(())), kind), axes)]
 
 

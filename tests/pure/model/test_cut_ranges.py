@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers.graphs import either, model, node, randn
 from helpers.ranges import LONG, MOST, check, opened
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ansor_deploy.model.canonicalize import canonical_graph
 
@@ -241,3 +241,15 @@ def test_copies_of_rows_become_an_axis():
     numbers = {"times": [1, 3, 2], "one": [1], "three": [3], "eight": [8]}
     constants = {name: np.array(value) for name, value in numbers.items()}
     check(nodes, ROWS, (12, 7, 1), constants)
+
+
+def test_places_of_ones_are_all_places():
+    """As torch writes the indices of a slice that an assignment leaves whole."""
+    one = numpy_helper.from_array(np.array([1]))
+    nodes = [node("Shape", "x", "n", start=1, end=2),
+             node("ConstantOfShape", "n", "ones", value=one),
+             node("NonZero", "ones", "at"), node("Cast", "at", "f", to=TensorProto.FLOAT),
+             node("Reshape", "f sizes", "r"), node("ConstantOfShape", "four", "few", value=one),
+             node("NonZero", "few", "of"), node("Cast", "of", "g", to=TensorProto.FLOAT),
+             node("Add", "x r", "s"), node("Add", "s g", "y")]  # fmt: skip
+    check(nodes, ROWS, (12, 7, 1), {"sizes": np.array([1, -1, 1]), "four": np.array([4])})
