@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import isqrt, prod
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,21 @@ def quotient(number: Number, by: Number) -> Number | None:
         part = multiplied(left) * (times // factor)
         found, number = part + found, number - by * part
     return None if number else found
+
+
+def root(number: Number) -> Number | None:
+    """The square root of the square of one term; None of other numbers."""
+    if not isinstance(number, Sum):
+        whole = isqrt(max(0, number))
+        return whole if whole * whole == number else None
+    if number.constant or len(number.factors) != 1:
+        return None
+    ((term, by),) = number.factors
+    factor, counts = root(by), Counter(term.parts)
+    if factor is None or any(n % 2 or one.least < 0 for one, n in counts.items()):
+        return None
+    halves = (Sum(0, ((one, 1),)) for one, n in counts.items() for _ in range(n // 2))
+    return multiplied(halves) * factor
 
 
 def _order(factor: tuple[Term, int]) -> tuple[int, list[tuple[str, int]]]:

@@ -6,6 +6,7 @@ Exporters also compute sizes as floats: ceil(n / 2 - 0.5). These are fractions (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
@@ -14,7 +15,19 @@ import numpy as np
 from onnx import NodeProto
 
 from ..onnx.skeleton import attribute, name_of
-from .numbers import Number, Sum, floored, is_less, larger, least, most, quotient, smaller, symbol
+from .numbers import (
+    Number,
+    Sum,
+    floored,
+    is_less,
+    larger,
+    least,
+    most,
+    quotient,
+    root,
+    smaller,
+    symbol,
+)
 from .quotients import Quotients
 from .shares import is_whole, keeps, plain, rounded, share
 
@@ -241,6 +254,11 @@ def _remainder(one: Number, other: Number) -> Number | None:
     return one % other
 
 
+def _power(one: Number, other: Number) -> Number | None:
+    """The side of a square, as exporters write it; other powers are not followed."""
+    return root(one) if other == Fraction(1, 2) and is_whole(one) else None
+
+
 def _where(condition: Number, one: Number, other: Number) -> Number | None:
     if isinstance(condition, Sum):
         return one if one == other else None
@@ -271,6 +289,7 @@ _PAIRS: dict[str, Callable[..., Number | None]] = {
     "Mul": _product,
     "Neg": lambda one: one * -1,
     "Not": _not,
+    "Pow": _power,
     "Share": share,
     "Sub": lambda one, other: one - other,
     "Where": _where,
@@ -330,7 +349,7 @@ def _element(
     function = _PAIRS[operator]
     fold = node.op_type in _REDUCED or operator in ("Min", "Max")
     exact = _folded(function, given) if fold else function(*given)
-    if exact is not None or operator in ("Mod", "Share") or not all(map(is_whole, given)):
+    if exact is not None or operator in ("Mod", "Pow", "Share") or not all(map(is_whole, given)):
         return exact
     if (bounds := _bounds(operator, function, given, fold=fold)) is None:
         return None

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted.groups import completed, grouped
-from ansor_deploy.model.counted.numbers import larger, least, most, quotient, smaller, symbol
+from ansor_deploy.model.counted.numbers import larger, least, most, quotient, root, smaller, symbol
 from ansor_deploy.model.counted.shares import keeps, share
 
 INT64 = TensorProto.INT64
@@ -36,6 +36,14 @@ def test_products_are_multiplied_out():
     assert quotient((N + 1) * (M * 2 - 3), N + 1) == M * 2 - 3
     assert quotient((N + M) * (N + M), N + M) == N + M
     assert quotient((N + 1) * (N + 2) + 1, N + 1) is None
+
+
+def test_roots_are_those_of_squares():
+    assert (root(49), root(48), root(-4)) == (7, None, None)
+    assert root(N * N * M * M * 4) == N * M * 2
+    assert root(N * N * 3) is root(N * M) is root(N * N + 1) is None
+    below = symbol("b", 0, (-3, 3), "NonZero 'b'")
+    assert root(below * below) is None
 
 
 def test_axes_with_as_many_elements_are_groups():

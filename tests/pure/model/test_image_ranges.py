@@ -229,3 +229,18 @@ def test_norms_of_groups_as_one_operator(opset, scales):
     constants = {"s": randn(1, scales), "b": randn(2, scales)}
     nodes = [node("GroupNormalization", "x s b", "y", num_groups=3)]
     check(nodes, {"x": (2, 6, LONG, 5)}, constants=constants, opset=opset)
+
+
+def test_the_side_of_a_square_is_found_from_its_places():
+    """As DPT makes an image of its tokens, whose sides are then one length."""
+    nodes = [node("Reshape", "x flat", "places"), node("Shape", "places", "n", start=2, end=3),
+             node("Cast", "n", "real", to=TensorProto.FLOAT), node("Pow", "real half", "root"),
+             node("Cast", "root", "side", to=TensorProto.INT64),
+             node("Concat", "sizes side side", "all", axis=0),
+             node("Reshape", "places all", "y")]  # fmt: skip
+    constants = {"flat": np.array([1, 3, -1]), "half": np.float32(0.5), "sizes": np.array([1, 3])}
+    proto = model(nodes, {"x": (1, 3, "h", "w")}, constants=constants)
+    side = Span(32, 96, 32)
+    graph = opened(proto, {"x": (1, 3, side, side)})
+    assert [one.places for one in graph.ranges] == [(("x", 2), ("x", 3))]
+    assert [(one.output, one.axis) for one in graph.lengths] == [("y", 2), ("y", 3)]
