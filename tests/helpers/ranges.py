@@ -11,9 +11,10 @@ from onnx import ModelProto
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted import ranges
-from ansor_deploy.model.graph.graph import Graph
+from ansor_deploy.model.graph.graph import OWN, Graph
 from ansor_deploy.model.misfit import Trials
 from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.operators.recurrent import SCALES
 from ansor_deploy.model.ranges import at_sizes
 from helpers.graphs import model, randn, run
 
@@ -31,6 +32,11 @@ def opened(proto: ModelProto, shapes: Mapping[str, tuple[int | Span, ...]]) -> G
 def as_given(proto):
     """The graph without our nodes that check numbers, which ONNX Runtime does not know."""
     for one in proto.graph.node:
+        if one.domain == OWN and one.op_type in ("LSTM", "GRU", "RNN"):
+            del one.input[SCALES:]
+            while not one.input[-1]:
+                one.input.pop()
+            one.domain = ""
         if one.op_type in ("Length", "Places"):
             del one.input[1:]
             one.op_type, one.domain = "Identity", ""  # the length is given in steps

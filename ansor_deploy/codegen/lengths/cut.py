@@ -15,6 +15,7 @@ from .packed import packed
 from .places import Ends
 from .small_tiles import Own, Rows, allocated, in_small_tiles, own_buffers
 
+_LONG = 64  # steps of an innermost loop that are worth an end
 _WHOLE = (tirx.ForKind.SERIAL, tirx.ForKind.PARALLEL)
 
 
@@ -162,6 +163,7 @@ def grain(leaf: Leaf, var: Any, every: Sequence[Leaf]) -> int | None:
 def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
     """The loops whose body may be skipped: serial or parallel ones, also all around them.
 
+    Of the innermost ones only long ones, such as one over a row of an image of one channel.
     Tiles that are turned in registers are computed whole. Of unrolled loops those over tiles, which
     contain several blocks. In small tiles, too, each of their steps would be code of its own.
     """
@@ -172,7 +174,7 @@ def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
             marks = loop.annotations or {}
             if (loop.kind not in _WHOLE and not tiles) or TURNED in marks:
                 break
-            inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in marks
+            inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in marks or _is_long(loop)
             if inner and not _is_one(loop) and not any(loop.same_as(one) for one in seen):
                 seen.append(loop)
                 yield loop
@@ -184,6 +186,10 @@ def _has_several(loop: Any, found: Sequence[Leaf]) -> bool:
 
 def _is_one(loop: Any) -> bool:
     return isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1
+
+
+def _is_long(loop: Any) -> bool:
+    return isinstance(loop.extent, tirx.IntImm) and int(loop.extent) >= _LONG
 
 
 def _is_in(loop: Any, leaf: Leaf) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from onnx import TensorProto, helper
 
+from ..graph.graph import OWN
+from ..operators.recurrent import COUNT
 from .known import Axes, Step
 
 # Inputs: the number of steps of each sequence, and the states that sequences begin with.
@@ -34,7 +36,10 @@ def carried(step: Step) -> list[tuple[str, Axes]] | None:
         number = step.cast(step.scalar(own[steps]), TensorProto.INT32)
         lengths = step("Expand", number, step.numbers(shape[each]))
     weights = [step.input(at) for at in range(_LENGTHS)]
+    count = step.scalar(own[steps]) if steps in own else ""
     made = _again(step, [*weights, lengths, *node.input[_INITIAL[0] :]])
+    if count and step.input(2) in step.graph.constants:
+        _say_count(step, count)
     behind = {at if steps else 2 * at: number for at, number in own.items()}
     state = {at: number for at, number in own.items() if at == each}
     return [(made[0], behind), *((one, state) for one in made[1:])]
@@ -51,6 +56,18 @@ def _again(step: Step, given: list[str]) -> list[str]:
         if name not in step.graph.shapes:
             step.graph.declare(name, step.graph.dtypes[old], step.graph.shapes.get(old))
     return made
+
+
+def _say_count(step: Step, number: str) -> None:
+    """Make the last node one of ours, which says how many steps it reads, so that no more is made.
+
+    Its results, of inferred shapes, stay as they are.
+    """
+    node = step.nodes[-1]
+    node.domain = OWN
+    node.input.extend([""] * (COUNT - len(node.input)) + [number])
+    for name in node.output:
+        step.graph.declare(name, step.graph.dtypes[name], step.graph.shapes[name])
 
 
 def turned(step: Step) -> list[tuple[str, Axes]] | None:

@@ -126,7 +126,7 @@ def tiled(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     repeated = [at for at in own if times[at] != 1]
     if repeated:
-        return [_repeated(step, *repeated, times)] if not axes and len(repeated) == 1 else None
+        return [_repeated(step, repeated[0], times)] if not axes and len(repeated) == 1 else None
     return [(step("Tile", step.input(0), step.numbers(*times)), {**own, **axes})]
 
 

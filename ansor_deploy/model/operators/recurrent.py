@@ -7,10 +7,12 @@ W' and R' hold the weights of D directions and G gates in P panels of L units; t
 padded with zeros. All is computed in float32.
 
 Our own LSTM operator gets x as an input, and integers as R with their scales
-(`recurrent_bytes.py`).
+(`recurrent_bytes.py`). In a range our own operators get the number of steps that count, so that no
+more of x is made.
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -21,6 +23,7 @@ from ...marks.dot import STEPS, current_has_dot
 from ..graph.graph import OWN
 from .activations import ACTIVATIONS, TAKE_ALPHA, TAKE_BETA
 from .converting import Call
+from .counted_places import READS_BELOW
 from .indices import in_range
 from .operator import Limit, Operator, Use, choice
 from .recurrence import Layer
@@ -36,6 +39,7 @@ LENGTHS = 4
 INITIAL_H = 5
 INITIAL_C = 6
 SCALES = 8  # the index of the recurrent weights' scales, an input of our LSTM
+COUNT = 9  # the index of how many steps count, an input of our layers in a range
 
 
 def _unknown_activations(use: Use) -> bool:
@@ -72,9 +76,19 @@ def _computed(call: Call, layer: Layer) -> list[Any]:
         longest, lengths = [layer.steps + 1], call.inputs[LENGTHS]
         of = "a sequence length"
         expressions.append(in_range(call, lengths, longest, negative=False, of=of))
-    name = layer.cell.lower()
-    made = call.bb.emit_te(layer.compute, *expressions, primfunc_name_hint=name)
+    words: dict[str, Any] = {"primfunc_name_hint": layer.cell.lower()}
+    compute = layer.compute
+    if call.input(COUNT) is not None:
+        words["primfunc_attrs"] = {READS_BELOW: [[0, 0, len(expressions)]]}
+        expressions.append(call.inputs[COUNT])
+        compute = _without_last(layer)
+    made = call.bb.emit_te(compute, *expressions, **words)
     return [call.emit(made[n]) for n in range(layer.results)]
+
+
+def _without_last(layer: Layer) -> Callable[..., Any]:
+    """The layer, which takes another input that it does not read."""
+    return lambda *given: layer.compute(*given[:-1])
 
 
 def _layer(call: Call) -> Layer:
@@ -254,5 +268,8 @@ OPERATORS = (
         Operator(name, since=7, types=_TYPES, limits=LIMITS, convert=recurrent)
         for name in ("LSTM", "GRU", "RNN")
     ),
-    Operator("LSTM", OWN, constant=(2, SCALES), convert=recurrent),
+    *(
+        Operator(name, OWN, constant=(2, SCALES), convert=recurrent)
+        for name in ("LSTM", "GRU", "RNN")
+    ),
 )
