@@ -48,6 +48,13 @@ _BOUNDED = {
 }
 # fmt: on
 _FLOAT, _DOUBLE = 1, 11
+# Operators whose results from equal inputs differ between two right programs by roundings: what
+# consists of sums, or has no exact formula. Others round once, and all programs alike.
+_UNLIKE = {
+    "Cos", "CumSum", "Einsum", "Exp", "Gemm", "Log", "MatMul", "Pow", "ReduceMean", "ReduceSum",
+    "Sin",
+}  # fmt: skip
+_INTEGERS = (2, 3, 4, 5, 6, 7, 12, 13)  # numbers of ONNX's types
 # From this opset on, ONNX Runtime has no RandomUniformLike: what Dropout drops is drawn there.
 _WITHOUT_RANDOM = 22
 _TURNS = 4096  # radians of a sine, or more, from elements that are 0 to those that are 1
@@ -74,6 +81,7 @@ def with_noise(proto: onnx.ModelProto, seed: int, *, alike: bool = False) -> onn
         first = [_constant(_HALF, _FLOAT, 0.5), _constant(_TRUE, onnx.TensorProto.BOOL, 1)]
     known = _Noise(_types(proto), drawn)
     varying, renamed = varying_tensors(proto.graph), {}
+    varying |= _unlike(proto.graph)
     for value in proto.graph.input:
         kind = known.types.get(value.name, 0)
         if value.name in varying and kind in NOISE:
@@ -234,6 +242,22 @@ def varying_tensors(graph: onnx.GraphProto) -> set[str]:
     """The tensors that depend on the values of inputs, and not only on their shapes."""
     constants = {tensor.name for tensor in graph.initializer}
     return _varying(graph.node, {value.name for value in graph.input} - constants)
+
+
+def _unlike(graph: onnx.GraphProto) -> set[str]:
+    """The results that two right programs compute differently, and from which no size follows."""
+    sizes: set[str] = set()
+    for node in reversed(graph.node):
+        if node.op_type in ("Resize", "Upsample"):
+            sizes.update(node.input[1:])
+        elif (
+            node.op_type == "Range"
+            or attribute(node, "to") in _INTEGERS
+            or not sizes.isdisjoint(node.output)
+        ):
+            sizes.update(uses(node))
+    made = (node.output[0] for node in graph.node if node.op_type in _UNLIKE)
+    return {*made} - sizes
 
 
 def _varying(body: Iterable[onnx.NodeProto], given: Collection[str]) -> set[str]:

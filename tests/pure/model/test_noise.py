@@ -14,6 +14,18 @@ def test_what_depends_on_shapes_alone_is_exact():
     assert varying_tensors(model(nodes, {"x": (4,)}).graph) == {"x", "y"}
 
 
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.DOUBLE])
+def test_sums_of_constants_are_inexact_unless_sizes_follow_from_them(kind):
+    """Of angles of thousands a rounding is much: a table of their sines differs by as much."""
+    nodes = [node("MatMul", "a b", "m"), node("Sin", "m", "s"), node("Add", "x s", "y")]
+    nodes += [node("Cast", "m", "k", to=kind), node("Cast", "k", "n", to=TensorProto.FLOAT)]
+    constants = {"a": np.full((4, 2), 1e3, np.float32), "b": np.ones((2, 5), np.float32)}
+    proto = model(nodes, {"x": (4, 5)}, ["y", "n"], constants)
+    feeds = {"x": np.zeros((4, 5), np.float32)}
+    off = np.abs(run(with_noise(proto, 0), feeds)[0] - np.sin(2e3)).max()
+    assert (off > 1e-4) == (kind == TensorProto.DOUBLE)
+
+
 def test_a_branch_that_only_hands_on_what_varies_varies():
     made = helper.make_empty_tensor_value_info("a")
     branch = helper.make_graph([], "branch", [], [made])
