@@ -6,41 +6,51 @@ Unless they are told which sizes are equal, exporters give every open axis a nam
     -->
     past_0 (1, heads, s29, 12) ; past_1 (1, heads, s29, 12) ; mask (1, s29 + 1)
 
-Some also copy a cache before they append rows to it.
+Some also copy a cache before they append rows to it, or cast it to the type that it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import product
 
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from .misfit import misfit
 from .onnx.bind import model_inputs
 from .onnx.sizes import Axis, open_axes
+from .onnx.skeleton import attribute
 
 Place = tuple[str, int]  # an input, and an axis of it
 _ROWS = "past_rows"  # where no name in the file can be a part of a sum
 _OF_MASKS = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
 
 
-def origin(name: str, makers: Mapping[str, NodeProto]) -> str:
-    """The tensor of which this one is a copy, or the tensor itself."""
-    while name in makers and _copies(makers[name]):
+def origin(name: str, makers: Mapping[str, NodeProto], kind: int) -> str:
+    """The tensor of this type of which another is a copy, or that tensor itself."""
+    while name in makers and _copies(makers[name], kind):
         name = makers[name].input[0]
     return name
 
 
-def _copies(node: NodeProto) -> bool:
+def _copies(node: NodeProto, kind: int) -> bool:
+    if node.op_type == "Cast":
+        return attribute(node, "to") == kind
     return node.op_type in ("Identity", "Concat") and len(node.input) == 1
+
+
+def kind_of(value: ValueInfoProto) -> int:
+    """ONNX's number of a tensor's type."""
+    return int(value.type.tensor_type.elem_type)
 
 
 def read_directly(proto: ModelProto, caches: Collection[str]) -> None:
     """Let nodes that read a copy of a cache read the cache."""
     makers = {name: node for node in proto.graph.node for name in node.output if name}
-    for node in proto.graph.node:
+    kinds = {value.name: kind_of(value) for value in model_inputs(proto) if value.name in caches}
+    for node, kind in product(proto.graph.node, {*kinds.values()}):
         for at, name in enumerate(node.input):
-            if (source := origin(name, makers)) in caches:
+            if kinds.get(source := origin(name, makers, kind)) == kind:
                 node.input[at] = source
 
 

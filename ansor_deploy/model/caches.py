@@ -18,7 +18,7 @@ from onnx import ModelProto, NodeProto, inliner
 
 from ..errors import ModelError
 from ..runtime.context import Cache, Context, Counted
-from .cache_names import name_masks, name_rows, origin, read_directly
+from .cache_names import kind_of, name_masks, name_rows, origin, read_directly
 from .counted.attentions import cache_places
 from .graph.fold import sort_and_fold
 from .graph.graph import Graph
@@ -154,13 +154,14 @@ def found_caches(proto: ModelProto) -> Iterator[Cache]:
     """The inputs of a model that come back as outputs with more rows."""
     inputs = {value.name: value for value in model_inputs(proto)}
     makers = {name: node for node in proto.graph.node for name in node.output if name}
-    for at, output in enumerate(value.name for value in proto.graph.output):
-        made = origin(output, makers)
+    for at, value in enumerate(proto.graph.output):
+        kind = kind_of(value)
+        made = origin(value.name, makers, kind)
         for before, axis in _grown(makers.get(made), made):
-            name = origin(before, makers)
-            rank = len(declared_shape(inputs[name]) or ()) if name in inputs else 0
-            if rank:
-                yield Cache(name, output, axis % rank, at)
+            name = origin(before, makers, kind)
+            alike = name in inputs and kind_of(inputs[name]) == kind
+            if alike and (rank := len(declared_shape(inputs[name]) or ())):
+                yield Cache(name, value.name, axis % rank, at)
 
 
 def _grown(node: NodeProto | None, made: str) -> Iterator[tuple[str, int]]:

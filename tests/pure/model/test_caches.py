@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers.decoders import TINY, llama
 from helpers.graphs import contrib, dense, model, node, randn, run, typed
+from onnx import TensorProto
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.caches import Opened, assumed_rows, found_caches
@@ -107,9 +108,10 @@ def with_names_of_their_own(proto):
     return proto
 
 
-def test_copies_of_a_cache_are_the_cache():
-    copies = [node("Concat", "past", "one", axis=2), node("Identity", "one", "same")]
-    made = [node("Concat", "same x", "all", axis=2), node("Identity", "all", "present")]
+@pytest.mark.parametrize(("op", "words"), [("Identity", {}), ("Cast", {"to": TensorProto.FLOAT})])
+def test_copies_of_a_cache_are_the_cache(op, words):
+    copies = [node("Concat", "past", "one", axis=2), node(op, "one", "same", **words)]
+    made = [node("Concat", "same x", "all", axis=2), node(op, "all", "present", **words)]
     nodes = [*copies, *made, node("Shape", "one", "rows"), node("ReduceSum", "all", "y")]
     inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
     graph = kept(model(nodes, inputs, ("y", "present", "rows")), 16)
