@@ -200,10 +200,12 @@ def _together(
         found, left = together(alike, fits) if len(alike) > 1 and size > 1 else ([], alike)
         groups += found
         groups += [left] if len(left) > 1 and fits(left) else [[name] for name in left]
-    stuck = [name for names in groups if not fits(names) for name in names if sizes[name] > 1]
+    several = len({size for size in sizes.values() if size > 1}) > 1
+    tried = groups if several else []
+    stuck = [name for names in tried if not fits(names) for name in names if sizes[name] > 1]
     least = min(map(sizes.__getitem__, stuck), default=1)
-    several = len({sizes[name] for name in stuck}) > 1
-    if several and not any(sizes[name] % least for name in stuck) and fits(stuck):
+    differ = len({sizes[name] for name in stuck}) > 1
+    if differ and not any(sizes[name] % least for name in stuck) and fits(stuck):
         groups = [names for names in groups if names[0] not in stuck] + [stuck]
     ordered = sorted(groups, key=lambda names: names[0])
     each = [[axis for axis in axes if axis.name in names] for names in ordered]
