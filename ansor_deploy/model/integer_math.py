@@ -14,7 +14,7 @@ from .graph.sliding import Windows, windows
 def conv_integer(
     node: NodeProto, x: np.ndarray, w: np.ndarray, *zeros: np.ndarray | None
 ) -> np.ndarray:
-    """ConvInteger. zeros: the zero points, if there are any."""
+    """ConvInteger. zeros: the zero points, if there are any: one, or one for each channel."""
     x_zero, w_zero = (*zeros, None, None)[:2]
     axes = windows(node, x.shape[2:], w.shape[2:])
     inner = w.shape[1]
@@ -22,7 +22,7 @@ def conv_integer(
     columns = (-1, *[1] * (w.ndim - 1))
     weight = _centred(w, w_zero, columns).reshape(groups, w.shape[0] // groups, inner, -1)
     total: np.ndarray | float = 0.0
-    for at, part in enumerate(_taps(_padded(_centred(x, x_zero, ()), axes, 0), axes)):
+    for at, part in enumerate(_taps(_padded(_centred(x, x_zero, columns[:-1]), axes, 0), axes)):
         total = total + weight[..., at] @ part.reshape(len(x), groups, inner, -1)
     made = [one.made for one in axes]
     return _whole(np.asarray(total).reshape(len(x), w.shape[0], *made))

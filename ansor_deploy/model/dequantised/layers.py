@@ -48,7 +48,7 @@ def _operands(emit: Emitter, reals: Mapping[str, Real]) -> tuple[Real, Real] | N
     if x is None or w is None:
         return None
     x, w = _with_whole(emit, x, w)
-    if not (w.is_bytes and (x.is_whole or w.is_whole)):
+    if not (w.is_bytes and (x.is_whole or w.is_whole or _is_deep(emit))):
         return None
     return (x, w) if x.is_bytes or (x.is_words and _have_room(emit, x, w)) else None
 
@@ -56,17 +56,22 @@ def _operands(emit: Emitter, reals: Mapping[str, Real]) -> tuple[Real, Real] | N
 def _with_whole(emit: Emitter, x: Real, w: Real) -> tuple[Real, Real]:
     """The operands, with one scale for all activations of a depthwise convolution.
 
-    A channel's scale becomes part of that of its filters, which meet no other channel.
+    A channel's scale becomes part of that of its filters, which meet no other channel. Where zero
+    points differ as well, each channel keeps its own.
     """
-    filters, zero = emit.shape(emit.input(1)), np.unique(x.zero)
-    deep = emit.node.op_type == "Conv" and filters[1] == 1
-    if x.is_whole or not deep or x.axis != 1 or zero.size > 1 or not _is_by_output(w, 0):
+    if x.is_whole or not _is_deep(emit) or x.axis != 1 or not _is_by_output(w, 0):
         return x, w
-    by_channel = np.broadcast_to(x.scale, emit.shape(emit.input(0))[1])
+    channels, filters = emit.shape(emit.input(0))[1], emit.shape(emit.input(1))[0]
+    by_channel, zero = np.broadcast_to(x.scale, channels), np.unique(x.zero)
     with np.errstate(over="ignore"):
-        scale = np.repeat(by_channel, filters[0] // len(by_channel)) * w.scale.reshape(-1)
-    whole = replace(x, scale=np.ones((), np.float32), zero=zero.reshape(()))
-    return whole, replace(w, scale=scale, axis=0)
+        scale = np.repeat(by_channel, filters // channels) * w.scale.reshape(-1)
+    zero = zero.reshape(()) if zero.size == 1 else np.broadcast_to(x.zero, channels)
+    return replace(x, scale=np.ones((), np.float32), zero=zero), replace(w, scale=scale, axis=0)
+
+
+def _is_deep(emit: Emitter) -> bool:
+    """Whether it is a convolution in which no channel meets another one."""
+    return emit.node.op_type == "Conv" and emit.shape(emit.input(1))[1] == 1
 
 
 def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
@@ -90,7 +95,9 @@ def _have_room(emit: Emitter, x: Real, w: Real) -> bool:
 
 
 def _convolution(emit: Emitter, x: Real, w: Real) -> str | None:
-    if not x.is_whole or not _is_by_output(w, 0) or w.data not in emit.graph.constants:
+    if x.scale.size > 1 or (x.zero.size > 1 and not (x.is_bytes and _is_deep(emit))):
+        return None
+    if not _is_by_output(w, 0) or w.data not in emit.graph.constants:
         return None
     window = {name: emit.attribute(name) for name in _WINDOW}
     return emit("ConvInteger", x.data, w.data, *_zeros(emit, x, w), **window)

@@ -141,14 +141,14 @@ def _padded(data: Any, zero: Any, depth: int, window: Window, dtype: str) -> Any
     lead, sizes = len(data.shape) - rank - 1, [int(extent) for extent in data.shape]
     before = [0] * lead + [*window.before, 0]
     after = [0] * lead + [*window.after, surplus]
-    border = tirx.const(0, dtype) if centred else _as(zero, dtype)
     whole = "int16" if dtype == "int16" else "int32"
 
     def element(*at: Any) -> Any:
         place = [one - less for one, less in zip(at, before, strict=True)]
         value = data(*place)
         if centred:
-            value = (value.astype(whole) - _as(zero, whole)).astype(dtype)
+            value = (value.astype(whole) - _as(zero, whole, at[-1])).astype(dtype)
+        border = tirx.const(0, dtype) if centred else _as(zero, dtype, at[-1])
         ends = zip(at, before, after, sizes, strict=True)
         inside = [c for one, b, a, n in ends for c in _within(one, b, a, n)]
         return tirx.if_then_else(tirx.all(*inside), value, border) if inside else value
@@ -162,6 +162,11 @@ def _within(at: Any, before: int, after: int, extent: int) -> list[Any]:
     return [at >= before] * (before > 0) + [at < before + extent] * (after > 0)
 
 
-def _as(zero: Any, dtype: str) -> Any:
-    """A zero point, which is a number or a scalar tensor, as a number of a type."""
-    return tirx.const(zero, dtype) if isinstance(zero, int) else zero().astype(dtype)
+def _as(zero: Any, dtype: str, channel: Any = None) -> Any:
+    """A zero point, which is a number or a tensor, as a number of a type.
+
+    channel: of which it is; a tensor may have one for each.
+    """
+    if isinstance(zero, int):
+        return tirx.const(zero, dtype)
+    return zero(*[channel] * len(zero.shape)).astype(dtype)

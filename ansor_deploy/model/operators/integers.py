@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._lazy_tvm import relax
+from ..._lazy_tvm import relax, tvm
 from ...marks.dot import PAIR, STEPS, current_has_dot, current_is_signed, current_widens
 from .converting import Call
 from .integer_loops import multiplied, of_lines, of_runs
@@ -44,7 +44,8 @@ INTEGERS = frozenset(("int8", "uint8", "int16", "int32"))
 def conv_integer(call: Call) -> Any:
     """Conv of (x - zero) with (w - zero)."""
     weight, rank = centred(call, 1, 3), len(call.shape(0)) - 2
-    if weight is None or not is_number(call.input(2)):
+    deep = weight is not None and weight.shape[1] == 1 and call.value(2) is not None
+    if weight is None or not (is_number(call.input(2)) or deep):
         return _any_conv(call)
     window = Window.of(call, weight.shape[2:])
     kernel, window = _joined(weight.transpose(*range(2, rank + 2), 1, 0), window)
@@ -272,6 +273,8 @@ def _less(call: Call, total: Any, zero: Any, sums: Any) -> Any:
     """Sums without what the zero point added. sums: of the weights of each column."""
     if isinstance(zero, int):
         return call.emit(relax.op.subtract(total, int32(zero * sums))) if zero else total
+    if isinstance(zero, tvm.ir.GenericConst):
+        return call.emit(relax.op.subtract(total, int32(zero.value.numpy() * sums)))
     added = call.emit(relax.op.multiply(zero, int32(sums)))
     return call.emit(relax.op.subtract(total, added))
 

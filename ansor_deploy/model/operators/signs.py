@@ -15,7 +15,7 @@ _TURN = 128
 
 
 def unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
-    """Bytes as unsigned ones, and their zero point: a number, or an int32 scalar of the run."""
+    """Bytes as unsigned ones, and their zero point, as `number` gives it."""
     known = number(call, zero)
     if str(data.ty.dtype) != "int8":
         return data, known
@@ -24,7 +24,7 @@ def unsigned(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
 
 
 def signed(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
-    """Bytes as signed ones, and their zero point: a number, or an int32 scalar of the run."""
+    """Bytes as signed ones, and their zero point, as `number` gives it."""
     known = number(call, zero)
     if str(data.ty.dtype) == "int8":
         return data, known
@@ -33,11 +33,15 @@ def signed(call: Call, data: Any, zero: Any) -> tuple[Any, Any]:
 
 
 def number(call: Call, zero: Any) -> Any:
-    """A zero point as a number, 0 if there is none, or as an int32 scalar known only in a run."""
+    """A zero point as a number, 0 if there is none, or as an int32 scalar known only in a run.
+
+    Zero points of channels are an int32 constant.
+    """
     if zero is None:
         return 0
     if isinstance(zero, tvm.ir.GenericConst):
-        return int(zero.value.numpy().reshape(()))
+        known = zero.value.numpy()
+        return int(known.reshape(())) if known.size == 1 else int32(known)
     return call.emit(relax.op.astype(call.emit(relax.op.reshape(zero, ())), "int32"))
 
 
@@ -55,6 +59,8 @@ def _more(call: Call, known: Any, by: int) -> Any:
     """A zero point, known now or only in a run, plus a number."""
     if isinstance(known, int):
         return known + by
+    if isinstance(known, tvm.ir.GenericConst):
+        return int32(known.value.numpy() + by)
     return call.emit(relax.op.add(known, relax.const(by, "int32")))  # the rank stays 0
 
 

@@ -221,9 +221,10 @@ def test_activations_of_two_bytes_by_weights_beyond_a_signed_byte(kind):
 
 @pytest.mark.parametrize("filters", [6, 12])
 @pytest.mark.parametrize("kind", ["uint8", "int8"])
-def test_channels_with_scales_of_their_own(kind, filters):
-    """In front of a depthwise convolution, as NNCF quantises."""
+@pytest.mark.parametrize("zeros", [[100], [0, 127, 100]])
+def test_channels_with_scales_of_their_own(kind, filters, zeros):
+    """In front of a depthwise convolution, as NNCF quantises; zero points may differ as well."""
     weight, shape = (integers("int8", filters, 1, 3, 3), 0, filters), (1, 6, 5, 4)
-    known = {"s": np.linspace(0.02, 0.05, 6, dtype="f"), "z": np.full(6, 100, kind)}
+    known = {"s": np.linspace(0.02, 0.05, 6, dtype="f"), "z": np.resize(zeros, 6).astype(kind)}
     nodes = [node("Conv", "d w", "y", group=6, pads=[1] * 4)]
     assert_integers(around(nodes, shape, weight, kind, **known), shape)

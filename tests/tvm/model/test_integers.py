@@ -122,6 +122,29 @@ def test_channels_that_do_not_fill_vectors_are_summed_up_alone(channels, size, s
     np.testing.assert_array_equal(have, wanted)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize(("filters", "size"), [(48, 3), (20, 3), (96, 1)])
+def test_channels_with_zero_points_of_their_own_are_summed_up(kind, filters, size):
+    channels = min(filters, 48)
+    nodes = [
+        node("DequantizeLinear", "x s z", "d", axis=1),
+        node("DequantizeLinear", "w ws wz", "e", axis=0),
+        node("Conv", "d e", "c", group=channels, pads=[size // 2] * 4),
+        node("QuantizeLinear", "c ys yz", "y"),
+    ]
+    draw = np.random.default_rng(0).integers
+    constants = {
+        "s": np.linspace(0.02, 0.05, channels, dtype="f"),
+        "z": draw(0, 128, channels).astype(kind),
+        "w": draw(-127, 128, (filters, 1, size, size), np.int8),
+        "ws": np.linspace(0.01, 0.02, filters, dtype="f"), "wz": np.zeros(filters, np.int8),
+        "ys": np.float32(0.3), "yz": kind(9),
+    }  # fmt: skip
+    dtype = TensorProto.UINT8 if kind is np.uint8 else TensorProto.INT8
+    shape = (1, channels, 9, 10)
+    built.assert_like_oracle(model(nodes, {"x": shape}, constants=constants, dtype=dtype))
+
+
 def test_bytes_held_to_a_bound_are_part_of_the_kernel_that_makes_them():
     """As a Relu behind a convolution in a network of signed, symmetric activations."""
     nodes = [
