@@ -162,7 +162,10 @@ def _parts(index: Any, limits: Limits) -> Iterator[tuple[Any, Bound]]:
     for (var, modulo), bound in limits.items():
         if not modulo:
             yield var, bound
-    for one in (one for kind in (*QUOTIENTS, *RESTS) for one in collect(index, kind)):
+    if isinstance(index, tirx.Var):  # the usual case
+        return
+    divided = collect(index, *QUOTIENTS, *RESTS)
+    for one in (one for kind in (*QUOTIENTS, *RESTS) for one in divided if type(one) is kind):
         for (var, modulo), bound in limits.items():
             part = part_of(one)
             if part is None or not part[0].same_as(var):
