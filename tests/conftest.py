@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from helpers.turns import turn
+from helpers.unsynced import unsynced
 
 # The package of benchmarks, by its place: its folder also holds the checkout of what is tested.
 _BENCHMARKS = Path(__file__).parents[1] / "benchmarks" / "__init__.py"
@@ -72,6 +73,12 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             if not name.startswith("ANSOR_DEPLOY_TEST_"):
                 patch.delenv(name)
         yield home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_disk_is_waited_for() -> Iterator[None]:
+    with unsynced():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

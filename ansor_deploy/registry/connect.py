@@ -16,8 +16,9 @@ from .faults import DamagedError, explained
 from .schema_check import declared, named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 1  # steps of registry/migrations.py
+SCHEMA_VERSION = 1  # of registry/schema.sql
 BUSY_SECONDS = 30.0
+SYNCHRONOUS = "FULL"  # what is committed survives a power cut
 SQLITES_LOCKS = (512, 0x40000000)  # the bytes of the file that SQLite locks: length, start
 # Of a folder that is made for a registry. With an umask of 002, as where each user has a group, a
 # group might else write to it, and the registry would count as shared.
@@ -160,7 +161,7 @@ def _connect(path: Path, *, write: bool, busy_seconds: float) -> sqlite3.Connect
     uri = f"{path.resolve().as_uri()}?mode={'rwc' if write else 'rw'}"
     connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
     connection.execute("PRAGMA trusted_schema = OFF")  # a registry may come from someone else
     connection.execute("PRAGMA cell_size_check = ON")  # finds damaged pages when they are read
     return connection

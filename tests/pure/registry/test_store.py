@@ -7,6 +7,7 @@ import sys
 import zlib
 
 import pytest
+from helpers import unsynced
 from helpers.registry_samples import (
     TARGET,
     TVM,
@@ -19,7 +20,7 @@ from helpers.registry_samples import (
 )
 
 from ansor_deploy.errors import RegistryError
-from ansor_deploy.registry import lookups, schema
+from ansor_deploy.registry import connect, lookups, schema
 from ansor_deploy.registry.connect import SCHEMA_VERSION
 from ansor_deploy.registry.record import Contest, Measurement, SearchEnd
 from ansor_deploy.registry.store import Registry
@@ -292,14 +293,17 @@ def test_a_reader_cannot_write(registry, path):
         reader.add_workloads([workload(7)])
 
 
-def test_the_file_says_what_it_is(registry):
-    def pragma(name):
-        return registry._connection.execute(f"PRAGMA {name}").fetchone()[0]
+def test_the_file_says_what_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(connect, "SYNCHRONOUS", unsynced.AS_SHIPPED)
+    with Registry.open(tmp_path / "as shipped.db") as registry:
 
-    assert pragma("application_id").to_bytes(4, "big") == b"AnsD"
-    assert pragma("user_version") == SCHEMA_VERSION
-    assert (pragma("foreign_keys"), pragma("synchronous")) == (1, 2)
-    assert pragma("journal_mode") == "delete"
+        def pragma(name):
+            return registry._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+        assert pragma("application_id").to_bytes(4, "big") == b"AnsD"
+        assert pragma("user_version") == SCHEMA_VERSION
+        assert (pragma("foreign_keys"), pragma("synchronous")) == (1, 2)
+        assert pragma("journal_mode") == "delete"
 
 
 def test_the_best_is_found_by_index_alone(registry):
