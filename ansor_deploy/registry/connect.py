@@ -16,7 +16,7 @@ from .faults import DamagedError, explained
 from .schema_check import declared, named, strange
 
 APPLICATION_ID = 0x416E7344  # "AnsD", in the file's header
-SCHEMA_VERSION = 1  # of registry/schema.sql
+SCHEMA_VERSION = 1  # steps of registry/migrations.py
 BUSY_SECONDS = 30.0
 SYNCHRONOUS = "FULL"  # what is committed survives a power cut
 SQLITES_LOCKS = (512, 0x40000000)  # the bytes of the file that SQLite locks: length, start
