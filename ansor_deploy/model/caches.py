@@ -26,7 +26,7 @@ from .misfit import Trials, longest
 from .onnx.bind import bind_shapes, declared_shape, model_inputs
 from .onnx.size_names import SizeName
 from .onnx.sizes import open_axes, proposals
-from .onnx.skeleton import attribute, skeleton
+from .onnx.skeleton import attribute, skeleton, tensors
 from .onnx.usual_sizes import rotary_tables
 
 Shape = tuple[int, ...]
@@ -135,8 +135,14 @@ def assumed_rows(proto: ModelProto, given: Mapping[str, Shape]) -> int:
     def fault(rows: int) -> str:
         return trials.misfit(whole.shapes(rows - tokens))
 
-    rows = longest(tokens, usual, fault) if fault(usual) else usual
+    rows = _in_table(proto, longest(tokens, usual, fault)) if fault(usual) else usual
     return rows if rows > tokens else 0
+
+
+def _in_table(proto: ModelProto, most: int) -> int:
+    """The rows of a table, where one more row fits too: it would read the last one for all rows."""
+    sizes = {size for tensor in tensors(proto.graph) for size in tensor.dims}
+    return most - 1 if most - 1 in sizes and most not in sizes else most
 
 
 def _most_rows(proto: ModelProto) -> int:

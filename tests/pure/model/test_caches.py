@@ -71,6 +71,18 @@ def test_rows_that_nobody_gives_are_as_many_as_is_usual_or_as_there_are_position
     assert [node.output[0] for node in made].count("unit") <= 4
 
 
+def test_rows_are_at_most_those_of_a_table_whose_last_are_read():
+    """As MPT's distances are: of one row more than there are, its table has one for all rows."""
+    nodes = [node("Concat", "past x", "present", axis=2),
+             node("Shape", "present", "rows", start=2, end=3), node("Sub", "room rows", "first"),
+             node("Slice", "table first end axis", "last"),
+             node("Add", "present last", "y")]  # fmt: skip
+    inputs = {"x": (1, 2, 1, 4), "past": (1, 2, "p", 4)}
+    constants = {"room": np.array([50]), "end": np.array([99]), "axis": np.array([2])}
+    constants["table"] = randn(0, 1, 1, 50, 1)
+    assert assumed_rows(model(nodes, inputs, ("y", "present"), constants=constants), {}) == 50
+
+
 def test_rows_are_at_most_the_positions_that_an_attention_has_angles_for():
     """ONNX Runtime runs nothing beyond them."""
     constants = {name: randn(0, 40, 4) for name in ("cos", "sin")}
