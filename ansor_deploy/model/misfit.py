@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, inliner
+from onnx import ModelProto, NodeProto, TensorProto, defs, helper, inliner
 
 from ..errors import ModelError
 from .graph.answers import Answers
@@ -42,6 +42,13 @@ _EMBEDDING = {"EmbedLayerNormalization": 8, "QEmbedLayerNormalization": None}
 # little, and tables of positions of pixels, which say nothing of shapes, take much.
 _GROWTH = 256 << 10
 _WINDOWED = ("Conv", "MaxPool", "AveragePool", "LpPool")
+# Operators of ONNX Runtime whose results have the shape of their first input, and the place of the
+# sum that norms hand on as well.
+_KEEPING = (
+    "BiasGelu", "FastGelu", "Gelu", "QuickGelu", "SimplifiedLayerNormalization",
+    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+)  # fmt: skip
+_SUM = 3
 
 
 class _Trial(NamedTuple):
@@ -121,6 +128,9 @@ def _lean(proto: ModelProto) -> ModelProto:
         bare = skeleton(graph.to_proto())
     for node in bare.graph.node:
         _infer_as_cast(node)
+    kept = [one for node in bare.graph.node for one in _keeping_shapes(node)]
+    del bare.graph.node[:]
+    bare.graph.node.extend(kept)
     return bare
 
 
@@ -202,6 +212,14 @@ def _infer_as_cast(node: NodeProto) -> None:
     if domain_of(node) and node.op_type in kind:
         cast = helper.make_node("Cast", node.input[:1], node.output, to=kind[node.op_type])
         node.CopyFrom(cast)
+
+
+def _keeping_shapes(node: NodeProto) -> list[NodeProto]:
+    """The node, or nodes that ONNX knows in place of one that keeps its first input's shape."""
+    if node.op_type not in _KEEPING or defs.has(node.op_type, node.domain):
+        return [node]
+    same = [name for at, name in enumerate(node.output) if name and at in (0, _SUM)]
+    return [helper.make_node("Identity", node.input[:1], [name], node.name) for name in same]
 
 
 def longest(fits: int, beyond: int, fault: Callable[[int], object]) -> int:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node, randn
+from helpers.graphs import contrib, model, node, randn
 from helpers.tried import assumed
 
 from ansor_deploy.model.assumed import one_size
@@ -37,3 +37,11 @@ def test_a_length_that_a_reshape_holds_says_so(held, why):
     proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
     assert one_size(Trials(proto), {}, assumed(proto, {})).startswith(why)
     assert bool(one_size(Trials(proto), {}, assumed(proto, {}))) == bool(why)
+
+
+def test_a_length_shows_behind_fused_operators_that_onnx_does_not_know():
+    read = contrib("SkipLayerNormalization", "x x g", "n - - s")
+    nodes = [read, contrib("FastGelu", "n", "a"), node("Concat", "a s p", "y", axis=2)]
+    constants = {"g": randn(0, 8), "p": randn(1, 1, 12, 8)}
+    proto = model(nodes, {"x": ("batch", "seq", 8)}, constants=constants)
+    assert assumed(proto, {}) == {"x": (1, 12, 8)}
