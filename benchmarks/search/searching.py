@@ -17,7 +17,6 @@ from ansor_deploy import __version__
 from ansor_deploy._tvm import VERSION
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.prepare import prepare
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.model.tasks import Task
@@ -33,6 +32,7 @@ from ansor_deploy.tune.scheduler import BATCH
 from ansor_deploy.tune.search import Search
 from benchmarks.networks import zoo
 from benchmarks.search.operators_te import CASES
+from benchmarks.search.replay import ReplayMeasurer
 
 FAILURES = 5  # attempts for each program wanted: random decisions may not fit, or be known already
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.tasks import Task
 from ansor_deploy.space.rule import shipped_rules
 from ansor_deploy.target import Target
@@ -15,6 +14,7 @@ from ansor_deploy.tune.scheduler import BATCH
 from ansor_deploy.tune.search import open_search
 from ansor_deploy.tune.search.context import SearchContext
 from benchmarks.search import searching
+from benchmarks.search.replay import ReplayMeasurer
 
 WORTH = 2.0  # times the best latency; programs up to that run in turns
 FAILED = -1.0  # in place of the seconds of a program that fails

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.registry.store import Registry
 from ansor_deploy.target import Target
+from benchmarks.search.replay import ReplayMeasurer
 
 _FIELDS = ("trace", "seconds", "error", "message")
 

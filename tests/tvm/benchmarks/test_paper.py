@@ -5,9 +5,9 @@ import pytest
 from helpers.built import HOST
 
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from benchmarks.search import ablation, cost_model, operators, paper, results, searching, tables
 from benchmarks.search.operators_te import CASES
+from benchmarks.search.replay import ReplayMeasurer
 from benchmarks.search.results import Bench
 
 

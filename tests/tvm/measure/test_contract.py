@@ -9,11 +9,11 @@ from helpers.built import HOST
 
 from ansor_deploy.measure.measurer import Measurer
 from ansor_deploy.measure.outcome import Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.relax.extract import task_of
 from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.space.trace import dump
 from ansor_deploy.testing.measurer import MeasurerContract, check_outcome
+from benchmarks.search.replay import ReplayMeasurer
 
 TASK = task_of(programs.softmax(16, 100)["main"], "softmax", HOST)
 TRACES = [dump(default_schedule(TASK.mod, HOST).trace), dump(tvm.s_tir.Schedule(TASK.mod).trace)]

@@ -15,7 +15,6 @@ from helpers.programs import PROGRAMS, matmul, softmax
 
 from ansor_deploy.errors import UsageError
 from ansor_deploy.measure.outcome import UNMEASURED, Outcome
-from ansor_deploy.measure.replay import ReplayMeasurer
 from ansor_deploy.model.relax.extract import _task
 from ansor_deploy.registry.record import Measurement, Provenance
 from ansor_deploy.registry.store import Registry
@@ -33,6 +32,7 @@ from ansor_deploy.tune.search.experience import Experience, choices
 from ansor_deploy.tune.search.features import Extractor, decode
 from ansor_deploy.tune.search.genome import Genome, build, recover, templates
 from ansor_deploy.tune.search.variation import resample
+from benchmarks.search.replay import ReplayMeasurer
 
 RULES = rule_set((), HOST.kind)
 TRACES = Path(__file__).parents[3] / "assets" / "traces.json"

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 
-from ..model.tasks import Task
-from .outcome import UNMEASURED, Outcome
+from ansor_deploy.measure.outcome import UNMEASURED, Outcome
+from ansor_deploy.model.tasks import Task
 
 
 class ReplayMeasurer(AbstractContextManager["ReplayMeasurer"]):
