@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from ..errors import AnsorError, UsageError
+from ..errors import AnsorError
 from ..system.interrupt import forget
 from .helptext import Command, with_examples
-from .options import registry_path
+from .options import check_there, registry_path
 from .output import say, tell
 
 PORT = 8001
@@ -38,9 +38,7 @@ def browse_command(registry: Path, port: int, no_open: bool) -> None:
     if any(find_spec(name) is None for name in ("datasette", "uvicorn")):
         hint = "run: pip install 'ansor-deploy[browse]'"
         raise AnsorError("Datasette, which shows the registry, is not installed", hint)
-    if not registry.exists():
-        hint = "a build or tune makes it; name another one with --registry FILE"
-        raise UsageError(f"there is no registry {registry}", hint)
+    check_there(registry)
     from ..views.browse.server import serve
 
     def started(url: str) -> None:

@@ -149,7 +149,7 @@ def registry_path(command: Command) -> Command:
 def check_there(registry: Path) -> None:
     """UsageError where there is no registry: the path given may be a mistake."""
     if not registry.exists():
-        hint = "a build or tune makes it; name another one with --registry PATH"
+        hint = "a build or tune makes it; name another one with --registry FILE"
         raise UsageError(f"there is no registry {registry}", hint)
 
 

@@ -15,13 +15,14 @@ from itertools import islice
 
 from .._tvm import tvm
 from ..system.machine_fault import raise_if_fault
+from ..system.words import last_line
 from ..target import Target
 from .annotate import annotate
 from .block_view import blocks
 from .question import Guess
 from .rule import Apply, ApplyAndSkipRest, Pass, Rule
 from .rule_process import RuleEndedError, RuleProcess
-from .sketch import Program, Sketch, Step, last_line, process_of, raised, start
+from .sketch import Program, Sketch, Step, process_of, raised, start
 from .state import State
 
 # Most sketches of a task, which ends endless branching. Ansor has "fewer than 10 for a typical

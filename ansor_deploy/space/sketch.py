@@ -14,6 +14,7 @@ from typing import Any
 
 from .._tvm import tvm
 from ..system.machine_fault import raise_if_fault
+from ..system.words import last_line
 from ..target import Target
 from .annotate import annotate
 from .code_size import TooMuchCodeError, check_size
@@ -157,9 +158,3 @@ def raised(error: Exception) -> str:
     ]
     where = f" ({', '.join(frames[:_FRAMES])})" if frames else ""
     return f"raised {type(error).__name__}: {last_line(error)}{where}"
-
-
-def last_line(error: Exception) -> str:
-    """The last line of a TVM error, below programs and frames; its type where it has no text."""
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

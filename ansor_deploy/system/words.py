@@ -1,4 +1,4 @@
-"""Words for numbers in messages: counts and sizes."""
+"""Words in messages: counts, sizes, and what an error says last."""
 
 
 def count(number: int, noun: str) -> str:
@@ -12,3 +12,9 @@ def size_text(size: int) -> str:
         if size >= 0.9995 * scale:
             return f"{size / scale:.3g} {unit}"
     return f"{size} B"
+
+
+def last_line(error: Exception) -> str:
+    """The last line of an error's text, below programs and frames; its type if it has no text."""
+    lines = str(error).strip().splitlines()
+    return lines[-1].strip() if lines else type(error).__name__

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from ..._tvm import relax, structural_equal, tirx, tvm
 from ..blocks import leaves
+from ..kernels.signature import written
 from .asked import is_choice, joined_by_and, parts, unwrapped
-from .tensors import Tensors, stored, written
+from .tensors import Tensors, stored
 
 
 class Number(NamedTuple):

@@ -21,6 +21,7 @@ from ..._tvm import (
 )
 from ...model.operators.counted_places import IS_BELOW
 from ..blocks import Leaf, leaves
+from ..kernels.signature import written
 from ..memory.in_place import is_kernel
 from .asked import Known, indices_asked
 from .behind import ends, note_behind
@@ -152,12 +153,6 @@ def stored(leaf: Leaf) -> Any:
 
     store = structural_map(leaf.block.body, (tvm.ir.TensorLoad, load))
     return tirx.BufferStore(store.buffer, store.value, list(map(analyzer.simplify, store.indices)))
-
-
-def written(func: Any) -> list[int]:
-    """The positions of the parameters that a kernel stores to."""
-    buffers = {one.buffer for one in collect(func.body, tirx.BufferStore)}
-    return [at for at, one in enumerate(func.params) if one in buffers]
 
 
 def _masks(store: Any, known: Known) -> Iterator[tuple[int, Bound]]:

@@ -30,11 +30,12 @@ from ..._tvm import (
 )
 from ...model.relax.importer import COUNTED
 from ..blocks import leaves
+from ..kernels.signature import written
 from ..memory.callers_memory import AT
 from ..memory.in_place import is_allocation
 from .asked import is_choice, parts
 from .masks import Masked, Masks
-from .tensors import Tensors, written
+from .tensors import Tensors
 
 
 def unmasked() -> Any:

@@ -12,6 +12,7 @@ from ..._tvm import bindings, collect, op_name, relax, shape_of, tirx, tvm
 from ...model.operators.counted_places import READS_BELOW
 from ...model.relax.importer import COUNTED
 from ..blocks import Leaf, leaves
+from ..kernels.signature import written
 from ..memory.callers_memory import AT
 from ..memory.in_place import is_allocation, is_kernel
 from .bound import Bound, Needed, joined
@@ -19,7 +20,7 @@ from .cut import cut
 from .images import Images, dense, images
 from .needs import Needs
 from .taps import asking_taps
-from .tensors import Tensors, written
+from .tensors import Tensors
 
 
 def lengths() -> Any:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from ...errors import AnsorError, ModelError
 from ...system.machine_fault import raise_if_fault
+from ...system.words import last_line
 
 
 @contextmanager
@@ -28,9 +29,3 @@ def importing(operator: str, node: str) -> AbstractContextManager[None]:
         f"node '{node}': this use of {operator} cannot be imported",
         "simplify the model (onnxslim model.onnx simple.onnx), or replace the node",
     )
-
-
-def last_line(error: Exception) -> str:
-    """The last line of an error's text, since TVM's are long; its type if there is no text."""
-    lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else type(error).__name__
