@@ -6,6 +6,7 @@ beyond 2**24). Results are rounded to the nearest step, ties to even, and satura
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -140,7 +141,10 @@ def along(emit: Emitter, scale: str, name: str) -> str:
         wide = emit.cast(scale, INT32) if emit.dtype(scale) in STORED else scale
         return emit("Gather", wide, emit.constant(index, TensorProto.INT64), axis=axis)
     if len(given) == 1 and len(shape) > 1:
-        return parameter(emit, scale, *(-1 if at == axis else 1 for at in range(len(shape))))
+        given = tuple(given[0] if at == axis else 1 for at in range(len(shape)))
+    fits = zip(reversed(given), reversed(shape), strict=False)
+    if math.prod(given) > 1 and not all(one in (1, other) for one, other in fits):
+        raise emit.refuse(f"scales of shape {list(given)} fit no tensor of shape {list(shape)}")
     return parameter(emit, scale, *given)
 
 

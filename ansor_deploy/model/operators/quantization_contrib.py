@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from onnx import TensorProto
+
 from .emitter import Emitter
 from .means import mean_of, window_means
 from .operator import contrib
@@ -144,6 +146,11 @@ def mat_mul_integer_to_float(emit: Emitter) -> str:
     return _scaled(emit, emit("MatMulInteger", a, b, a_zero, b_zero), scale, bias)
 
 
+def mat_mul_integer_16(emit: Emitter) -> str:
+    """Products of 16-bit integers, added up in 32 bits."""
+    return emit("MatMul", *(emit.cast(emit.input(at), TensorProto.INT32) for at in range(2)))
+
+
 def dynamic_quantize_mat_mul(emit: Emitter) -> str:
     """MatMulIntegerToFloat with a left side that is quantised here."""
     b, b_scale, b_zero, bias = map(emit.input, range(1, 5))
@@ -188,6 +195,7 @@ OPERATORS = (
     contrib("QLinearAveragePool", expand=q_linear_average_pool),
     contrib("NhwcMaxPool", expand=nhwc_max_pool),
     contrib("MatMulIntegerToFloat", expand=mat_mul_integer_to_float),
+    contrib("MatMulInteger16", types=("int16", "int32"), expand=mat_mul_integer_16),
     contrib("DynamicQuantizeMatMul", expand=dynamic_quantize_mat_mul),
     contrib("QGemm", expand=q_gemm),
 )

@@ -8,6 +8,7 @@ from helpers.together import Together
 from onnx import TensorProto, helper
 
 from ansor_deploy.errors import ModelError
+from ansor_deploy.model.canonicalize import canonicalize
 
 RNG = np.random.default_rng(0)
 SCALES = {"xs": np.float32(0.02), "ys": np.float32(0.05), "zs": np.float32(0.04)}
@@ -94,6 +95,28 @@ def test_operator_in_steps_of_a_scale(name, operators):
     (have,), (want,) = operators.outputs(name), operators.expected(name)
     assert (have.dtype, have.shape) == (want.dtype, want.shape)
     np.testing.assert_array_equal(have, want)
+
+
+def test_products_of_16_bits():
+    draw = np.random.default_rng(0).integers
+    feeds, w = {"x": draw(-999, 999, (4, 40), np.int16)}, draw(-999, 999, (40, 24), np.int16)
+    nodes = [contrib("MatMulInteger16", "x w")]
+    proto = model(nodes, feeds, {"w": w}, TensorProto.INT32)
+    (have,) = built.run(proto, feeds)
+    np.testing.assert_array_equal(have, feeds["x"].astype(np.int32) @ w.astype(np.int32))
+
+
+def test_scales_that_fit_no_axis_are_refused_by_the_name_of_their_node():
+    constants = {"w": np.zeros((6, 4), np.int8), "s": np.ones((3, 2), np.float32)}
+    dequantised = node("DequantizeLinear", "w s", "d", axis=1)
+    proto = model(
+        [dequantised, node("MatMul", "x d", "o")],
+        {"x": np.zeros((2, 6), "f")},
+        constants,
+        TensorProto.FLOAT,
+    )
+    with pytest.raises(ModelError, match=r"scales of shape \[3, 2\] fit no tensor"):
+        canonicalize(proto)
 
 
 def test_sum_beyond_what_float32_holds():
