@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 from ..._tvm import tirx, tvm
-from ...target import Target
 from ..passes.edge_values import edge_values, from_infinity
 from ..passes.flattening import flattened
 from .single_thread import by_single_thread, from_beginning
@@ -78,7 +77,7 @@ def split(mod: Any) -> Any:
     return tvm.transform.Sequential(passes)(mod)
 
 
-def device_code(functions: dict[Any, Any], target: Target) -> str:
+def device_code(functions: dict[Any, Any]) -> str:
     """The CUDA C++ source, without includes, of functions for the device."""
     if not functions:
         return ""

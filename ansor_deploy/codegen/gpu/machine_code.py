@@ -39,7 +39,7 @@ def gpu_source(func: Any, symbol: str, target: Target) -> Source:
     host, kernels = lowered[symbol], dict(lowered.functions.items())
     del kernels[lowered.get_global_var(symbol)]
     launches, workspace = _read(host)
-    return Source(device_code(kernels, target), launches, workspace)
+    return Source(device_code(kernels), launches, workspace)
 
 
 def _read(host: Any) -> tuple[tuple[Launch, ...], tuple[int, ...]]:

@@ -97,7 +97,7 @@ def package(library: Path, output: Path, kind: Kind, report: Report) -> Package:
         if kind == "c":
             try_program(folder, library, manifest, report)
         glibc = max(map(needed_glibc, _programs(folder)))
-        text = readme(library.name, kind, arch, glibc, manifest)
+        text = readme(library.name, kind, glibc, manifest)
         (folder / "README").write_text(text, encoding="utf-8")
         _add_sums(folder)
         report.stage("pack", output.name)

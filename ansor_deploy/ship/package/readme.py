@@ -42,7 +42,7 @@ Types that NumPy lacks, such as bfloat16, take the package ml_dtypes.
 """
 
 
-def readme(library: str, kind: str, arch: str, glibc: tuple[int, int], manifest: Manifest) -> str:
+def readme(library: str, kind: str, glibc: tuple[int, int], manifest: Manifest) -> str:
     """The text for the library of a manifest. kind: "c" or "python"."""
     # A C program passes lengths itself; Python passes them for its caller.
     has_length = kind == "c" and bool(manifest.ranges)
