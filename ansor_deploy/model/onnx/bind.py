@@ -1,6 +1,7 @@
 """Static shapes for a model's inputs: code is generated and tuned for known sizes."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from onnx import GraphProto, ModelProto, TensorShapeProto, ValueInfoProto
 
@@ -63,12 +64,17 @@ def with_open_inputs(proto: ModelProto) -> ModelProto:
 
 
 def at_all_sizes(protos: Sequence[ModelProto]) -> ModelProto | None:
-    """The model that has open the sizes in which these differ; None if they differ otherwise."""
+    """The model that has open the sizes in which these differ; None if they differ otherwise.
+
+    What it says of other tensors are their types and ranks alone.
+    """
     first, *others = protos
     for one in others:
         if one.graph.node != first.graph.node or one.graph.initializer != first.graph.initializer:
             return None
     made = with_initializers(first, first.graph.initializer)
+    for size in chain.from_iterable(map(_sizes, made.graph.value_info)):
+        size.Clear()
     for value, *known in zip(*map(model_inputs, (made, *protos)), strict=True):
         for size, *sizes in zip(*map(_sizes, (value, *known)), strict=True):
             if len({one.dim_value for one in sizes}) > 1:

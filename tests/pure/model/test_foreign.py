@@ -10,7 +10,7 @@ from ansor_deploy.model.canonicalize import canonical_graph, canonicalize
 from ansor_deploy.model.graph.cuts import Graph
 from ansor_deploy.model.graph.foreign import declare_foreign
 from ansor_deploy.model.graph.noise import with_noise
-from ansor_deploy.model.onnx.bind import bind_shapes
+from ansor_deploy.model.onnx.bind import at_all_sizes, bind_shapes, declared_shape
 
 
 def test_noise_and_cuts_go_beyond_operators_that_onnx_does_not_know():
@@ -56,3 +56,15 @@ def test_shapes_that_follow_from_what_constants_come_to_are_known_to_cuts():
     del proto.graph.value_info[:]
     proto.graph.output[0].type.tensor_type.ClearField("shape")
     assert Graph(proto).shown == {2: "p", 3: "y"}
+
+
+def test_what_is_declared_of_one_size_is_open_in_a_model_of_all_sizes():
+    nodes = [contrib("QuickGelu", "x", "a"), node("Abs", "a", "y")]
+    proto = typed(nodes, {"x": ("float32", ("n", 8))}, {"y": "float32"})
+    bound = [bind_shapes(proto, {"x": (rows, 8)}) for rows in (5, 3)]
+    for one in bound:
+        declare_foreign(one, canonical_graph(one), shapes=True)
+    whole = at_all_sizes(bound)
+    (declared,) = whole.graph.value_info
+    assert (declared.name, declared_shape(declared)) == ("a", ("?", "?"))
+    assert declared_shape(whole.graph.input[0]) == ("?", 8)
