@@ -63,6 +63,18 @@ def _of_row(node: NodeProto, shape: tuple[int, ...], made: tuple[int, ...]) -> i
     return prod(shape[attribute(node, "axis", -1) % len(shape) :])
 
 
+def _length(emit: Emitter) -> str | None:
+    """The length of vectors: ReduceL2. None if its axes are not known."""
+    given = emit.graph.value(emit.input(1)) if emit.input(1) else None
+    axes = emit.attribute("axes") if given is None else given.tolist()
+    if not axes:
+        return None
+    wide = emit.cast(emit.input(0), _DOUBLE)
+    keep = emit.attribute("keepdims", 1)
+    total = emit.reduce("ReduceSum", emit("Mul", wide, wide), *axes, keepdims=keep)
+    return emit.cast(emit("Sqrt", total), _FLOAT)
+
+
 def _same(emit: Emitter) -> str:
     """The same reduction or transform."""
     node = emit.node
@@ -104,11 +116,12 @@ def _normal(emit: Emitter, *axes: int) -> str:
 
 _Count = Callable[[NodeProto, tuple[int, ...], tuple[int, ...]], int]
 # What counts the elements of a sum, None for operators that are always widened; what widens them.
-_WIDENED: dict[str, tuple[_Count | None, Callable[[Emitter], str]]] = {
+_WIDENED: dict[str, tuple[_Count | None, Callable[[Emitter], str | None]]] = {
     "DFT": (None, _same),
     "GlobalAveragePool": (_of_result, _averaged),
     "InstanceNormalization": (_of_image, _by_instance),
     "LayerNormalization": (_of_row, _by_row),
+    "ReduceL2": (_of_result, _length),
     "ReduceMean": (_of_result, _same),
     "ReduceSum": (_of_result, _same),
     "ReduceSumSquare": (_of_result, _same),

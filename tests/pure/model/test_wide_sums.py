@@ -28,6 +28,7 @@ CASES = {
     "image": (_of("GlobalAveragePool"), lambda x: x.mean(2, keepdims=True)),
     "instance": (_of("InstanceNormalization", _ONES, _ZEROS), _normal),
     "row": (_of("LayerNormalization", np.ones(_LONG[2], np.float32)), _normal),
+    "length": (_of("ReduceL2", axes=[2]), lambda x: np.sqrt((x * x).sum(2, keepdims=True))),
     "mean": (_of("ReduceMean", axes=[2]), lambda x: x.mean(2, keepdims=True)),
     "sum": (_of("ReduceSum", _LENGTH, keepdims=0), lambda x: x.sum(2)),
     "squares": (_of("ReduceSumSquare", _LENGTH, opset=18), lambda x: (x * x).sum(2, keepdims=True)),
