@@ -30,6 +30,8 @@ def note_behind(stores: Sequence[Any], known: Known) -> None:
 
     Several are a sum's: what begins it, and what adds to it. Their indices are plain.
     """
+    if all(map(_adds, stores)):
+        return  # to what the buffer held before
     for axis, index in enumerate(stores[-1].indices):
         for bound in _bounds(stores[-1].value, index, known):
             values = {_stored(one, axis, bound, known) for one in stores}
@@ -40,10 +42,15 @@ def note_behind(stores: Sequence[Any], known: Known) -> None:
 def _stored(store: Any, axis: int, bound: Bound, known: Known) -> float | None:
     """The constant that a block stores behind a bound along an axis; None where unknown."""
     value, index = store.value, store.indices[axis]
+    if not _adds(store):
+        return _value(value, index, bound, known)
+    return 0.0 if _value(value.b, index, bound, known) == 0.0 else None
+
+
+def _adds(store: Any) -> bool:
+    """Whether a block adds to the element that it stores to."""
     own = tirx.BufferLoad(store.buffer, store.indices)
-    adds = isinstance(value, tirx.Add) and structural_equal(value.a, own)
-    made = _value(value.b if adds else value, index, bound, known)
-    return made if not adds or made == 0.0 else None
+    return isinstance(store.value, tirx.Add) and structural_equal(store.value.a, own)
 
 
 def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:

@@ -5,6 +5,10 @@ import pytest
 from helpers.graphs import node, randn, run
 from helpers.lengths import check, of_spans
 
+from ansor_deploy._tvm import tirx
+from ansor_deploy.codegen.lengths.asked import Known
+from ansor_deploy.codegen.lengths.behind import note_behind
+from ansor_deploy.codegen.lengths.bound import Bound
 from ansor_deploy.model.batches import Span
 
 WIDTH = 32
@@ -83,3 +87,17 @@ def test_the_border_of_an_image_of_one_channel_ends(tmp_path, kernels):
     constants = {"first": np.array([1]), "channels": np.array([1]), "w": randn(1, 8, 1, 3, 3)}
     check(tmp_path, nodes, (1, WIDTH, "n"), constants)
     assert any("conv2d" in name and name.endswith("counted") for name in kernels[0])
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_what_is_added_to_something_else_is_not_known_behind_a_bound(begins):
+    made, given, count = (
+        tirx.decl_buffer(shape, dtype)
+        for shape, dtype in (((8,), "float32"), ((8,), "float32"), ((), "int64"))
+    )
+    at, zero = tirx.Var("at", "int64"), tirx.const(0.0)
+    masked = tirx.Select(at < count[()], given[at], zero)
+    adding = tirx.BufferStore(made, made[at] + masked, [at])
+    known = Known(numbers={count: Bound.of("n")})
+    note_behind([tirx.BufferStore(made, zero, [at])] * begins + [adding], known)
+    assert known.behind == ({made: {0: (Bound.of("n"), 0.0)}} if begins else {})
