@@ -7,7 +7,7 @@ that. `caches.py` assumes the rows of caches. All other open sizes have to be gi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import permutations
 from math import isqrt
 
@@ -200,16 +200,29 @@ def _together(
         found, left = together(alike, fits) if len(alike) > 1 and size > 1 else ([], alike)
         groups += found
         groups += [left] if len(left) > 1 and fits(left) else [[name] for name in left]
-    several = len({size for size in sizes.values() if size > 1}) > 1
-    tried = groups if several else []
-    stuck = [name for names in tried if not fits(names) for name in names if sizes[name] > 1]
-    least = min(map(sizes.__getitem__, stuck), default=1)
-    differ = len({sizes[name] for name in stuck}) > 1
-    if differ and not any(sizes[name] % least for name in stuck) and fits(stuck):
+    if stuck := _multiples(groups, sizes, fits):
         groups = [names for names in groups if names[0] not in stuck] + [stuck]
     ordered = sorted(groups, key=lambda names: names[0])
     each = [[axis for axis in axes if axis.name in names] for names in ordered]
     return [sorted(places, key=lambda axis: sizes[axis.name]) for places in each]
+
+
+def _multiples(
+    groups: Sequence[Sequence[str]],
+    sizes: Mapping[str, int],
+    fits: Callable[[Sequence[str]], bool],
+) -> list[str]:
+    """The names of which the graph takes no other size alone, if it does of all together.
+
+    Empty if they have one size, or one that is no multiple of the smallest.
+    """
+    if len({size for size in sizes.values() if size > 1}) < 2:
+        return []
+    stuck = [name for names in groups if not fits(names) for name in names if sizes[name] > 1]
+    least = min(map(sizes.__getitem__, stuck), default=1)
+    differ = len({sizes[name] for name in stuck}) > 1
+    whole = not any(sizes[name] % least for name in stuck)
+    return stuck if differ and whole and fits(stuck) else []
 
 
 def _most(

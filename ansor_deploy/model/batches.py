@@ -41,10 +41,6 @@ class Span:
         by = other.most // self.most
         return by if by and other == Span(self.least * by, self.most * by, self.step * by) else None
 
-    def times_all(self, others: Iterable[Span]) -> bool:
-        """Whether all others are multiples of this range."""
-        return all(self.times(one) for one in others)
-
     @classmethod
     def read(cls, text: str) -> Span:
         """The span that a text writes."""

@@ -65,7 +65,8 @@ def _joined(
     sizes = {place: span.most for place, span in spans.items()}
 
     def fits(some: Sequence[Group]) -> bool:
-        if not _least(some).times_all(span for span, _ in some):
+        least = _least(some)
+        if not all(least.times(span) for span, _ in some):
             return False
         less = {place: span.most - span.step for span, places in some for place in places}
         return not trials.misfit(fixed(shapes, sizes | less))

@@ -24,8 +24,6 @@ from .known import Axes, Known, Step
 from .numbers import Number, Sum, least, most
 from .values import certain
 
-Makers = Mapping[str, NodeProto]  # by name, the node that makes a tensor
-
 
 @dataclass(frozen=True)
 class Skew:
@@ -53,17 +51,18 @@ class Skew:
 
 def skew_rows(graph: Graph) -> None:
     """Replace such nodes of fixed shapes by one."""
-    makers, known = graph.producers(), Known(graph)
+    known = Known(graph)
+    known.makers = graph.producers()
     for node in [one for one in graph.nodes if is_op(one, *RULES)]:
         step = Step(known, node)
-        if (found := _found(step, makers)) is not None:
+        if (found := _found(step)) is not None:
             made = helper.make_node("Identity", [_emitted(step, found)], node.output)
             graph.replace(node, [*step.nodes, made])
 
 
 def sliced(step: Step) -> list[tuple[str, Axes]] | None:
     """A part along some axes, or slices at places, which may be the last of such nodes."""
-    found = _found(step, step.facts.makers)
+    found = _found(step)
     if found is None:
         return parts.sliced(step) if is_op(step.node, "Slice") else picks.gathered(step)
     return [(_emitted(step, found), {**step.axes(0), found.axis + 1: found.columns})]
@@ -76,15 +75,15 @@ def _emitted(step: Step, found: Skew) -> str:
     return skew(step, found.data, found.axis, found.by, most(found.columns), begin)
 
 
-def _found(step: Step, makers: Makers) -> Skew | None:
+def _found(step: Step) -> Skew | None:
     """The part of each row that the nodes make, if it is one."""
-    chain = _chain(step.node, makers)
+    chain = _chain(step.node, step.facts.makers)
     if not chain or not all(one.output[0] in step.graph.shapes for one in chain):
         return None
     high, below, wide = chain
     names = high.input[0], high.output[0], wide.output[0]
     own, turned, rows = map(step.facts.dims, names)
-    kept, left = (_part(Step(step.facts, one), makers) for one in (below, step.node))
+    kept, left = (_part(Step(step.facts, one)) for one in (below, step.node))
     if kept is None or left is None or left.axis != kept.axis + 1:
         return None
     axis = kept.axis
@@ -95,7 +94,7 @@ def _found(step: Step, makers: Makers) -> Skew | None:
         return None
     begin = kept.start * turned[axis + 1] + left.start
     found = Skew(high.input[0], axis, by, begin, rows[axis], left.end - left.start)
-    return _unpadded(step, found, makers) if found.fits(own) else None
+    return _unpadded(step, found) if found.fits(own) else None
 
 
 def _apart(dims: Sequence[Number], axis: int) -> tuple[Sequence[Number], Sequence[Number]]:
@@ -103,7 +102,7 @@ def _apart(dims: Sequence[Number], axis: int) -> tuple[Sequence[Number], Sequenc
     return (dims[:axis], dims[axis + 2 :]) if len(dims) > axis + 1 else ((), dims)
 
 
-def _chain(node: NodeProto, makers: Makers) -> list[NodeProto]:
+def _chain(node: NodeProto, makers: Mapping[str, NodeProto]) -> list[NodeProto]:
     """The Reshape, Slice and Reshape in front of a Slice; none if these are others."""
     found: list[NodeProto] = []
     for op in ("Reshape", "Slice", "Reshape"):
@@ -122,11 +121,11 @@ class _Part(NamedTuple):
     end: Number
 
 
-def _part(step: Step, makers: Makers) -> _Part | None:
+def _part(step: Step) -> _Part | None:
     """The part of a Slice along one axis, in steps of one, or of a Gather; None for others."""
     dims = step.dims(0)
     if is_op(step.node, "Gather"):
-        count = _first_ones(step, makers)
+        count = _first_ones(step)
         return None if count is None else _Part(step.attribute("axis", 0) % len(dims), 0, count)
     bounds = parts.bounds_of(step, len(dims))
     if bounds is None or len(bounds) != 1 or step.nodes:  # nodes: only a run knows it
@@ -137,12 +136,12 @@ def _part(step: Step, makers: Makers) -> _Part | None:
     return _Part(axis, start, dims[axis] if least(end) >= most(dims[axis]) else end)
 
 
-def _first_ones(step: Step, makers: Makers) -> Number | None:
+def _first_ones(step: Step) -> Number | None:
     """How many of the first elements a Gather picks, in order; None if it picks others."""
     places = step.graph.value(step.input(1))
     if places is not None:
         return len(places) if places.tolist() == [*range(places.size)] else None
-    maker = makers.get(step.input(1))
+    maker = step.facts.makers.get(step.input(1))
     if maker is None or not is_op(maker, "Range"):
         return None
     start, end, by = (step.facts.values(name) for name in maker.input)
@@ -151,9 +150,9 @@ def _first_ones(step: Step, makers: Makers) -> Number | None:
     return end.item()
 
 
-def _unpadded(step: Step, found: Skew, makers: Makers) -> Skew:
+def _unpadded(step: Step, found: Skew) -> Skew:
     """The same of the data in front of a Pad or Concat, if nothing else of these is read."""
-    maker = makers.get(found.data)
+    maker = step.facts.makers.get(found.data)
     ahead = None if maker is None else _padding(Step(step.facts, maker), found.axis + 1)
     if ahead is None:
         return found
