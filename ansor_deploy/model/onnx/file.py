@@ -16,6 +16,7 @@ from .bounds import check_graph
 from .class_labels import Labels, say_in_numbers
 from .drawn import draw_by_seed
 from .file_digest import changed, digest, unreadable
+from .functions import make_inlinable
 from .lenient import as_onnx_says
 from .order import sort_model
 from .skeleton import attribute, domain_of, name_of, nodes, skeleton, tensors
@@ -80,6 +81,7 @@ def load(path: Path) -> OnnxModel:
         external = _fetch(path, proto, was)
         _type_outputs(proto)
         _check(proto)
+        make_inlinable(proto)
         labels = say_in_numbers(proto)
         draw_by_seed(proto)
         _check_tensors(proto)

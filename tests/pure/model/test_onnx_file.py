@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers.graphs import model, node, randn, random_feeds, run
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, inliner, numpy_helper
 
 from ansor_deploy.errors import ModelError
 from ansor_deploy.model.onnx.bind import bind_shapes
@@ -106,6 +106,23 @@ def test_operators_of_onnx_runtime_need_no_import(tmp_path):
     proto.opset_import.append(helper.make_opsetid("", 17))
     read = load(save(proto, tmp_path / "m.onnx")).proto
     assert [one.domain for one in read.opset_import].count("com.microsoft") == 1
+
+
+def test_functions_with_defaults_and_an_older_opset_are_written_out(tmp_path):
+    leak = node("LeakyRelu", "a", "b")
+    leak.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    function = helper.make_function(
+        "own", "Leak", ["a"], ["b"], [leak], [helper.make_opsetid("", 16)],
+        attribute_protos=[helper.make_attribute("slope", 0.5)],
+    )  # fmt: skip
+    proto = model([node("Relu", "x", "y")], {"x": (3,)}, opset=17)
+    proto.functions.append(function)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    del proto.graph.node[:]
+    proto.graph.node.append(helper.make_node("Leak", ["x"], ["t"], domain="own"))
+    proto.graph.node.append(helper.make_node("Leak", ["t"], ["y"], domain="own", slope=2.0))
+    read = inliner.inline_local_functions(load(save(proto, tmp_path / "m.onnx")).proto)
+    assert [helper.get_node_attr_value(one, "alpha") for one in read.graph.node] == [0.5, 2.0]
 
 
 def test_names_within_a_graph_may_be_those_outside(tmp_path):
