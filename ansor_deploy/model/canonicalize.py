@@ -34,6 +34,7 @@ from .graph.turned_products import turn_products
 from .onnx.skeleton import attribute, nodes, with_initializers
 from .operators.emitter import UnknownShapeError
 from .operators.listed_rows import stack_listed_rows
+from .operators.pasted import multiply_pasted
 from .operators.repeats import gather_repeats
 from .operators.repetition import write_out_loops
 from .operators.rewriting import rewrite_nodes
@@ -76,6 +77,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_dead,
     fold_constants,
     gather_repeats,
+    multiply_pasted,
     stack_listed_rows,
     write_out_loops,
     gather_split_rows,
