@@ -159,7 +159,7 @@ def _below(condition: Any, known: Known) -> list[tuple[Any, Bound]]:
 
 
 def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any, int], Bound]]:
-    """The limit of an axis v for an index `v`, `v // 8` or `v % 8`.
+    """The limit of an axis v for an index `v`, `v // 8`, `v % 8`, or `v * 8 + phase`.
 
     bound: the limit of `index % modulo`, or of the index where `modulo` is 0.
     """
@@ -168,6 +168,9 @@ def limits_of(index: Any, modulo: int, bound: Bound) -> Iterator[tuple[tuple[Any
     elif not modulo and (part := part_of(index)):
         var, by = part
         yield ((var, 0), bound.scaled(by, 0)) if is_quotient(index) else ((var, by), bound)
+    elif not modulo and (group := _group_of(index)):
+        var, size = group
+        yield (var, 0), bound.divided(size)
 
 
 def part_of(value: Any) -> tuple[Any, int] | None:
@@ -176,6 +179,18 @@ def part_of(value: Any) -> tuple[Any, int] | None:
         return None
     plain = isinstance(value.a, tirx.Var) and isinstance(value.b, tirx.IntImm)
     return (value.a, int(value.b)) if plain else None
+
+
+def _group_of(index: Any) -> tuple[Any, int] | None:
+    """The variable and the factor of `v * 8`, or of `v * 8` plus axes and positive constants."""
+    if isinstance(index, tirx.Add):
+        more = int(index.b) if isinstance(index.b, tirx.IntImm) else 0
+        known = isinstance(index.b, (tirx.Var, tirx.IntImm)) and more >= 0
+        return _group_of(index.a) if known else None
+    if not isinstance(index, tirx.Mul) or not isinstance(index.a, tirx.Var):
+        return None
+    by = int(index.b) if isinstance(index.b, tirx.IntImm) else 0
+    return (index.a, by) if by > 0 else None
 
 
 def is_quotient(value: Any) -> bool:

@@ -19,7 +19,6 @@ from .asked import (
     indices_asked,
     is_quotient,
     limits_of,
-    part_of,
     reads,
 )
 from .behind import summed_up
@@ -166,14 +165,20 @@ def _parts(index: Any, limits: Limits) -> Iterator[tuple[Any, Bound]]:
         return
     divided = collect(index, *QUOTIENTS, *RESTS)
     for one in (one for kind in (*QUOTIENTS, *RESTS) for one in divided if type(one) is kind):
+        (given, more), by = _shifted(one.a), one.b
         for (var, modulo), bound in limits.items():
-            part = part_of(one)
-            if part is None or not part[0].same_as(var):
+            if not given.same_as(var) or not isinstance(by, tirx.IntImm):
                 continue
             if is_quotient(one) and not modulo:
-                yield one, bound.divided(part[1])
-            elif not is_quotient(one) and modulo == part[1]:
+                yield one, bound.scaled(1, more).divided(int(by))
+            elif not is_quotient(one) and modulo == int(by) and not more:
                 yield one, bound
+
+
+def _shifted(index: Any) -> tuple[Any, int]:
+    """The variable and the constant of `v + 3`; an index alone, and 0, for other expressions."""
+    more = index.b if isinstance(index, tirx.Add) else None
+    return (index.a, int(more)) if isinstance(more, tirx.IntImm) and int(more) > 0 else (index, 0)
 
 
 def _in_place(part: Any, var: Any, one: Any) -> Any:

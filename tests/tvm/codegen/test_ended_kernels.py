@@ -6,10 +6,12 @@ from helpers.graphs import node, randn, run
 from helpers.lengths import check, of_spans
 
 from ansor_deploy._tvm import tirx
-from ansor_deploy.codegen.lengths.asked import Known
+from ansor_deploy.codegen.lengths import whole
+from ansor_deploy.codegen.lengths.asked import Known, limits_of
 from ansor_deploy.codegen.lengths.behind import note_behind
 from ansor_deploy.codegen.lengths.bound import Bound
 from ansor_deploy.model.batches import Span
+from ansor_deploy.space.block_view import sums_products
 
 WIDTH = 32
 
@@ -87,6 +89,31 @@ def test_the_border_of_an_image_of_one_channel_ends(tmp_path, kernels):
     constants = {"first": np.array([1]), "channels": np.array([1]), "w": randn(1, 8, 1, 3, 3)}
     check(tmp_path, nodes, (1, WIDTH, "n"), constants)
     assert any("conv2d" in name and name.endswith("counted") for name in kernels[0])
+
+
+@pytest.mark.parametrize(("taps", "stride", "pad", "outputs"), [(4, 2, 1, 16), (9, 4, 3, 3)])
+def test_transposed_convolutions_end(tmp_path, monkeypatch, taps, stride, pad, outputs):
+    """As in decoders of audio and of images, whatever way their phases are computed."""
+    ends, cut = [], whole.cut
+
+    def noted(body, found, limits, numbers):
+        pairs = zip(found, limits, strict=True)
+        ends.extend(bool(limit) for leaf, limit in pairs if sums_products(leaf.block.body))
+        return cut(body, found, limits, numbers)
+
+    monkeypatch.setattr(whole, "cut", noted)
+    words = {"strides": [stride], "pads": [pad, pad]}
+    nodes = [node("ConvTranspose", "x w", "t", **words), node("Tanh", "t", "y")]
+    check(tmp_path, nodes, (1, 16, "n"), {"w": randn(2, 16, outputs, taps) / 8}, (96, 17, 1))
+    assert ends
+    assert all(ends)
+
+
+def test_places_in_groups_end_with_the_last_group_that_counts():
+    place, phase = tirx.Var("place", "int64"), tirx.Var("phase", "int64")
+    ends = {(place, 0): Bound.of("n").divided(4)}
+    assert dict(limits_of(place * 4 + phase + 1, 0, Bound.of("n"))) == ends
+    assert not dict(limits_of(place * 4 + tirx.const(-1, "int64"), 0, Bound.of("n")))
 
 
 @pytest.mark.parametrize("begins", [True, False])
