@@ -24,6 +24,7 @@ from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.gates import multiply_gates
 from .graph.graph import Graph
+from .graph.long_products import part_long_products
 from .graph.merged_axes import split_merged_axes
 from .graph.pads import pad_in_windows
 from .graph.scaled_keys import scale_queries
@@ -99,6 +100,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
     drop_identity,
     share_heads,
     scale_queries,
+    part_long_products,
     drop_dead,
     turn_caches,
     pad_in_windows,

@@ -41,11 +41,24 @@ def _row(emit: Emitter, shape: Shape, axis: int) -> int:
 def _averaged(emit: Emitter) -> str | None:
     """The mean over the positions of each channel of an image."""
     shape = emit.shape(emit.input(0))
-    return _long(emit, "ReduceMean", range(2, len(shape)), MANY_IN_ONE, keep=True)
+    axes = range(2, len(shape))
+    return _long(emit, "ReduceMean", emit.input(0), axes, MANY_IN_ONE, keep=True)
+
+
+def _squared(emit: Emitter) -> str | None:
+    """A sum of squares over any axes, or its root; None if the axes are not known."""
+    name = emit.input(0)
+    total = _over_axes(emit, "ReduceSum", emit("Mul", name, name))
+    return emit("Sqrt", total) if total and emit.node.op_type == "ReduceL2" else total
 
 
 def _reduced(emit: Emitter) -> str | None:
     """A sum or mean over any axes; None if these are not known."""
+    return _over_axes(emit, emit.node.op_type, emit.input(0))
+
+
+def _over_axes(emit: Emitter, op: str, name: str) -> str | None:
+    """A reduction of a tensor of the input's shape, over the node's axes."""
     listed, rank = emit.attribute("axes"), len(emit.shape(emit.input(0)))
     if given := emit.input(1):
         known = emit.graph.value(given)
@@ -54,7 +67,7 @@ def _reduced(emit: Emitter) -> str | None:
         return None
     axes = sorted({axis % rank for axis in listed or range(rank)})
     many = MANY_IN_ONE if _side_by_side(axes, rank) else MANY
-    return _long(emit, emit.node.op_type, axes, many, keep=bool(emit.attribute("keepdims", 1)))
+    return _long(emit, op, name, axes, many, keep=bool(emit.attribute("keepdims", 1)))
 
 
 def _side_by_side(axes: Sequence[int], rank: int) -> bool:
@@ -62,11 +75,16 @@ def _side_by_side(axes: Sequence[int], rank: int) -> bool:
     return axes[-1] < rank - 1 or (rank > 3 and list(axes) == list(range(2, rank)))
 
 
-def _long(emit: Emitter, op: str, axes: Sequence[int], many: int, *, keep: bool) -> str | None:
-    """A reduction of at least `many` elements; None if they are fewer, or cannot be split."""
-    name, shape = emit.input(0), emit.shape(emit.input(0))
+def _long(
+    emit: Emitter, op: str, name: str, axes: Sequence[int], many: int, *, keep: bool
+) -> str | None:
+    """A reduction of at least `many` elements; None if they are fewer, or cannot be split.
+
+    name: a tensor of the shape and type of the node's input.
+    """
+    shape = emit.shape(emit.input(0))
     extents = [shape[axis] for axis in axes if shape[axis] > 1]
-    if prod(extents) < many or emit.dtype(name) != TensorProto.FLOAT:
+    if prod(extents) < many or emit.dtype(emit.input(0)) != TensorProto.FLOAT:
         return None
     if len(extents) == 1 and gcd(extents[0], _ROW) == 1:
         return None
@@ -77,6 +95,8 @@ def _long(emit: Emitter, op: str, axes: Sequence[int], many: int, *, keep: bool)
 
 OPERATORS = (
     Operator("GlobalAveragePool", expand=_averaged),
+    Operator("ReduceL2", expand=_squared),
     Operator("ReduceMean", expand=_reduced),
     Operator("ReduceSum", expand=_reduced),
+    Operator("ReduceSumSquare", expand=_squared),
 )

@@ -12,3 +12,11 @@ def test_rows_are_added_up_in_parts(shape):
     after = canonicalize(proto)
     assert len([one for one in after.graph.node if one.op_type == "ReduceMean"]) > 1
     assert_same(proto, after, 1e-5)
+
+
+@pytest.mark.parametrize("op", ["ReduceL2", "ReduceSumSquare"])
+def test_squares_are_added_up_in_parts(op):
+    proto = model([node(op, "x", "y", axes=[1], keepdims=0)], {"x": (1, 4096, 3)}, opset=13)
+    after = canonicalize(proto)
+    assert len([one for one in after.graph.node if one.op_type == "ReduceSum"]) > 1
+    assert_same(proto, after, 1e-4)
