@@ -164,12 +164,14 @@ class _Part:
 class _Nest:
     """The nest of all loops that add to the same sums.
 
-    around: loops over the other steps of the sums. rows, columns: loops over rows and columns.
+    around: loops over the other steps of the sums. beside: what they also do at each step, such as
+    to prefetch. rows, columns: loops over rows and columns.
     within: the marked loop and the innermost one. read, weights, sums: the operands and the sums.
     high, wide: the parts of the rows, and of the columns, that a register each holds.
     """
 
     around: list[Any]
+    beside: list[Any]
     rows: list[Any]
     columns: list[Any]
     within: list[Any]
@@ -182,7 +184,8 @@ class _Nest:
     @classmethod
     def of(cls, loop: Any) -> _Nest | None:
         """The nest that begins with a loop; None where the loops have another form."""
-        if not (chain := _chain(loop)):
+        chain, beside = _chain(loop)
+        if not chain:
             return None
         *outer, steps, four = chain
         operands = _operands(steps, four) if _is_marked(steps) else None
@@ -198,7 +201,7 @@ class _Nest:
         if apart or len(high) * len(wide) == 0 or _registers(high, wide) > REGISTERS:
             return None
         around = [one for one in outer if one not in over]
-        return cls(around, rows, columns, [steps, four], read, weights, sums, high, wide)
+        return cls(around, beside, rows, columns, [steps, four], read, weights, sums, high, wide)
 
     def is_started_by(self, stmt: Any) -> bool:
         """Whether a statement only sets the sums to zero."""
@@ -213,7 +216,7 @@ class _Nest:
         begun = [_called("tileloadd64", *one) for one in sums]
         if not started:
             begun = [_called("tilezero", register) for register, *_ in sums]
-        inner: Any = tirx.SeqStmt([*self._loads(), *self._products()])
+        inner: Any = tirx.SeqStmt([*self.beside, *self._loads(), *self._products()])
         for loop in reversed(self.around):
             inner = tirx.For(loop.loop_var, loop.min, loop.extent, tirx.ForKind.SERIAL, inner)
         every = [*begun, inner, *(_called("tilestored64", *one) for one in sums)]
@@ -331,13 +334,22 @@ def _is_zero(value: Any) -> bool:
     return isinstance(value, tirx.IntImm) and int(value) == 0
 
 
-def _chain(loop: Any) -> list[Any]:
-    """A loop and the perfectly nested loops inside it; empty where it has none inside."""
-    loops = []
+def _chain(loop: Any) -> tuple[list[Any], list[Any]]:
+    """A loop and the perfectly nested loops inside it, and the instructions beside one of these.
+
+    No loops where it has none inside.
+    """
+    loops, beside = [], []
     while isinstance(loop, tirx.For):
         loops.append(loop)
         loop = loop.body
-    return loops if len(loops) > 1 else []
+        if isinstance(loop, tirx.SeqStmt) and _is_instruction(loop.seq[:-1]):
+            *beside, loop = loop.seq
+    return (loops, beside) if len(loops) > 1 else ([], [])
+
+
+def _is_instruction(stmts: Sequence[Any]) -> bool:
+    return all(isinstance(one, tirx.Evaluate) for one in stmts)
 
 
 def _called(name: str, *given: Any) -> Any:

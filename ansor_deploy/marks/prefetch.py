@@ -17,6 +17,7 @@ from .._lazy_tvm import collect, structural_map, tirx, tvm, uses
 from ..system.checks import INT32, integer
 from . import Mark, Place
 from .long_dot import LONG_DOT
+from .matrix_tiles import MATRIX
 
 # Annotation of a loop over tiles of rows: elements of a panel to prefetch.
 PREFETCH = "ansor.prefetch"
@@ -72,13 +73,23 @@ def _fetching_ahead(tiles: Any, elements: int, mark: str) -> Any:
 
 
 def _steps(body: Any) -> list[Any]:
-    """The serial loops of the reduction, outermost first."""
-    serial = [loop for loop in collect(body, tirx.For) if loop.kind == tirx.ForKind.SERIAL]
+    """The serial loops of the reduction, outermost first; without those within matrices."""
+    loops = collect(body, tirx.For)
+    matrices = [loop for loop in loops if MATRIX in (loop.annotations or {})]
+    serial = _around(loops, matrices[0]) if matrices else loops
+    serial = [loop for loop in serial if loop.kind == tirx.ForKind.SERIAL]
     if not serial:
         return []
     inner, *others = serial
     around = [o for o in others if any(one.same_as(inner) for one in collect(o.body, tirx.For))]
     return [*around[::-1], inner]
+
+
+def _around(loops: list[Any], matrix: Any) -> list[Any]:
+    """The loops around a matrix over steps of its sums, not over its rows and columns."""
+    (store,) = collect(matrix, tirx.BufferStore)
+    having = [one for one in loops if any(o.same_as(matrix) for o in collect(one.body, tirx.For))]
+    return [one for one in having if not uses(store.indices[0], one.loop_var)]
 
 
 def _source(loop: Any, panels: bool, made: set[Any]) -> Any:
@@ -104,9 +115,9 @@ def places(loads: list[Any]) -> list[Any]:
 
 
 def _is_of_columns(loop: Any) -> bool:
-    """Whether a loop is over lanes, or around a loop whose steps are in lanes."""
-    within = isinstance(loop.body, tirx.For) and LONG_DOT in (loop.body.annotations or {})
-    return within or loop.kind == tirx.ForKind.VECTORIZED
+    """Whether a loop is over lanes, or around one whose steps are in lanes or in a matrix."""
+    found = loop.body.annotations or {} if isinstance(loop.body, tirx.For) else {}
+    return LONG_DOT in found or MATRIX in found or loop.kind == tirx.ForKind.VECTORIZED
 
 
 def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[Any]:

@@ -59,6 +59,12 @@ def test_many_rows_and_steps_are_a_matrix(shape, instruction):
     assert code.count("ldtilecfg") == code.count("tilerelease")
 
 
+def test_matrices_prefetch_between_their_products():
+    code = built.machine_code(product(64, 1024, 128), AMX)
+    assert "prefetcht1" in code
+    assert "tdpbusd" in code
+
+
 CONVOLUTIONS = {
     "padded": ((32, 64, 3, 3), {"pads": [1, 1, 1, 1]}),
     "in steps": ((48, 32, 3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),

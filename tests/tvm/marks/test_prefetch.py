@@ -10,6 +10,7 @@ from tvm import te
 
 from ansor_deploy._tvm import collect, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off
+from ansor_deploy.marks.matrix_tiles import MATRIX
 from ansor_deploy.marks.prefetch import LINE, PREFETCH, PREFETCH_ROWS
 
 ROWS, DEPTH = 12, 24
@@ -41,6 +42,31 @@ def product(columns: int, size: int, step: int) -> tvm.s_tir.Schedule:
     return sch
 
 
+def matrices() -> tvm.s_tir.Schedule:
+    """Tiles of rows and columns of bytes, in matrices of sixteen times four steps."""
+    x = te.placeholder((ROWS, 192), "uint8", name="x")
+    packed = te.placeholder((3, 48, 32, 4), "int8", name="packed")
+    k = te.reduce_axis((0, 192))
+
+    def added(p: object, i: object, j: object) -> object:
+        weight = packed[p, k // 4, j, k % 4]
+        return te.sum(x[i, k].astype("int32") * weight.astype("int32"), axis=k)
+
+    out = te.compute((3, ROWS, 32), added, name="out")
+    func = te.create_prim_func([x, packed, out]).with_attr("global_symbol", "main")
+    sch = tvm.s_tir.Schedule(func, debug_mask="none")
+    block = sch.get_sblock("out")
+    panels, rows, columns, depth = sch.get_loops(block)
+    tiles, row = sch.split(rows, [None, 4])
+    steps, some, four = sch.split(depth, [None, 16, 4])
+    sch.reorder(panels, tiles, steps, row, columns, some, four)
+    sch.parallel(panels)
+    sch.annotate(some, MATRIX, True)
+    sch.annotate(tiles, PREFETCH, 192 * 32)
+    sch.decompose_reduction(block, steps)
+    return sch
+
+
 def fetched(func) -> list:
     """The indices that are fetched."""
     calls = [one for one in collect(func.body, tvm.ir.Call) if "llvm_intrin" in str(one.op)]
@@ -53,15 +79,15 @@ def loops(func, index) -> list:
     return [one for one in collect(func.body, tirx.For) if one.loop_var.name in names]
 
 
-def lines_by_the_second(func) -> set[int]:
-    """The lines that the second panel fetches, or the second tile of rows."""
+def lines_by_the_second(func, item: int = 4) -> set[int]:
+    """The lines that the second panel fetches, or the second tile of rows. item: bytes."""
     lines = set()
     for index in fetched(func):
         around = loops(func, index)
         for values in itertools.product(*(range(int(one.extent)) for one in around)):
             at = {one.loop_var.name: n for one, n in zip(around, values, strict=True)}
             if at[around[-1].loop_var.name] == 1:  # the outermost
-                lines.add(eval(str(index), {}, at) * 4 // LINE)  # noqa: S307 - plain arithmetic
+                lines.add(eval(str(index), {}, at) * item // LINE)  # noqa: S307 - plain arithmetic
     return lines
 
 
@@ -69,6 +95,13 @@ def lines_by_the_second(func) -> set[int]:
 def test_the_tiles_of_a_panel_fetch_every_line_of_the_next(columns, size, step):
     lines = lines_by_the_second(_cut_off(product(columns, size, step).mod)["main"])
     panel = DEPTH * columns * 4 // LINE
+    assert set(range(2 * panel, 3 * panel)) <= lines
+    assert max(lines) < 3 * panel + panel // 4
+
+
+def test_matrices_fetch_every_line_of_the_next_panel():
+    lines = lines_by_the_second(_cut_off(matrices().mod)["main"], item=1)
+    panel = 192 * 32 // LINE
     assert set(range(2 * panel, 3 * panel)) <= lines
     assert max(lines) < 3 * panel + panel // 4
 
