@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.graphs import model, node, run
+from helpers.graphs import contrib, model, node, run
 
 from ansor_deploy.model.operators.wide_sums import with_wide_sums
 
@@ -58,3 +58,16 @@ def test_transforms_are_right_to_the_last_digits():
     size = np.abs(expected).max()
     off = [abs(run(one, {"x": x})[0] - expected).max() for one in (with_wide_sums(proto), proto)]
     assert off[0] < 2 * _EPSILON * size < off[1]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_distances_are_those_of_the_differences(metric):
+    """Of rows near each other, far from zero, and of an infinity, which is not NaN."""
+    rng = np.random.default_rng(0)
+    feed = {"x": 9 + 0.01 * rng.random((3, 4)), "c": 9 + 0.01 * rng.random((2, 4))}
+    feed = {name: rows.astype(np.float32) for name, rows in feed.items()}
+    feed["x"][0, 0] = np.inf
+    proto = model([contrib("CDist", "x c", "y", metric=metric)], {"x": (3, 4), "c": (2, 4)})
+    apart = feed["x"][:, None].astype(np.float64) - feed["c"][None]
+    expected = np.linalg.norm(apart, axis=2) ** (1 if metric == "euclidean" else 2)
+    np.testing.assert_allclose(run(with_wide_sums(proto), feed)[0], expected, rtol=1e-6)
