@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from ..operators import counted_places
 from ..operators.emitter import INT64
 from ..operators.repacked import lay_behind
 from .known import Axes, Step
@@ -213,7 +214,7 @@ def _around(
     step: Step, name: str, axis: int, before: Number, number: Number, behind: Number
 ) -> str:
     """A tensor padded with a value, or its own elements, around what counts, by the node's mode."""
-    total, last = most(number + (behind + before)), step.shape(name)[axis] - 1
+    total = most(number + (behind + before))
     places = step("Sub", step.constant(np.arange(total), INT64), step.scalar(before))
     own = places
     zero, end = step.constant(0, INT64), step.scalar(number + -1)
@@ -223,9 +224,12 @@ def _around(
         places = step("Sub", end, apart)
     elif mode == "wrap":
         places = step("Mod", places, step.scalar(number))
-    else:
-        places = step("Min", places, end)
-    places = step("Min", step("Max", places, zero), step.constant(last, INT64))
+    places = step("Max", step("Min", places, end), zero)
+    size = number + (behind + before)
+    counts = [step.scalar(one) if isinstance(one, Sum) else one for one in (number, size)]
+    words = {"may_fail": False, "fills": False}
+    room = step.shape(name)[axis]
+    places = counted_places.places(step, places, counts[:1], [room], counts[1:], **words)
     made = step("Gather", name, places, axis=axis)
     if mode != "constant":
         return made

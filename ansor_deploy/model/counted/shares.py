@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, lcm
 
 from .numbers import Number, Sum, least, most, symbol
 
 _FINEST = 64  # denominators are divisors of this
-_LARGEST = 1 << 16  # the bound of a number that is divided: float32 distinguishes all its parts
+_LARGEST = 1 << 16  # the bound of a part that is divided: float32 distinguishes all its parts
+_LARGEST_SIZE = 1 << 22  # the bound of an integer that is divided
+_HELD = 1 << 23  # float32 holds the integers below this, and the halves between them
 
 
 def plain(number: float | Fraction) -> int:
@@ -30,7 +32,13 @@ def is_fine(number: float) -> bool:
 
 def is_whole(number: Number) -> bool:
     """Whether the number is an integer in every run."""
-    return all(Fraction(one).denominator == 1 for one in _parts(number))
+    return all(Fraction(one).denominator == 1 for one in parts(number))
+
+
+def is_held(number: Number) -> bool:
+    """Whether float32 distinguishes all values that the number may have."""
+    finest = lcm(*(Fraction(one).denominator for one in parts(number)))
+    return finest * max(most(number), -least(number)) < _HELD
 
 
 def raised(number: Number) -> Number | None:
@@ -42,7 +50,7 @@ def raised(number: Number) -> Number | None:
     return Sum(ceil(number.constant), tuple((term, int(by)) for term, by in number.factors))
 
 
-def _parts(number: Number) -> list[int]:
+def parts(number: Number) -> list[int]:
     """The constant and the factors of a number."""
     if not isinstance(number, Sum):
         return [number]
@@ -51,7 +59,7 @@ def _parts(number: Number) -> list[int]:
 
 def is_exact(number: Number) -> bool:
     """Whether float32 holds all values of the number exactly, as it holds no thirds."""
-    return all(_FINEST % Fraction(one).denominator == 0 for one in _parts(number))
+    return all(_FINEST % Fraction(one).denominator == 0 for one in parts(number))
 
 
 def share(one: Number, other: Number) -> Number | None:
@@ -59,7 +67,8 @@ def share(one: Number, other: Number) -> Number | None:
 
     A third of an integer is one too: what float32 lacks to it is less than to any integer.
     """
-    if isinstance(other, Sum) or not other or most(one) > _LARGEST or least(one) < -_LARGEST:
+    largest = _LARGEST_SIZE if is_whole(one) else _LARGEST
+    if isinstance(other, Sum) or not other or max(most(one), -least(one)) > largest:
         return None
     by = Fraction(1, 1) / Fraction(other)
     made = one * by if isinstance(one, Sum) else plain(one * by)  # type: ignore[operator]
@@ -82,7 +91,7 @@ def rounded(how: str, number: Number, tensor: str, at: int) -> Number:
     least_, most_ = (_rounded(how, end) for end in (least(number), most(number)))
     if not isinstance(number, Sum):
         return least_
-    apart = all(Fraction(by).denominator == 1 for _, by in number.factors)
+    apart = is_held(number) and all(Fraction(by).denominator == 1 for _, by in number.factors)
     if apart and (how != "Cast" or least(number) >= 0 or is_whole(number)):
         factors = tuple((term, int(by)) for term, by in number.factors)
         return Sum(_rounded("Floor" if how == "Cast" else how, number.constant), factors)

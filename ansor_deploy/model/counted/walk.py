@@ -42,6 +42,7 @@ from . import (
     remainders,
     reshapes,
     resized,
+    rounded,
     sampled,
     sequences,
     skews,
@@ -116,6 +117,9 @@ class _Walk:
         self.known.makers.update(dict.fromkeys(node.output, node))
         counted = [name for name in sorted(uses(node)) if self.known.axes.get(name)]
         if remainders.opened(self.known, node, self.ahead):
+            self._changed = True
+            return
+        if self._is_ruled(node, rounded.RULES):
             self._changed = True
             return
         self.done += unbounded.opened(self.known, node, self._made)

@@ -11,7 +11,7 @@ from ansor_deploy.errors import ModelError
 from ansor_deploy.model.canonicalize import canonical_graph
 from ansor_deploy.model.counted.groups import completed, grouped
 from ansor_deploy.model.counted.numbers import larger, least, most, quotient, root, smaller, symbol
-from ansor_deploy.model.counted.shares import keeps, share
+from ansor_deploy.model.counted.shares import is_held, keeps, share
 
 INT64 = TensorProto.INT64
 N = symbol("n", 0, (0, 300), "NonZero 'n'")
@@ -82,6 +82,14 @@ def test_thirds_are_rounded_before_anything_else_is_done_with_them():
     assert share(M, 65) is None
     assert share(third, 3) is None
     assert keeps("Mul", (share(M, 4), 4))
+
+
+def test_parts_of_large_sizes_are_known_where_float32_distinguishes_them():
+    samples = symbol("n", 0, (1, 1 << 22), "the length of its inputs")
+    assert is_held(share(samples, 5))
+    assert not is_held(share(samples, 5) * 2)
+    assert share(samples * 2, 2) is None
+    assert share(share(samples, 2), 2) is None
 
 
 def test_rows_that_are_filled_up_are_of_a_static_size():

@@ -80,6 +80,8 @@ def test_rows_to_whole_fives_as_floats_count_them():
     constants = {"five": np.float32(5), "one": np.float32(1), "of_five": np.array([5]),
                  "none": np.array([0])}  # fmt: skip
     check(nodes, ROWS, (12, 10, 7, 1), constants)
+    graph = opened(model(nodes, {"x": (1, "n", 4)}, constants=constants), ROWS)
+    assert "Ceil" not in {one.op_type for one in graph.nodes}  # they are counted as integers
 
 
 def test_rows_as_opset_9_cuts_them():

@@ -109,6 +109,16 @@ def test_transposed_convolutions_end(tmp_path, monkeypatch, taps, stride, pad, o
     assert all(ends)
 
 
+def test_what_mirrored_borders_are_of_ends(tmp_path, kernels):
+    nodes = [node("Conv", "x w", "a"), node("Pad", "a pads", "p", mode="reflect")]
+    nodes.append(node("Conv", "p v", "y"))
+    constants = {"pads": np.array([0, 0, 3, 0, 0, 0]), "w": randn(1, 16, 16, 1) / 8}
+    check(tmp_path, nodes, (1, 16, "n"), constants | {"v": randn(2, 16, 16, 4) / 8}, (96, 17, 5))
+    convolutions = [name for name in kernels[0] if "conv1d" in name]
+    assert len(convolutions) == 2
+    assert all(name.endswith("counted") for name in convolutions), convolutions
+
+
 def test_places_in_groups_end_with_the_last_group_that_counts():
     place, phase = tirx.Var("place", "int64"), tirx.Var("phase", "int64")
     ends = {(place, 0): Bound.of("n").divided(4)}
