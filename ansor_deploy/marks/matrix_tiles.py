@@ -287,8 +287,10 @@ def _operands(steps: Any, four: Any) -> tuple[_Operand, _Operand, _Operand] | No
 def _parts(loops: Sequence[Any], read: _Operand, sums: _Operand) -> list[_Part]:
     """The steps of loops, in parts of at most sixteen with equal strides in operand and sums.
 
-    Empty where a stride is not known.
+    Empty where a stride is not known, or where a run decides how many steps there are.
     """
+    if not all(isinstance(loop.extent, tirx.IntImm) for loop in loops):
+        return []
     every = list(product(*(range(int(loop.extent)) for loop in loops)))
     places = [[one.at(loops, steps) for steps in every] for one in (read, sums)]
     gaps = [tuple(_number(b - a) for a, b in pairwise(one)) for one in places]

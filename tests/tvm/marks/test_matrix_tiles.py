@@ -6,12 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import tvm
 from helpers import built
 from helpers.byte_models import Products, extreme, integers, product
-from helpers.graphs import node
+from helpers.graphs import node, typed
+from helpers.ranges import opened
 from helpers.together import Together
 from onnx import numpy_helper
 
+from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.model.batches import Span
+from ansor_deploy.model.relax.extract import extract
+from ansor_deploy.model.relax.importer import import_model
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
@@ -63,6 +69,24 @@ def test_matrices_prefetch_between_their_products():
     code = built.machine_code(product(64, 1024, 128), AMX)
     assert "prefetcht1" in code
     assert "tdpbusd" in code
+
+
+@RUNS
+def test_rows_that_a_run_counts_are_left_to_loops():
+    """The last tile ends where a run decides, which the size of a register cannot."""
+    weight = extreme(256, 20)
+    made = node("MatMulInteger", "x w", "o")
+    proto = typed([made], {"x": ("uint8", (1, "n", 256))}, {"o": "int32"}, {"w": weight})
+    opened_up = import_model(opened(proto, {"x": (1, Span(1, 128), 256)}), AMX)
+    warned = []
+    tasks = extract(opened_up.mod, AMX)
+    function = built.main_of(compile_model(opened_up, tasks, {}, AMX, warn=warned.append))
+    for length in (128, 77, 1):
+        room = RNG.integers(0, 256, (1, 128, 256)).astype(np.uint8)
+        given = tvm.runtime.tensor(room), tvm.runtime.tensor(np.array(length, np.int64))
+        wanted = room[:, :length].astype(np.int32) @ weight.astype(np.int32)
+        np.testing.assert_array_equal(function(*given)[0].numpy()[:, :length], wanted)
+    assert not warned
 
 
 CONVOLUTIONS = {
