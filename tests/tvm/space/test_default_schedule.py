@@ -1,5 +1,6 @@
 """The default schedule fits every program, changes no result, and is parallel and in vectors."""
 
+from dataclasses import replace
 from functools import cache
 from math import prod
 
@@ -167,6 +168,15 @@ def test_a_tile_whose_last_vector_is_cut_short_leaves_registers_for_that(columns
     offered = register_tiles(contraction, built.with_vectors(64, 32), [1] * 7)
     whole = -(-columns // 16) * 16
     assert max(prod(tile[:-1]) for tile in offered if tile[-1] == whole) == most
+
+
+@pytest.mark.parametrize(("cores", "columns"), [(1, 48), (2, 32)])
+def test_few_rows_have_so_many_panels_that_each_is_fetched_ahead(cores, columns):
+    """Two cores would share the tiles of seven panels, and fetch none."""
+    sch = tvm.s_tir.Schedule(conv2d(7, 256, 320), debug_mask="none")
+    contraction = next(v for rv in blocks(sch) if (v := BlockView(sch, rv)).is_contraction)
+    target = replace(built.with_vectors(64, 32), cores=cores)
+    assert register_tiles(contraction, target, [1] * 7)[0][-1] == columns
 
 
 @pytest.mark.parametrize("columns", [17, 49, 50, 63])
