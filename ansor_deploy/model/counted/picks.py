@@ -21,16 +21,21 @@ def gathered(step: Step) -> list[tuple[str, Axes]] | None:
         return None
     axis = step.attribute("axis", 0) % len(data)
     own, asked = step.axes(0), step.axes(1)
-    if asked and (axis in own or len(asked) > 1):  # of pairs there may be very many
-        index = _checked(step, step.input(1), axis, 1, step.dims(1), fills=True)
-    else:
-        index = step.masked(_from_the_front(step, axis, [data[axis]]), asked)
+    index = _in_range(step, axis, bool(asked) and (axis in own or len(asked) > 1))
     moved = {at if at < axis else at + len(places) - 1: n for at, n in own.items() if at != axis}
     axes = {**moved, **{at + axis: n for at, n in asked.items()}}
     made = step("Gather", step.input(0), index, axis=axis)
     if (values := _looked_up(step)) is not None:
         step.facts.hold(made, values)
     return [(made, axes)]
+
+
+def _in_range(step: Step, axis: int, many: bool) -> str:
+    """The places along an axis. many: those that count are checked alone, such as pairs."""
+    if many:
+        return _checked(step, step.input(1), axis, 1, step.dims(1), fills=True)
+    room = step.shape(step.input(0))[axis]
+    return step.masked(_from_the_front(step, axis, [room]), step.axes(1))
 
 
 def _looked_up(step: Step) -> np.ndarray | None:
@@ -75,7 +80,7 @@ def gathered_each(step: Step) -> list[tuple[str, Axes]] | None:
     if not data or step.known_shape(step.input(1)) is None:
         return None
     axis = step.attribute("axis", 0) % len(data)
-    index = step.masked(_from_the_front(step, axis, [data[axis]]), step.axes(1))
+    index = _in_range(step, axis, len(step.axes(1)) > 1)
     return [(step("GatherElements", step.input(0), index, axis=axis), step.axes(1))]
 
 

@@ -33,6 +33,7 @@ CASES = {
               LENGTH),
     "scaled": ("ScatterElements", {"axis": 1, "reduction": "mul"}, (1, "n"), (1, "n"), (1, "n"),
                LENGTH),
+    "pairs": ("GatherElements", {"axis": 1}, ("n", 4), ("n", "n"), None, 4),
     "picked": ("Gather", {"axis": 1}, (1, "n", 4), (1, "n"), None, LENGTH),
 }  # fmt: skip
 
@@ -61,8 +62,8 @@ def library(tmp_path_factory):
             {f"u{name}": updates} if updates else {}
         )
         given = f"d{name} p{name} u{name}" if updates else f"m{name} p{name}"
+        nodes += [] if updates else [node("MatMul", f"d{name} w", f"m{name}")]
         nodes.append(node(op, given, name, **words))
-    nodes.insert(-1, node("MatMul", "dpicked w", "mpicked"))
     kinds = {key: (INT64 if key[0] == "p" else FLOAT, shape) for key, shape in shapes.items()}
     proto = graphs.typed(nodes, kinds, dict.fromkeys(CASES, FLOAT), {"w": W}, opset=18)
     spans = {key: sized(shape, Span(1, ROOM)) for key, shape in shapes.items()}
