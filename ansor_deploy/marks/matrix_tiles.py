@@ -345,12 +345,12 @@ def _chain(loop: Any) -> tuple[list[Any], list[Any]]:
     while isinstance(loop, tirx.For):
         loops.append(loop)
         loop = loop.body
-        if isinstance(loop, tirx.SeqStmt) and _is_instruction(loop.seq[:-1]):
+        if isinstance(loop, tirx.SeqStmt) and _are_instructions(loop.seq[:-1]):
             *beside, loop = loop.seq
     return (loops, beside) if len(loops) > 1 else ([], [])
 
 
-def _is_instruction(stmts: Sequence[Any]) -> bool:
+def _are_instructions(stmts: Sequence[Any]) -> bool:
     return all(isinstance(one, tirx.Evaluate) for one in stmts)
 
 
