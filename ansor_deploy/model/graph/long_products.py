@@ -5,7 +5,7 @@
     y = ReduceSum(MatMul(a, b), 0)   a: (.., 72, rows, 512), b: (.., 72, 512, columns)
 
 A kernel adds up one step after the other. For 36864 equal products that is off by 1,500 roundings,
-and for 512 by 20. The errors of products with weights, which are not equal, cancel out.
+and in such parts by 30. The errors of products with weights, which are not equal, cancel out.
 """
 
 from __future__ import annotations
