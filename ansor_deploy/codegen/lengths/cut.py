@@ -7,6 +7,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ..._tvm import structural_equal, structural_map, tirx, uses
+from ...marks.matrix_tiles import MATRIX
 from ...marks.partial_lanes import PARTIAL_LANES
 from ...marks.turned_tiles import TURNED
 from ..blocks import Leaf, at_begin, outside, within
@@ -164,8 +165,9 @@ def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
     """The loops whose body may be skipped: serial or parallel ones, also all around them.
 
     Of the innermost ones only long ones, such as one over a row of an image of one channel.
-    Tiles that are turned in registers are computed whole. Of unrolled loops those over tiles, which
-    contain several blocks. In small tiles, too, each of their steps would be code of its own.
+    Tiles that are turned in registers, and rows and columns of matrix registers, are computed
+    whole. Of unrolled loops those over tiles, which contain several blocks. In small tiles, too,
+    each of their steps would be code of its own.
     """
     seen: list[Any] = []
     for leaf in found:
@@ -174,10 +176,23 @@ def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
             marks = loop.annotations or {}
             if (loop.kind not in _WHOLE and not tiles) or TURNED in marks:
                 break
+            if _is_of_matrix(loop, leaf):
+                break
             inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in marks or _is_long(loop)
             if inner and not _is_one(loop) and not any(loop.same_as(one) for one in seen):
                 seen.append(loop)
                 yield loop
+
+
+def _is_of_matrix(loop: Any, leaf: Leaf) -> bool:
+    """Whether a loop is over rows or columns of matrix registers."""
+    stored = [outside(index, leaf.realize) for index in leaf.block.body.indices]
+    rows, inner = any(uses(index, loop.loop_var) for index in stored), loop.body
+    while rows and isinstance(inner, tirx.For):
+        if MATRIX in (inner.annotations or {}):
+            return True
+        inner = inner.body
+    return False
 
 
 def _has_several(loop: Any, found: Sequence[Leaf]) -> bool:

@@ -14,10 +14,16 @@ from helpers.ranges import opened
 from helpers.together import Together
 from onnx import numpy_helper
 
+from ansor_deploy._tvm import collect, tirx
+from ansor_deploy.codegen.blocks import leaves
+from ansor_deploy.codegen.lengths.bound import Bound
+from ansor_deploy.codegen.lengths.cut import cut
 from ansor_deploy.codegen.model import compile_model
+from ansor_deploy.marks.matrix_tiles import MATRIX
 from ansor_deploy.model.batches import Span
 from ansor_deploy.model.relax.extract import extract
 from ansor_deploy.model.relax.importer import import_model
+from ansor_deploy.space.default_schedule import default_schedule
 from ansor_deploy.system.environment import shipped
 from ansor_deploy.system.host import lacks
 from ansor_deploy.target import load_target
@@ -72,7 +78,7 @@ def test_matrices_prefetch_between_their_products():
 
 
 @RUNS
-def test_rows_that_a_run_counts_are_left_to_loops():
+def test_rows_that_do_not_count_are_computed_with_others():
     """The last tile ends where a run decides, which the size of a register cannot."""
     weight = extreme(256, 20)
     made = node("MatMulInteger", "x w", "o")
@@ -87,6 +93,21 @@ def test_rows_that_a_run_counts_are_left_to_loops():
         wanted = room[:, :length].astype(np.int32) @ weight.astype(np.int32)
         np.testing.assert_array_equal(function(*given)[0].numpy()[:, :length], wanted)
     assert not warned
+
+
+def test_a_run_skips_registers_as_a_whole():
+    (task,) = extract(built.imported(product(64, 256, 64), AMX).mod, AMX).values()
+    body = default_schedule(task.mod, AMX).mod["main"].body
+    found, number = list(leaves(body)), tirx.Var("n", "int32")
+    limits = [{(one.block.iter_vars[0].var, 0): Bound.of(number)} for one in found]
+    made = cut(body, found, limits, {number: (0, number)})
+    around = [one for one in collect(made, tirx.IfThenElse) if _sums_by_matrices(one)]
+    assert around
+    assert all(len(collect(one, tvm.s_tir.SBlock)) > 1 for one in around)
+
+
+def _sums_by_matrices(stmt):
+    return any(MATRIX in (loop.annotations or {}) for loop in collect(stmt, tirx.For))
 
 
 CONVOLUTIONS = {
