@@ -1,4 +1,4 @@
-"""Find values behind the part of a tensor that counts that change no sum and no maximum.
+"""Find values behind the part of a tensor that counts that change no sum, maximum or minimum.
 
     s = where(k < n, x, -inf) ; m = max(s) ; e = exp(s - m) ; t = sum(e)       from n on: -inf, 0
 
@@ -17,7 +17,7 @@ from ..blocks import Leaf
 from .asked import Known, indices_asked, is_choice, operator, parts
 from .bound import Bound
 
-_NEUTRAL = {tirx.Add: 0.0, tirx.Max: -math.inf}
+_NEUTRAL = {tirx.Add: 0.0, tirx.Max: -math.inf, tirx.Min: math.inf}
 
 
 def ends(value: Any, known: Known) -> bool:
@@ -56,8 +56,8 @@ def _adds(store: Any) -> bool:
 def summed_up(leaf: Leaf, known: Known) -> Iterator[tuple[Any, Bound]]:
     """The places of a block whose elements behind a bound are neutral, and the bounds.
 
-    That is 0 in a sum, and -inf in a maximum. A place is a reduction axis, or one that is split, as
-    in sums of which each core has a part.
+    That is 0 in a sum, -inf in a maximum, and inf in a minimum. A place is a reduction axis, or one
+    that is split, as in sums of which each core has a part.
     """
     store = leaf.block.body
     neutral = next((_NEUTRAL[k] for k in _NEUTRAL if isinstance(store.value, k)), None)

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from ..graph.graph import BYTES
+from ..graph.graph import BYTES, is_op
 from .emitter import Emitter
 from .operator import Operator, contrib
 
@@ -180,16 +180,30 @@ def dynamic_quantize_linear(emit: Emitter) -> tuple[str, str, str]:
 
 def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
     """(uint8, scale, zero point) of a float tensor, by its own minimum and maximum."""
-    axes = range(len(emit.shape(name)))
     nothing = emit.constant(0.0)
-    least = emit("Min", emit.reshape(emit.reduce("ReduceMin", name, *axes)), nothing)
-    most = emit("Max", emit.reshape(emit.reduce("ReduceMax", name, *axes)), nothing)
+    least = emit("Min", _of_all(emit, "ReduceMin", name, np.inf), nothing)
+    most = emit("Max", _of_all(emit, "ReduceMax", name, -np.inf), nothing)
     width = emit("Sub", most, least)
     empty = emit("Equal", width, nothing)
     scale = emit("Where", empty, emit.constant(1.0), emit("Div", width, emit.constant(255.0)))
     origin = emit("Neg", emit("Div", least, scale))
     zero = saturate(emit, origin, "", UINT8)
     return saturate(emit, emit("Div", name, scale), zero, UINT8), scale, zero
+
+
+def _of_all(emit: Emitter, op: str, name: str, neutral: float) -> str:
+    """The least or the largest number of a tensor, if zero is taken for one of them later.
+
+    So zeros that mask elements are as good as numbers that change no result, where loops can end.
+    """
+    axes = range(len(emit.shape(name)))
+    mask = emit.graph.producers().get(name)
+    if mask is not None and is_op(mask, "Where"):
+        condition, given, zero = mask.input
+        value = emit.graph.value(zero)
+        if value is not None and not value.any():
+            name = emit("Where", condition, given, emit.constant(neutral))
+    return emit.reshape(emit.reduce(op, name, *axes))
 
 
 def q_linear_conv(emit: Emitter) -> str:

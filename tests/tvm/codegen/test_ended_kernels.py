@@ -67,6 +67,18 @@ def test_pairs_of_places_in_a_table_end(tmp_path, kernels):
     assert "places1" in kernels[0]
 
 
+def test_the_range_of_bytes_is_found_in_what_counts(tmp_path, kernels):
+    nodes = [
+        *(node("DynamicQuantizeLinear", "x", "q s z"), node("MatMulInteger", "q w z", "i")),
+        *(node("Cast", "i", "c", to=1), node("Mul", "c s", "y")),
+    ]
+    weights = np.arange(WIDTH * WIDTH, dtype=np.int32).reshape(WIDTH, WIDTH) % 253 - 126
+    check(tmp_path, nodes, (1, "n", WIDTH), {"w": weights.astype(np.int8)})
+    ends = [name for name in kernels[0] if "_max" in name or "_min" in name]
+    assert len(ends) == 2, kernels[0]
+    assert all("where" in name and "counted" in name for name in ends), ends
+
+
 @pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
 def test_what_a_recurrent_layer_reads_ends(tmp_path, kernels, op, gates):
     nodes = [
