@@ -174,9 +174,8 @@ def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
         for at, loop in enumerate(leaf.loops):
             tiles = loop.kind == tirx.ForKind.UNROLLED and _has_several(loop, found)
             marks = loop.annotations or {}
-            if (loop.kind not in _WHOLE and not tiles) or TURNED in marks:
-                break
-            if _is_of_matrix(loop, leaf):
+            skipped = loop.kind in _WHOLE or tiles
+            if not skipped or TURNED in marks or _is_of_matrix(loop, leaf):
                 break
             inner = at + 1 < len(leaf.loops) or PARTIAL_LANES in marks or _is_long(loop)
             if inner and not _is_one(loop) and not any(loop.same_as(one) for one in seen):
@@ -186,11 +185,11 @@ def _loops(found: Sequence[Leaf]) -> Iterator[Any]:
 
 def _is_of_matrix(loop: Any, leaf: Leaf) -> bool:
     """Whether a loop is over rows or columns of matrix registers."""
-    stored = [outside(index, leaf.realize) for index in leaf.block.body.indices]
-    rows, inner = any(uses(index, loop.loop_var) for index in stored), loop.body
-    while rows and isinstance(inner, tirx.For):
+    inner = loop.body
+    while isinstance(inner, tirx.For):
         if MATRIX in (inner.annotations or {}):
-            return True
+            stored = (outside(index, leaf.realize) for index in leaf.block.body.indices)
+            return any(uses(index, loop.loop_var) for index in stored)
         inner = inner.body
     return False
 

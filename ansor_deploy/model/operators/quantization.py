@@ -180,9 +180,9 @@ def dynamic_quantize_linear(emit: Emitter) -> tuple[str, str, str]:
 
 def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
     """(uint8, scale, zero point) of a float tensor, by its own minimum and maximum."""
-    nothing = emit.constant(0.0)
-    least = emit("Min", _of_all(emit, "ReduceMin", name, np.inf), nothing)
-    most = emit("Max", _of_all(emit, "ReduceMax", name, -np.inf), nothing)
+    nothing, mask = emit.constant(0.0), _mask(emit, name)
+    least = emit("Min", _of_all(emit, "ReduceMin", name, mask, np.inf), nothing)
+    most = emit("Max", _of_all(emit, "ReduceMax", name, mask, -np.inf), nothing)
     width = emit("Sub", most, least)
     empty = emit("Equal", width, nothing)
     scale = emit("Where", empty, emit.constant(1.0), emit("Div", width, emit.constant(255.0)))
@@ -191,18 +191,24 @@ def quantised_at_run(emit: Emitter, name: str) -> tuple[str, str, str]:
     return saturate(emit, emit("Div", name, scale), zero, UINT8), scale, zero
 
 
-def _of_all(emit: Emitter, op: str, name: str, neutral: float) -> str:
+def _mask(emit: Emitter, name: str) -> list[str]:
+    """The condition and the data of a tensor with zeros where the condition does not hold."""
+    maker = emit.graph.producers().get(name)
+    if maker is None or not is_op(maker, "Where"):
+        return []
+    *mask, zero = maker.input
+    value = emit.graph.value(zero)
+    return [] if value is None or value.any() else mask
+
+
+def _of_all(emit: Emitter, op: str, name: str, mask: list[str], neutral: float) -> str:
     """The least or the largest number of a tensor, if zero is taken for one of them later.
 
     So zeros that mask elements are as good as numbers that change no result, where loops can end.
     """
     axes = range(len(emit.shape(name)))
-    mask = emit.graph.producers().get(name)
-    if mask is not None and is_op(mask, "Where"):
-        condition, given, zero = mask.input
-        value = emit.graph.value(zero)
-        if value is not None and not value.any():
-            name = emit("Where", condition, given, emit.constant(neutral))
+    if mask:
+        name = emit("Where", *mask, emit.constant(neutral))
     return emit.reshape(emit.reduce(op, name, *axes))
 
 
