@@ -19,6 +19,7 @@ MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels count them in 32 bits
 _MOST_TENSORS = 200_000  # named in a graph
 _MOST_ENDS = 4096  # the most inputs, and the most outputs, of one node or graph
 _MOST_NUMBERS = 1 << 20  # in one attribute
+_MOST_LETTERS = 2000  # of a name that users of a library type; a manifest takes twice as many
 _MOST_AXES = 32  # every version of NumPy supports these
 _SHAPED = ("Reshape", "Expand", "Tile", "Unsqueeze", "Squeeze")  # read a shape, or axes
 _MOST_CALLS = 100  # of functions within each other: ONNX's own limit
@@ -28,7 +29,8 @@ Key = tuple[str, str, str]  # of a function: domain, name, overload
 
 
 def check_graph(proto: ModelProto) -> None:
-    """ModelError if a model has too many nodes, with functions written out, or too long lists."""
+    """ModelError for too many nodes, with functions written out, or too long lists or names."""
+    _check_names(proto.graph)
     functions = {(domain_of(f), f.name, f.overload): f for f in proto.functions}
     _check_lists(proto.graph)
     count_nodes(sum(len(function.node) for function in proto.functions))
@@ -111,6 +113,13 @@ def _check_node(node: NodeProto) -> None:
 def _has_data(node: NodeProto) -> bool:
     """Whether a node's attributes are weights, such as those of a forest."""
     return node.op_type == "Constant" or domain_of(node) == "ai.onnx.ml"
+
+
+def _check_names(graph: GraphProto) -> None:
+    for end in (*graph.input, *graph.output):
+        if len(end.name) > _MOST_LETTERS:
+            fault = f"the name of '{end.name[:20]}...', an input or an output, is too long"
+            raise ModelError(f"{fault}: {len(end.name)} letters", "Export the model again.")
 
 
 def _check_lists(graph: GraphProto) -> None:

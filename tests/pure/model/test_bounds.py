@@ -211,6 +211,10 @@ BOMBS = {
         lambda: bare([node("Transpose", "x", "y", perm=range(2_000_000))], {"x": [8]}),
         "attribute 'perm' has 2000000 values",
     ),
+    "name of an input": (
+        bare([node("Relu", "x" * 5000, "y")], {"x" * 5000: [8]}),
+        "too long: 5000 letters",
+    ),
 }
 SCRIPT = """
 import resource, sys
