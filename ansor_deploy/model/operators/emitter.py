@@ -135,6 +135,12 @@ class Emitter(Use):
         bounds = ([value] for value in (start, end, axis, step))
         return self("Slice", name, *(self.constant(b, TensorProto.INT64) for b in bounds))
 
+    def pad(self, name: str, pads: Sequence[int]) -> str:
+        """A tensor with zeros in front of each axis, and behind each."""
+        if self.graph.opset < 11:
+            return self("Pad", name, pads=pads)
+        return self("Pad", name, self.constant(pads, TensorProto.INT64))
+
     def reduce(self, op: str, name: str, *axes: int, keepdims: int = 1) -> str:
         """A reduction; its axes stay, with extent one, unless `keepdims` is 0."""
         if self.graph.opset >= (13 if op == "ReduceSum" else 18):

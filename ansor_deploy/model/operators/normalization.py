@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from math import prod
 
 from onnx import TensorProto
@@ -13,6 +14,7 @@ from .long_sums import MANY, MANY_IN_ONE, in_turn
 from .operator import Operator, contrib
 
 FLOAT = TensorProto.FLOAT
+_USUAL = 0.75  # the exponent of nearly all local response normalisations
 
 
 def rms_normalization(emit: Emitter) -> str:
@@ -200,6 +202,39 @@ def group_normalization(emit: Emitter) -> str:
     return emit.cast(normal, kind)
 
 
+def local_response_normalization(emit: Emitter) -> str | None:
+    """Divide x by (bias + alpha * mean of the squares of channels nearby) ** beta.
+
+    TVM pools a transposed image, and its power calls a function for each element. None in opsets
+    that do not broadcast.
+    """
+    if emit.graph.opset < 7:
+        return None
+    size, wide = emit.attribute("size"), emit.cast(emit.input(0), FLOAT)
+    total = _sums_nearby(emit, emit("Mul", wide, wide), emit.shape(emit.input(0)), size)
+    scaled = emit("Mul", total, emit.constant(emit.attribute("alpha", 1e-4) / size))
+    base = emit("Add", scaled, emit.constant(emit.attribute("bias", 1.0)))
+    divisor = _power(emit, base, emit.attribute("beta", 0.75))
+    return emit.cast(emit("Div", wide, divisor), emit.dtype(emit.input(0)))
+
+
+def _sums_nearby(emit: Emitter, name: str, shape: Shape, size: int) -> str:
+    """Sums of this many channels around each."""
+    _, channels, *sides = shape
+    before, behind = (0, (size - 1) // 2), (0, size // 2)
+    padded = emit.pad(name, [*before, *(0 for _ in sides), *behind, *(0 for _ in sides)])
+    parts = (emit.slice(padded, 1, at, at + channels) for at in range(size))
+    return reduce(partial(emit, "Add"), parts)
+
+
+def _power(emit: Emitter, name: str, exponent: float) -> str:
+    """A power of positive numbers; the usual one by square roots, which are computed at once."""
+    if exponent != _USUAL:
+        return emit("Pow", name, emit.constant(exponent))
+    root = emit("Sqrt", name)
+    return emit("Mul", root, emit("Sqrt", root))
+
+
 def _by_root_mean_square(emit: Emitter, name: str, scale: str) -> tuple[str, str]:
     """X / sqrt(mean(x * x) + epsilon) * scale in float32, and the factor of x before the scale."""
     kind = emit.dtype(emit.input(0))
@@ -221,6 +256,7 @@ def _axes(emit: Emitter, name: str) -> range:
 
 
 OPERATORS = (
+    Operator("LRN", expand=local_response_normalization),
     Operator("RMSNormalization", since=23, expand=rms_normalization),
     Operator("SimplifiedLayerNormalization", expand=simplified_layer_normalization),
     contrib("SimplifiedLayerNormalization", expand=simplified_layer_normalization),

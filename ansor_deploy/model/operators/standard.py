@@ -25,7 +25,7 @@ _PLAIN = {  # for each first opset, the operators
     1: (
         "Abs", "Add", "And", "AveragePool", "Ceil", "Concat", "Constant", "Conv", "DepthToSpace",
         "Exp", "Flatten", "Floor", "Gemm", "GlobalLpPool",
-        "GlobalMaxPool", "Greater", "HardSigmoid", "Identity", "LRN",
+        "GlobalMaxPool", "Greater", "HardSigmoid", "Identity",
         "LeakyRelu", "Less", "Log", "LogSoftmax", "LpPool", "MatMul", "Mean", "Neg", "Not",
         "Or", "Reciprocal", "ReduceL1", "ReduceLogSum",
         "ReduceProd", "Relu", "Shape", "Sigmoid", "Size",

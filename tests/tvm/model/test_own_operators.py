@@ -76,6 +76,20 @@ def test_a_hard_swish_divides_nothing():
     assert_like_oracle(proto)
 
 
+@pytest.mark.parametrize("opset", [9, 17])
+def test_a_local_response_calls_no_power(opset):
+    proto = model([node("LRN", "x", "y", size=5, alpha=0.1)], {"x": (1, 9, 4, 4)}, opset=opset)
+    kernels = count_ops(proto)
+    assert "sqrt" in str(kernels)
+    assert "pow" not in str(kernels)
+    assert_like_oracle(proto)
+
+
+def test_a_local_response_with_another_exponent():
+    words = {"size": 3, "alpha": 0.1, "beta": 0.6, "bias": 2.0}
+    assert_like_oracle(model([node("LRN", "x", "y", **words)], {"x": (2, 5, 4, 3)}))
+
+
 @pytest.mark.parametrize("axes", [{}, {"axes": [1, 0]}])
 def test_a_slice_by_attributes(axes):
     made = node("Slice", "x", "y", starts=[1, -3], ends=[4, 9], **axes)
