@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import AnsorError, RegistryError
+from ..errors import AnsorError, RegistryError, UsageError
 from ..system.limits import file_limit
 from ..system.machine_fault import fault, fault_of, raise_if_fault
 
@@ -77,8 +77,8 @@ def _saving(path: Path) -> str:
 def explained(path: Path) -> Iterator[None]:
     """Turn the errors that a registry file can cause into RegistryErrors that name the file.
 
-    MachineError where the machine is at fault. A violated constraint is a bug of the caller and
-    passes through.
+    MachineError where the machine is at fault, UsageError for text that no file can hold. A
+    violated constraint is a bug of the caller and passes through.
     """
     try:
         yield
@@ -89,6 +89,9 @@ def explained(path: Path) -> Iterator[None]:
         raise _explain(path, "it was moved" if moved else str(error)) from error
     except UnicodeDecodeError as error:  # SQLite quotes bytes of the file in its message
         raise DamagedError(path, "it holds bytes that are not text") from error
+    except UnicodeEncodeError as error:  # a word of the command line, with half of a surrogate pair
+        hint = "a registry holds nothing but UTF-8: look for something else"
+        raise UsageError(f"{str(error.object)!a} is no UTF-8", hint) from error
     except MemoryError as error:
         raise fault(errno.ENOMEM, str(path)) from error
     except OSError as error:

@@ -12,6 +12,7 @@ from helpers.graphs import dense
 
 from ansor_deploy import cli
 from ansor_deploy.errors import UsageError
+from ansor_deploy.registry.store import Registry
 from ansor_deploy.system.plain_arrays import load
 
 COMMANDS = [  # each with its exit code
@@ -53,6 +54,16 @@ def test_a_name_that_is_no_utf_8(words):
     result = CliRunner().invoke(cli.main, [word.replace("{}", name) for word in words.split()])
     assert result.exit_code == 2
     assert "is no UTF-8: rename it" in result.stderr
+
+
+@pytest.mark.parametrize("words", ["history", "registry query --op", "registry forget --device"])
+def test_a_word_that_no_registry_holds(words):
+    """Text that SQLite cannot take is not looked for."""
+    told = [*words.split(), os.fsdecode(b"n\xff"), "--registry", "r.db"]
+    Registry.open(Path("r.db")).close()
+    result = CliRunner().invoke(cli.main, told)
+    assert result.exit_code == 2
+    assert r"'n\udcff' is no UTF-8" in result.stderr
 
 
 def test_a_folder_whose_name_is_no_utf_8(monkeypatch):
