@@ -8,6 +8,7 @@ They find each other wherever the folder is. The last two are compiled here, and
 this machine: the same compiler gives the same bytes.
 """
 
+import os
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -83,10 +84,20 @@ def _tvm_ffi() -> Path:
 
 
 def _compile(command: list[str], folder: Path) -> None:
-    """Run a compiler in a folder; AnsorError with its first error where it refuses."""
+    """Run a compiler in a folder; AnsorError with its first error where it refuses.
+
+    Its temporary files lie there, too, and go with the folder: one that is killed leaves them.
+    """
+    env = {**os.environ, "TMPDIR": str(folder.absolute())}
     try:
         subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=True, timeout=_SECONDS
+            command,
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_SECONDS,
         )
     except subprocess.CalledProcessError as error:
         if (number := errno_in(error.stderr)) is not None:
