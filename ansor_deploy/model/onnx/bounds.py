@@ -19,7 +19,7 @@ MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels count them in 32 bits
 _MOST_TENSORS = 200_000  # named in a graph
 _MOST_ENDS = 4096  # the most inputs, and the most outputs, of one node or graph
 _MOST_NUMBERS = 1 << 20  # in one attribute
-_MOST_LETTERS = 2000  # of a name that users of a library type; a manifest takes twice as many
+_MOST_LETTERS = 2000  # of a name that a library takes over; its manifest holds twice as many
 _MOST_AXES = 32  # every version of NumPy supports these
 _SHAPED = ("Reshape", "Expand", "Tile", "Unsqueeze", "Squeeze")  # read a shape, or axes
 _MOST_CALLS = 100  # of functions within each other: ONNX's own limit
@@ -117,9 +117,10 @@ def _has_data(node: NodeProto) -> bool:
 
 def _check_names(graph: GraphProto) -> None:
     for end in (*graph.input, *graph.output):
-        if len(end.name) > _MOST_LETTERS:
-            fault = f"the name of '{end.name[:20]}...', an input or an output, is too long"
-            raise ModelError(f"{fault}: {len(end.name)} letters", "Export the model again.")
+        for name in (end.name, *(dim.dim_param for dim in end.type.tensor_type.shape.dim)):
+            if len(name) > _MOST_LETTERS:
+                what = f"the name '{name[:20]}...' of an input, an output or a size is too long"
+                raise ModelError(f"{what}: {len(name)} letters", "Export the model again.")
 
 
 def _check_lists(graph: GraphProto) -> None:

@@ -215,6 +215,10 @@ BOMBS = {
         bare([node("Relu", "x" * 5000, "y")], {"x" * 5000: [8]}),
         "too long: 5000 letters",
     ),
+    "name of a size": (
+        bare([node("Relu", "x", "y")], {"x": ["n" * 5000]}),
+        "too long: 5000 letters",
+    ),
 }
 SCRIPT = """
 import resource, sys
