@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from onnx import ModelProto, NodeProto, helper, inliner
 
+from ..errors import ModelError
 from .counted.skews import skew_rows
 from .counted.walk import bound_sizes
 from .dequantised.halves import without_halves
@@ -23,7 +24,7 @@ from .graph.concatenated import split_at_parts
 from .graph.fold import check_unfolded, fold_constants
 from .graph.foreign import remember_foreign
 from .graph.gates import multiply_gates
-from .graph.graph import Graph
+from .graph.graph import UNTYPED, Graph
 from .graph.long_products import part_long_products
 from .graph.merged_axes import split_merged_axes
 from .graph.pads import pad_in_windows
@@ -60,7 +61,7 @@ def _rewrite(graph: Graph) -> None:
         unknown = _left_unknown(graph)
         if not bound_sizes(graph):
             if unknown:
-                raise unknown
+                raise _cause(graph, unknown)
             return
 
 
@@ -71,6 +72,15 @@ def _left_unknown(graph: Graph) -> UnknownShapeError | None:
     except UnknownShapeError as error:
         return error
     return None
+
+
+def _cause(graph: Graph, unknown: UnknownShapeError) -> ModelError:
+    """Why a shape is not known: the first node that ONNX does not take, if there is one."""
+    try:
+        graph.infer(strict=True)
+    except ModelError as error:
+        return unknown if UNTYPED in error.text else error
+    return unknown
 
 
 PASSES: tuple[Callable[[Graph], object], ...] = (

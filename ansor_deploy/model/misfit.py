@@ -19,14 +19,13 @@ from .graph.branches import open_choices
 from .graph.cleanup import drop_dead, sort_nodes
 from .graph.constant_room import Room
 from .graph.fold import check_left_out, fold_constants
-from .graph.graph import CONTRADICTION, Graph, is_op, optional_input
+from .graph.graph import CONTRADICTION, UNTYPED, Graph, is_op, optional_input
 from .onnx.bind import bind_shapes
 from .onnx.skeleton import attribute, domain_of, name_of, skeleton, tensors
 from .operators.contractions import labels
 from .reach import reached
 
 Shape = tuple[int, ...]
-_UNTYPED = "expected to have type but instead is null"  # ONNX says so after an unknown operator
 _TOGETHER = ("Add", "Sub", "Mul", "Div", "Where", "Expand")  # operators with inputs that broadcast
 _PAIRS = ("QLinearAdd", "QLinearMul")  # operators whose inputs 0 and 3 broadcast
 # Operators that gather rows, with the attribute that says along which axis; always the first one
@@ -238,7 +237,7 @@ def _contradiction(graph: Graph, room: Room, weights: Collection[str]) -> str:
         fold_constants(graph, strict=True)  # `_lean` has sorted it
         check_left_out(graph, room, weights)
     except ModelError as error:
-        return "" if _UNTYPED in error.text else error.text.removeprefix(CONTRADICTION)
+        return "" if UNTYPED in error.text else error.text.removeprefix(CONTRADICTION)
     return ""
 
 

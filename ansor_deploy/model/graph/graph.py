@@ -34,6 +34,7 @@ GROWTH = 16 << 20  # bytes that an operator may make from fewer bytes
 # The domain of our own operators, which no file has.
 OWN = "ansor"
 CONTRADICTION = "shapes or types contradict each other: "
+UNTYPED = "expected to have type but instead is null"  # ONNX says so after an unknown operator
 # ONNX writes its faults like this, one after the other.
 _FAULT = re.compile(
     r"\(op_type:(?P<operator>[^,)]+), node name: (?P<node>.*?)\): (\[\w+\] )?"

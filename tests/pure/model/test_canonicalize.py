@@ -180,6 +180,12 @@ def test_shapes_that_contradict_each_other_before_sizes_that_a_run_decides():
         canonicalize(bind_shapes(proto, {"x": (2, 3)}))
 
 
+def test_the_node_that_onnx_does_not_take_is_named_before_one_that_needs_its_shape():
+    nodes = [node("Transpose", "x", "t", perm=[1, -1]), node("ReduceMax", "t", "y", keepdims=1)]
+    with pytest.raises(ModelError, match=r"Transpose.*perm"):
+        canonicalize(model(nodes, {"x": (2, 3)}))
+
+
 def test_a_constant_output_is_made_by_a_node():
     nodes = [node("Add", "a a", "z"), node("Mul", "x z", "y")]
     proto = model(nodes, {"x": (2,)}, outputs=("y", "z"), constants={"a": randn(0, 2)})
