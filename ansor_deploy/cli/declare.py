@@ -28,6 +28,8 @@ class _Named(click.Path):
     """A path that is UTF-8, so that TVM can open it, and manifests and registries can hold it."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not os.fspath(value):  # as of a script's variable that is not set
+            self.fail("the name is empty", param, ctx)
         _check_place(Path(value), read=self.exists)
         path: Any = super().convert(value, param, ctx)
         if odd := [one for one in map(str, (path, path.absolute())) if _NO_UTF_8.search(one)]:

@@ -66,6 +66,14 @@ def test_a_word_that_no_registry_holds(words):
     assert r"'n\udcff' is no UTF-8" in result.stderr
 
 
+@pytest.mark.parametrize("words", [["build", "net.onnx", "-o", ""], ["plan", ""]])
+def test_an_empty_name(words):
+    """A variable of a script that is not set."""
+    result = CliRunner().invoke(cli.main, words)
+    assert result.exit_code == 2
+    assert "the name is empty" in result.stderr
+
+
 def test_a_folder_whose_name_is_no_utf_8(monkeypatch):
     """TVM could not open what lies in it."""
     folder = Path(os.fsdecode(b"d\xff"))
