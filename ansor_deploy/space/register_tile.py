@@ -149,13 +149,14 @@ def _in_parts(
     return [part], [*reduced[:-1], rest]
 
 
-def _blocks(view: BlockView, target: Target) -> int:
+def _blocks(view: BlockView, target: Target) -> tuple[int, ...]:
     """The blocks of rows that loops over panels should be within; 0 where rows should be outside.
 
     Rows are outside where all panels fit the second cache, and rows do not. With few rows, reading
     panels takes longer than reading rows: then panels are outside, each fetched ahead. Otherwise
     each core has a block, since rows that another core has made come slowly, but not where each
-    would widen all weights.
+    would widen all weights. Where tiles cannot be divided among the cores, the second number holds:
+    large panels, which each tile would read from beyond the cache, are outside.
     """
     room, node = PANEL_SHARE * target.l2_bytes, view.node
     panels = panel_bytes(view, view.spatial[-1])
@@ -165,9 +166,10 @@ def _blocks(view: BlockView, target: Target) -> int:
     used = whole // batch
     rows = used - panels
     if panels <= room and rows > max(room, ROWS_WORTH * panels):
-        return 0
-    widened = made_float32(view) or made_words(view, target)
-    return target.cores if panels < rows and not widened else 1
+        return (0,)
+    if panels >= rows or made_float32(view) or made_words(view, target):
+        return (1,)
+    return (target.cores, 0 if panels <= room / 2 else 1)
 
 
 def _whole_words(view: BlockView, steps: list[int]) -> list[int]:

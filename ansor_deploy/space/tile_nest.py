@@ -1,6 +1,7 @@
 """The order of a reduction's loops over tiles, the parallel tasks, and what tiles prefetch."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._tvm import tirx
@@ -28,8 +29,9 @@ class Tiles(NamedTuple):
     outer: the loops over tiles. inner: the loops within a tile. parts: the loop over parts of the
     sums, if there are any. reduced: the other reducing loops. groups: groups of steps that a matrix
     takes, else 0. is_packed: whether there are panels of constant weights. blocks: of rows, in each
-    of which the guess has all panels; 0 where it has rows outermost. crosses: whether a tile may
-    begin in one row of an image and end in the next, so that tiles read different amounts.
+    of which the guess has all panels; 0 where it has rows outermost; the first that is possible
+    counts. crosses: whether a tile may begin in one row of an image and end in the next, so that
+    tiles read different amounts.
     """
 
     sizes: tuple[int, ...]
@@ -39,7 +41,7 @@ class Tiles(NamedTuple):
     reduced: list[Any]
     groups: int
     is_packed: bool
-    blocks: int
+    blocks: tuple[int, ...]
     crosses: bool
 
 
@@ -103,13 +105,13 @@ def _read_panels(
 
 
 def _ordered(
-    state: State, outer: list[Any], own: list[int], blocks: int, target: Target
+    state: State, outer: list[Any], own: list[int], blocks: Sequence[int], target: Target
 ) -> list[Any]:
     """Choose the order of the loops over tiles: panels outermost, rows outermost, or by blocks.
 
     With panels outermost, a packed panel is reused for all rows while it is in the cache. With
     blocks of rows, the rows of a block stay in the cache as well. own: positions of loops that have
-    panels of their own; these are always outermost. blocks: those of the guess.
+    panels of their own; these are always outermost. blocks: as in `Tiles`.
     """
     sch, panels = state.sch, outer[-1]
     batch = [outer[at] for at in own]
@@ -119,15 +121,16 @@ def _ordered(
         return outer
     if extent(sch, panels) == 1 or wide is None:
         return [*batch, panels, *rows]
-    count = 0 if is_marked(sch, wide) else extent(sch, wide)
-    several = [some for some in sorted({2, target.cores}) if 1 < some < count and count % some == 0]
+    tiles = 0 if is_marked(sch, wide) else extent(sch, wide)
+    several = [some for some in sorted({2, target.cores}) if 1 < some < tiles and tiles % some == 0]
     options = [1, 0, *several]
-    blocks = state.choose("order", options, options.index(blocks if blocks in options else 0))
-    if blocks == 0:
+    guess = next(options.index(one) for one in blocks if one in options)
+    count = state.choose("order", options, guess)
+    if count == 0:
         return [*batch, *rows, panels]
-    if blocks == 1:
+    if count == 1:
         return [*batch, panels, *rows]
-    block, row = sch.split(wide, [blocks, None])
+    block, row = sch.split(wide, [count, None])
     return [*batch, block, panels, *[row if loop is wide else loop for loop in rows]]
 
 

@@ -12,6 +12,8 @@ from ansor_deploy._tvm import at_step, collect, structural_map, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off, flattening
 from ansor_deploy.space.default_schedule import default_module
 
+ROWS, PANELS = 128, 20  # tiles of four rows by 24 columns
+
 
 def stored(func: tvm.tirx.PrimFunc, task: int) -> list[int]:
     """The flat indices of the result at which the vectors of a task begin, all loops' first."""
@@ -44,3 +46,12 @@ def test_each_core_has_rows_of_its_own(mod, cores):
     shares = [places[at * count // cores : (at + 1) * count // cores] for at in range(cores)]
     for before, after in pairwise(shares):
         assert max(map(min, before)) < min(map(min, after))
+
+
+@pytest.mark.parametrize(("depth", "tasks"), [(64, ROWS), (768, PANELS)], ids=["small", "large"])
+def test_large_panels_are_outermost_where_tiles_do_not_divide(depth, tasks):
+    """Each tile of rows would read them from beyond the second cache."""
+    target = replace(with_vectors(32), cores=2, l2_bytes=1 << 20)
+    func = default_module(programs.matmul(4 * ROWS - 3, depth, 24 * PANELS), target)["main"]
+    (loop,) = (one for one in collect(func.body, tirx.For) if one.kind == tirx.ForKind.PARALLEL)
+    assert int(loop.extent) == tasks
