@@ -27,6 +27,8 @@ PREFETCH_ROWS = "ansor.prefetch_rows"
 LINE = 64
 # Most lines that a step may prefetch; a mark that needs more does not describe a panel.
 MOST_LINES = 64
+# Tiles that prefetch a panel where a run decides how many there are.
+FEW_TILES = 3
 # Arguments of `llvm.prefetch`: to read, into the second cache, data.
 _HOW = (0, 2, 1)
 
@@ -80,9 +82,20 @@ def _steps(body: Any) -> list[Any]:
     serial = [loop for loop in serial if loop.kind == tirx.ForKind.SERIAL]
     if not serial:
         return []
-    inner, *others = serial
-    around = [o for o in others if any(one.same_as(inner) for one in collect(o.body, tirx.For))]
+    inner = max(serial, key=_size)
+    around = [o for o in serial if any(one.same_as(inner) for one in collect(o.body, tirx.For))]
     return [*around[::-1], inner]
+
+
+def _size(loop: Any) -> int:
+    """Elements that a step computes where it has no serial loop; 0 where it has one.
+
+    In a range, a whole tile is beside smaller ones for the last rows (`lengths/small_tiles.py`).
+    """
+    inside = collect(loop.body, tirx.For)
+    if any(one.kind == tirx.ForKind.SERIAL for one in inside):
+        return 0
+    return math.prod(int(one.extent) for one in inside if isinstance(one.extent, tirx.IntImm))
 
 
 def _around(loops: list[Any], matrix: Any) -> list[Any]:
@@ -124,7 +137,8 @@ def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[A
     """The prefetches of one step: each step of these loops prefetches equally many lines."""
     step, count = tirx.const(0, start.ty.dtype), 1
     for loop in loops:
-        step, count = step * loop.extent + loop.loop_var, count * int(loop.extent)
+        at, steps = _spread(loop)
+        step, count = step * steps + at, count * steps
     lines = math.ceil(elements / count * buffer.dtype.itemsize / LINE)
     if lines > MOST_LINES:
         return []
@@ -132,6 +146,18 @@ def _fetches(loops: list[Any], start: Any, buffer: Any, elements: int) -> list[A
     apart = math.ceil(elements / (count * lines))
     first = start + step * (lines * apart)
     return [fetch(buffer, first + number * apart) for number in range(lines)]
+
+
+def _spread(loop: Any) -> tuple[Any, int]:
+    """The number of a step among those that prefetch something new, and how many these are.
+
+    They are few where a run decides how many steps there are.
+    """
+    steps, asked = int(loop.extent), collect(loop.body, tirx.IfThenElse)
+    decided = [one.condition for one in asked if collect(one.condition, tvm.ir.TensorLoad)]
+    if steps <= FEW_TILES or not any(uses(one, loop.loop_var) for one in decided):
+        return loop.loop_var, steps
+    return tirx.min(loop.loop_var, tirx.const(FEW_TILES - 1, loop.loop_var.ty.dtype)), FEW_TILES
 
 
 def fetch(buffer: Any, index: Any) -> Any:

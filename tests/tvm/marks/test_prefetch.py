@@ -7,11 +7,12 @@ import pytest
 import tvm
 from helpers import built
 from tvm import te
+from tvm.script import tirx as T  # noqa: N812 - as TVMScript is written
 
-from ansor_deploy._tvm import collect, tirx
+from ansor_deploy._tvm import collect, structural_map, tirx
 from ansor_deploy.codegen.kernels.lowering import _cut_off
 from ansor_deploy.marks.matrix_tiles import MATRIX
-from ansor_deploy.marks.prefetch import LINE, PREFETCH, PREFETCH_ROWS
+from ansor_deploy.marks.prefetch import FEW_TILES, LINE, PREFETCH, PREFETCH_ROWS, prefetch
 
 ROWS, DEPTH = 12, 24
 
@@ -67,10 +68,40 @@ def matrices() -> tvm.s_tir.Schedule:
     return sch
 
 
+@T.prim_func
+def counted(
+    n: T.Buffer((1,), "int64"), x: T.Buffer((1536,)), w: T.Buffer((1152,)), y: T.Buffer((3072,))
+):
+    """Tiles of four rows by 16 columns, and rows alone where one is left; a run counts the rows."""
+    for p in range(3):
+        for t in T.serial(16, annotations={"ansor.prefetch": 384}):
+            if T.Cast("int64", t * 4) < n[0]:
+                if n[0] <= T.Cast("int64", t * 4 + 1):
+                    for k in range(24):
+                        for j in T.vectorized(16):
+                            y[p * 1024 + t * 64 + j] += x[t * 96 + k] * w[p * 384 + k * 16 + j]
+                else:
+                    for s in range(24):
+                        for r in T.unroll(4):
+                            for c in T.vectorized(16):
+                                y[p * 1024 + t * 64 + r * 16 + c] += (
+                                    x[t * 96 + r * 24 + s] * w[p * 384 + s * 16 + c]
+                                )
+
+
 def fetched(func) -> list:
     """The indices that are fetched."""
     calls = [one for one in collect(func.body, tvm.ir.Call) if "llvm_intrin" in str(one.op)]
     return [load.indices[0] for call in calls for load in collect(call, tvm.ir.TensorLoad)]
+
+
+def number(index, values: dict[str, int]) -> int:
+    """An index where its variables have these values."""
+
+    def value(var: object) -> object:
+        return tirx.const(values[var.name], var.ty.dtype)
+
+    return int(tvm.sym.Analyzer().simplify(structural_map(index, (tirx.Var, value))))
 
 
 def loops(func, index) -> list:
@@ -97,6 +128,16 @@ def test_the_tiles_of_a_panel_fetch_every_line_of_the_next(columns, size, step):
     panel = DEPTH * columns * 4 // LINE
     assert set(range(2 * panel, 3 * panel)) <= lines
     assert max(lines) < 3 * panel + panel // 4
+
+
+def test_few_tiles_fetch_the_next_panel_where_a_run_counts_the_rows():
+    """Whole tiles do so, and not the rows that are left."""
+    func = prefetch(counted)
+    (whole,) = (one for one in collect(func.body, tirx.For) if one.loop_var.name == "s")
+    assert len(fetched(func)) == len(fetched(func.with_body(whole))) > 0
+    places = itertools.product(fetched(func), range(FEW_TILES), range(24))
+    lines = {number(index, {"p": 1, "t": t, "s": s}) * 4 // LINE for index, t, s in places}
+    assert set(range(48, 72)) <= lines
 
 
 def test_matrices_fetch_every_line_of_the_next_panel():
