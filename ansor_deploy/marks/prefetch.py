@@ -153,10 +153,10 @@ def _spread(loop: Any) -> tuple[Any, int]:
 
     They are few where a run decides how many steps there are.
     """
-    steps, asked = int(loop.extent), collect(loop.body, tirx.IfThenElse)
-    decided = [one.condition for one in asked if collect(one.condition, tvm.ir.TensorLoad)]
-    if steps <= FEW_TILES or not any(uses(one, loop.loop_var) for one in decided):
-        return loop.loop_var, steps
+    asked = [one.condition for one in collect(loop.body, tirx.IfThenElse)]
+    decided = any(uses(one, loop.loop_var) and collect(one, tvm.ir.TensorLoad) for one in asked)
+    if not decided or int(loop.extent) <= FEW_TILES:
+        return loop.loop_var, int(loop.extent)
     return tirx.min(loop.loop_var, tirx.const(FEW_TILES - 1, loop.loop_var.ty.dtype)), FEW_TILES
 
 

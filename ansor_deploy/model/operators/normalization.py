@@ -214,7 +214,7 @@ def local_response_normalization(emit: Emitter) -> str | None:
     total = _sums_nearby(emit, emit("Mul", wide, wide), emit.shape(emit.input(0)), size)
     scaled = emit("Mul", total, emit.constant(emit.attribute("alpha", 1e-4) / size))
     base = emit("Add", scaled, emit.constant(emit.attribute("bias", 1.0)))
-    divisor = _power(emit, base, emit.attribute("beta", 0.75))
+    divisor = _power(emit, base, emit.attribute("beta", _USUAL))
     return emit.cast(emit("Div", wide, divisor), emit.dtype(emit.input(0)))
 
 
@@ -228,7 +228,10 @@ def _sums_nearby(emit: Emitter, name: str, shape: Shape, size: int) -> str:
 
 
 def _power(emit: Emitter, name: str, exponent: float) -> str:
-    """A power of positive numbers; the usual one by square roots, which are computed at once."""
+    """A power of positive numbers; the usual one by square roots, which are computed at once.
+
+    Not so in `Pow` itself, which makes infinity of negative infinity, where roots make no number.
+    """
     if exponent != _USUAL:
         return emit("Pow", name, emit.constant(exponent))
     root = emit("Sqrt", name)

@@ -59,9 +59,9 @@ def test_a_name_that_is_no_utf_8(words):
 @pytest.mark.parametrize("words", ["history", "registry query --op", "registry forget --device"])
 def test_a_word_that_no_registry_holds(words):
     """Text that SQLite cannot take is not looked for."""
-    told = [*words.split(), os.fsdecode(b"n\xff"), "--registry", "r.db"]
+    command = [*words.split(), os.fsdecode(b"n\xff"), "--registry", "r.db"]
     Registry.open(Path("r.db")).close()
-    result = CliRunner().invoke(cli.main, told)
+    result = CliRunner().invoke(cli.main, command)
     assert result.exit_code == 2
     assert r"'n\udcff' is no UTF-8" in result.stderr
 

@@ -200,7 +200,7 @@ BOMBS = {
     "product": (bare([node("Relu", "x", "y")], {"x": [2**31 - 1] * 4}), "2**31 elements or more"),
     "inner tensor": (
         bare([node("Tile", "x s", "d"), node("ReduceMax", "d", "y")], {"x": [8]}, {"s": [2**60]}),
-        "'d'",  # what passes 64 bits, inference leaves out or refuses
+        "node 'd' (Tile): Integer overflow",
     ),
     "rank": (bare([node("Relu", "x", "y")], {"x": [1] * 9999}), "9999 dimensions"),
     "inputs of a node": (
